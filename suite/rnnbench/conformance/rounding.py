@@ -109,8 +109,9 @@ def expected_rounding(
     kind = DTYPES[dtype]
     found = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
     error = np.maximum(found.error, kind.unit * found.scale)
-    if kind.activations:
-        error = error + INT8_FACTORS[kind.activations] / FACTOR * runs.measured(dtype, seed).error
+    if activations := kind.activations or network.activations:
+        rounded = runs.measured(f"int8_{activations}", seed)
+        error = error + INT8_FACTORS[activations] / FACTOR * rounded.error
     error = np.maximum.accumulate(error)
     if not network.can_stream:
         error[:] = error[-1]

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
-    from rnnbench.model_files.formats.tflite.file import main_first, signature_name, tensor_names
+    from rnnbench.model_files.formats.tflite.file import signature_name, tensor_names
+    from rnnbench.model_files.formats.tflite.rewriting import main_first, with_float_ends
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
@@ -85,7 +86,8 @@ _NAMES = {
     "formats.onnx.tensors": ("graphs", "opset_version"),
     "formats.stablehlo.file": ("read_stablehlo",),
     "formats.stablehlo.graph": ("StablehloFile",),
-    "formats.tflite.file": ("main_first", "signature_name", "tensor_names"),
+    "formats.tflite.file": ("signature_name", "tensor_names"),
+    "formats.tflite.rewriting": ("main_first", "with_float_ends"),
 }
 __all__ = [
     "FORMATS",
@@ -127,6 +129,7 @@ __all__ = [
     "tensor_names",
     "unchanged",
     "with_axes",
+    "with_float_ends",
     "with_made_sizes",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -82,6 +82,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
         steps=steps,
         rows=rows,
+        quantised=description.activations,
         weights=max(1, description.weight_bytes // DTYPES[widest(a.dtype for a in (*streams, *results))].itemsize),
     )
 

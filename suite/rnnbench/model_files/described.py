@@ -21,6 +21,7 @@ from rnnbench.model_files.description import (
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import Flow
 from rnnbench.model_files.state_pairs import pair_states, state_notes
+from rnnbench.rnn import Activations
 
 LONGEST_NAME = 100
 """Characters of a name from a file that are shown."""
@@ -42,6 +43,7 @@ class FileFacts:
     weight_bytes: int
     opsets: dict[str, int] = field(default_factory=dict)
     external: tuple[str, ...] = ()
+    activations: Activations = ""
 
 
 def described(
@@ -52,10 +54,11 @@ def described(
     axes: Mapping[str, Axes] | None = None,
     known: Sequence[StatePair] = (),
     starts: Collection[str] = (),
+    notes: Sequence[str] = (),
 ) -> FileDescription:
     """The description. `known` are the pairs that the format itself tells; the others are searched for.
 
-    `starts` are the states whose values in the file are not zero.
+    `starts` are the states whose values in the file are not zero, and `notes` what the format itself has to say.
 
     Raises ModelFileError for arrays of too many axes or elements.
     """
@@ -82,7 +85,7 @@ def described(
         arrays=arrays,
         state=pairs,
         questions=(*pairing.questions, *_questions(arrays)),
-        notes=(*pairing.notes, *_notes(flow, arrays, facts.operators, pairing.questions)),
+        notes=(*notes, *pairing.notes, *_notes(flow, arrays, facts.operators, pairing.questions)),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.rnn import Activations
 
 Role = Literal["input", "output", "state_in", "state_out", "constant"]
 Dim = int | str | None
@@ -82,6 +83,8 @@ class FileDescription:
     questions: tuple[Question, ...]
     notes: tuple[str, ...]
     """What its user should know, such as a state that no call gets back."""
+    activations: Activations = ""
+    """How it quantises what its operators give and take."""
 
     def of_role(self, *roles: Role) -> tuple[ArrayDescription, ...]:
         return tuple(array for array in self.arrays if array.role in roles)

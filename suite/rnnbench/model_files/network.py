@@ -24,6 +24,7 @@ from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import (
+    Activations,
     Arithmetic,
     LayerBody,
     LayerSpec,
@@ -75,6 +76,8 @@ class FileNetwork(Network):
     """Name, smallest and largest value of inputs of whole numbers that are drawn."""
     weights: int
     """Elements of all weights."""
+    quantised: Activations = ""
+    """How the file quantises what its operators give and take."""
 
     @property
     def input(self) -> int:
@@ -125,6 +128,10 @@ class FileNetwork(Network):
     def _arrays_given(self) -> dict[str, GivenArrays]:
         both = {"inputs": self.given, "expected": self.expected}
         return {key: each for key, each in both.items() if each is not None}
+
+    @property
+    def activations(self) -> Activations:
+        return self.quantised
 
     @property
     def takes_any_number(self) -> bool:

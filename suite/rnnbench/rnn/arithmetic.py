@@ -71,6 +71,10 @@ class Arithmetic:
         columns = columns[order]
         return lambda x: self(_times(self._entering(x, operand)[..., order], columns))
 
+    def quantised(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
+        """x as a program quantises it that has such arrays itself: in a range, where it saturates, or in x's own."""
+        return self._entering(x, operand)
+
     def _entering(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
         """x as it enters a product: within its range, and where activations are quantised, the nearest values of 8
         bits."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from rnnbench.rnn.int8 import INT8_FORMS
+from rnnbench.rnn.int8 import INT8_FORMS, Activations
 from rnnbench.rnn.times import runs_together
 
 if TYPE_CHECKING:
@@ -173,6 +173,11 @@ class Network(BaseModel, ABC):
     def arithmetic_of(self, dtype: str) -> str:
         """The type in which it is computed where x and y are of `dtype`: that in which roundings are measured."""
         return dtype
+
+    @property
+    def activations(self) -> Activations:
+        """How its own arrays are quantised, whatever the dtype of x and y. Only a model file has such arrays."""
+        return ""
 
     @property
     def is_exact(self) -> bool:

@@ -37,11 +37,12 @@ class Int8(NamedTuple):
 
 @dataclass(frozen=True)
 class Range:
-    """A fixed range of an operand in 8 bits: a value is (q − zero)·scale, for a q from 0 to 255."""
+    """A fixed range of an operand in 8 bits: a value is (q − zero)·scale, for a q from 0 to 255, or to `steps`."""
 
     scale: float
     zero: int
     """The q that stands for 0."""
+    steps: int = STEPS
 
     @classmethod
     def of(cls, low: float, high: float) -> Range:
@@ -56,7 +57,7 @@ class Range:
 
     @property
     def high(self) -> float:
-        return (STEPS - self.zero) * self.scale
+        return (self.steps - self.zero) * self.scale
 
     def clamped(self, x: np.ndarray) -> np.ndarray:
         """x with values beyond the range moved to its end: it saturates. A NaN stays one."""
@@ -64,9 +65,9 @@ class Range:
         return within
 
     def nearest(self, x: np.ndarray) -> np.ndarray:
-        """The nearest values of 8 bits, in the type of x."""
+        """The nearest values of the range, in the type of x."""
         with np.errstate(over="ignore"):
-            q = np.clip(np.rint(x / self.scale) + self.zero, 0, STEPS)
+            q = np.clip(np.rint(x / self.scale) + self.zero, 0, self.steps)
         values: np.ndarray = ((q - self.zero) * self.scale).astype(x.dtype)
         return values
 

@@ -11,6 +11,8 @@ from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.litert import LitertBackend
 from rnnbench.backends.openvino import OpenVinoBackend
 from rnnbench.cases import Precision, Strategy
+from rnnbench.conformance.rounding import expected_rounding
+from rnnbench.conformance.tolerance import FACTOR
 from rnnbench.model_files import describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
@@ -53,6 +55,33 @@ def test_a_stream_is_the_oracles(network, tmp_path, backend, route, state):
         bound()
         np.testing.assert_allclose(bound.output()["y"], expected.y[step : step + 1], atol=1e-6)
     assert program.artifact.lowered == "given"
+    session.close()
+    program.close()
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_quantised_ends_are_float32_and_within_the_tolerance_in_litert(tmp_path, state, kind):
+    path = files.saved(files.quantised(files.elman(), kind), tmp_path / "cell.tflite")
+    description = describe(path)
+    network = network_of(path, section_of(description, path.name), description)
+    x = draw_inputs(network, STEPS, 2, 0)
+    expected = run_reference(network, Weights(), x)
+    allowed = FACTOR * expected_rounding(network, Weights(), x, None, "float32", 0).over(STEPS)
+    assert 1e-5 < allowed.max() < (0.3 if kind == "int8" else 0.003)
+    backend, route = next(target for target in TARGETS if target[1] == "tensorflow")
+    program = backend().build(request(network, route, state), tmp_path / "cache")
+    session = program.open()
+    y = session.step({"x": x})["y"]
+    assert y.dtype == np.float32
+    assert (np.abs(y - expected.y).max(axis=(1, 2)) <= allowed).all()
+    held = session.get_state()["h"]
+    assert np.abs(held - expected.final["h"]).max() <= allowed[-1]
+    session.reset()
+    bound = session.bind([{"x": x[:1]}])
+    bound()
+    np.testing.assert_array_equal(bound.output()["y"], y[:1])
+    assert "QUANTIZE and DEQUANTIZE at its ends" in program.artifact.notes[0]
     session.close()
     program.close()
 

@@ -11,6 +11,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from rnnbench.model_files import ModelFileError, check_state, describe, main_first, oracle_of, section_of
 from rnnbench.model_files.formats.tflite.file import read_tflite
+from rnnbench.model_files.formats.tflite.rewriting import with_float_ends
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 
@@ -186,16 +187,88 @@ def test_operators_of_positions_give_what_litert_gives(tmp_path, name, given, ex
     np.testing.assert_array_equal(runner(**inputs)["y"], expected)
 
 
-@pytest.mark.parametrize("where", ["x", "W"])
-def test_quantised_arrays_are_refused_and_told_what_to_do(tmp_path, where):
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_quantised_ends_are_float32_and_the_oracle_rounds_as_litert_does(tmp_path, kind):
+    path = files.saved(files.quantised(files.elman(1), kind), tmp_path / "cell.tflite")
+    found = describe(path)
+    assert {array.dtype for array in found.arrays} == {"float32"}
+    assert (found.activations, [pair.before for pair in found.state]) == ("static", ["h"])
+    assert f"x {kind}, h {kind}" in found.notes[0]
+    interpreter = Interpreter(model_content=with_float_ends(path))
+    runner, exact = interpreter.get_signature_runner(), oracle_of(path)
+    nearest = exact.in_arithmetic(Arithmetic("int8_static"))
+    theirs, ours = [np.zeros((1, 4), np.float32)] * 2
+    differences = []
+    for x in np.random.default_rng(1).standard_normal((32, 1, 3)).astype(np.float32) * 2:
+        got, made = runner(x=x, h=theirs), nearest.run({"x": x, "h": ours})
+        differences.append(np.abs(got["y"] - made["y"]).max())
+        theirs, ours = got["h_out"], made["h_out"]
+    step = 1.5 / (127 if kind == "int8" else 32767)
+    assert max(differences) <= (2.01 if kind == "int8" else 12) * step, np.array(differences) / step
+
+
+def test_a_quantised_file_saturates_in_float64_and_is_rounded_at_random_by_half_a_step(tmp_path):
+    path = files.saved(files.quantised(files.elman(1)), tmp_path / "cell.tflite")
+    oracle = oracle_of(path)
+    far, end = ({"x": np.full((1, 3), value), "h": np.full((1, 4), value)} for value in (1e4, 5.0))
+    assert np.array_equal(oracle.run(far)["y"], oracle.run(end)["y"])
+    given = {"x": np.ones((1, 3)), "h": np.ones((1, 4)) / 2}
+    exact = oracle.run(given)["y"]
+    spread = [
+        [
+            np.abs(oracle.in_arithmetic(RandomRounding(dtype, seed, 0)).run(given)["y"] - exact).max()
+            for seed in range(8)
+        ]
+        for dtype in ("float32", "int8_static")
+    ]
+    assert max(spread[0]) < 1e-6
+    assert 1.5 / 127 / 4 < max(spread[1]) < 0.2
+
+
+def test_a_file_with_other_arrays_inside_is_called_with_its_own_first(tmp_path):
+    path = files.saved(files.behind_another(files.quantised(files.elman(1))), tmp_path / "cell.tflite")
+    whole, first = tmp_path / "whole.tflite", tmp_path / "first.tflite"
+    whole.write_bytes(with_float_ends(path))
+    first.write_bytes(main_first(path))
+    assert [graph.operators[0].name for graph in read_tflite(whole).graphs] == ["FULLY_CONNECTED", "QUANTIZE"]
+    assert [graph.operators[0].name for graph in read_tflite(first).graphs] == ["QUANTIZE", "FULLY_CONNECTED"]
+
+
+def test_an_operand_that_takes_its_own_range_is_quantised_by_it(tmp_path):
     writer = files.elman()
-    tensor = next(
-        each for each in writer.graph.tensors if each.name.decode().removeprefix("serving_default_")[0] == where
-    )
-    tensor.quantization = files.schema.QuantizationParametersT()
-    tensor.quantization.scale, tensor.quantization.zeroPoint = np.array([0.1], np.float32), np.array([3], np.int64)
+    weight = next(each for each in writer.graph.tensors if each.name == b"R")
+    quantised = next(e for e in files.quantised(files.elman()).graph.tensors if e.name == b"R").quantization
+    values = np.frombuffer(writer.model.buffers[weight.buffer].data.tobytes(), np.float32).reshape(weight.shape)
+    data = np.rint(values / quantised.scale[:, None]).astype(np.int8)
+    writer.model.buffers[weight.buffer].data = np.frombuffer(data.tobytes(), np.uint8)
+    weight.type, weight.quantization = files.schema.TensorType.INT8, quantised
+    path = files.saved(writer, tmp_path / "cell.tflite")
+    assert describe(path).activations == "dynamic"
+    given, oracle = {"x": np.ones((1, 3)), "h": np.array([[1.0, 0.301, 0.502, -0.7]])}, oracle_of(path)
+    y = [oracle.in_arithmetic(Arithmetic(dtype)).run(given)["y"] for dtype in ("float64", "int8_dynamic")]
+    assert 1e-6 < np.abs(y[0] - y[1]).max() < 0.02
+
+
+@pytest.mark.parametrize(("where", "why"), [("tanh", "SIN is not computed here of such"), ("x", "ranges of its own")])
+def test_quantised_arrays_that_are_not_computed_are_refused_and_told_what_to_do(tmp_path, where, why):
+    writer = files.quantised(files.elman(1))
+    if where == "tanh":
+        writer.model.operatorCodes[3].builtinCode = writer.model.operatorCodes[3].deprecatedBuiltinCode = (
+            files.schema.BuiltinOperator.SIN
+        )
+    else:
+        tensor = writer.graph.tensors[writer.graph.inputs[0]]
+        tensor.type, tensor.quantization = files.schema.TensorType.FLOAT32, None
     path = files.saved(writer, tmp_path / "quantised.tflite")
-    with pytest.raises(ModelFileError) as caught:
-        describe(path) if where == "x" else oracle_of(path)
-    assert "of a scale and a zero point; how far apart two right programs are" in str(caught.value)
-    assert "supported_types = [tf.float16]" in str(caught.value)
+    for read in (describe, oracle_of):
+        with pytest.raises(ModelFileError) as caught:
+            read(path)
+        assert why in str(caught.value)
+        assert "supported_types = [tf.float16]" in str(caught.value)
+
+
+def test_scales_that_do_not_fit_are_refused(tmp_path):
+    writer = files.quantised(files.elman(1))
+    writer.graph.tensors[0].quantization.scale = np.array([0.1, 0.2], np.float32)
+    with pytest.raises(ModelFileError, match="2 scales, and its shape"):
+        describe(files.saved(writer, tmp_path / "cell.tflite"))

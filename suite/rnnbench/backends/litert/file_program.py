@@ -6,7 +6,6 @@ A session keeps the states between calls in buffers of its own, in the file's la
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -18,7 +17,7 @@ from ai_edge_litert.interpreter import Interpreter
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
-from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, signature_name, unchanged
+from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, signature_name, unchanged, with_float_ends
 
 MODEL = "model.tflite"
 MOVES_TENSORS = frozenset(("WHILE", "IF"))
@@ -30,10 +29,12 @@ KEEPS_VARIABLES = frozenset(("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQ
 def describe_file(network: FileNetwork, folder: Path) -> Artifact:
     """Copy the file into `folder`, and describe it. Raises BuildError."""
     try:
-        shutil.copyfile(unchanged(network), folder / MODEL)
+        path = unchanged(network)
+        data = with_float_ends(path)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
-    data = (folder / MODEL).read_bytes()
+    (folder / MODEL).write_bytes(data)
+    as_it_is = data == path.read_bytes()
     return Artifact(
         source_digest=hashlib.sha256(data).hexdigest(),
         operations={OperationStage.COMPILED: Flatbuffer(data).operations()},
@@ -41,7 +42,9 @@ def describe_file(network: FileNetwork, folder: Path) -> Artifact:
         origin="imported",
         math="exact",
         notes=(
-            "The user's TFLite file runs as it is.",
+            "The user's TFLite file runs as it is."
+            if as_it_is
+            else "The user's TFLite file runs, with QUANTIZE and DEQUANTIZE at its ends: arrays are float32.",
             "XNNPACK runs the operators that it supports, which is the interpreter's default",
         ),
     )

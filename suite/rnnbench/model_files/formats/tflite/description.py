@@ -8,7 +8,9 @@ from pathlib import Path
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import UNQUANTISED, TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.oracle import activations_of
+from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text
 
 BATCH = "batch"
@@ -36,17 +38,28 @@ def describe(path: Path) -> FileDescription:
         producer=safe_text(file.producer, LONGEST_NAME),
         operators=operators,
         weight_bytes=file.weight_bytes,
+        activations=activations_of(file),
     )
-    return described(facts, inputs, outputs)
+    return described(facts, inputs, outputs, notes=_notes(file))
+
+
+def _notes(file: TfliteFile) -> list[str]:
+    ends, tensors = quantised_ends(file), file.graphs[file.main].tensors
+    if not ends:
+        return []
+    numbers = file.inputs | file.outputs
+    kinds = ", ".join(f"{name} {tensors[numbers[name]].dtype}" for name in ends)
+    return [
+        f"The file has scales and zero points at its ends ({kinds}). Here these arrays are float32: each input gets a "
+        "QUANTIZE, and each output a DEQUANTIZE."
+    ]
 
 
 def _array(file: TfliteFile, name: str, number: int, role: Role, is_batch: bool) -> ArrayDescription:
     tensor = file.graphs[file.main].tensors[number]
     if not name.isprintable() or not name.strip():
         raise ModelFileError("an input or output has a name that cannot be printed")
-    if tensor.is_quantised:
-        raise ModelFileError(f"{name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}")
     shape: list[Dim] = [None if size < 0 else size for size in tensor.sizes]
     if is_batch and shape and shape[0] is None:
         shape[0] = BATCH
-    return ArrayDescription(name, role, tuple(shape), tensor.dtype)
+    return ArrayDescription(name, role, tuple(shape), "float32" if tensor.range else tensor.dtype)

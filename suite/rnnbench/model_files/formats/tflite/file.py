@@ -20,6 +20,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.rnn import Range
 
 T = TypeVar("T")
 EXTRA = "litert"
@@ -29,17 +30,26 @@ _DTYPES = {
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), ""),
 }
 UNQUANTISED = (
-    "how far apart two right programs are that round to such numbers is not known here, so nothing can be compared; "
-    "convert the network without quantisation: no converter.optimizations, or float16 weights alone "
+    "what a program gives is not known here, so nothing can be compared; convert the network without quantisation: no "
+    "converter.optimizations, or float16 weights alone "
     "(converter.target_spec.supported_types = [tf.float16]), with float32 inputs and outputs"
 )
-"""Why files with quantised arrays are refused, and what to do."""
+"""Why quantised arrays that the oracle does not compute are refused, and what to do."""
+QUANTISED = ("int8", "uint8", "int16")
+"""The types of arrays that a call gives and makes, which have a scale and a zero point."""
 _MAIN = "serving_default"
 """The signature that is read where a file has several."""
-_GRAPH = "subgraphindex"
-"""The end of the names of all fields of the schema that are numbers of graphs, such as WHILE's body."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """A value is (q − zero)·scale, with one of each for the whole tensor, or for each index along `axis`."""
+
+    scales: np.ndarray
+    zeros: np.ndarray
+    axis: int
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,37 @@ class Tensor:
     """NumPy's name, or LiteRT's where NumPy has none."""
     data: np.ndarray | None
     """Of a constant: a view of the file's bytes."""
-    is_quantised: bool
+    quantisation: Quantisation | None
     is_variable: bool
+
+    @property
+    def is_quantised(self) -> bool:
+        return self.quantisation is not None
+
+    @property
+    def range(self) -> Range | None:
+        """The range of a quantised value; None of another one. Raises ModelFileError where it has not just one."""
+        if self.quantisation is None:
+            return None
+        if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
+            raise ModelFileError(
+                f"{self.name} is quantised: {self.dtype} of several scales, or no int8, uint8 or int16"
+            )
+        kind = np.iinfo(self.dtype)
+        zero = int(self.quantisation.zeros[0])
+        return Range(float(self.quantisation.scales[0]), zero - int(kind.min), int(kind.max) - int(kind.min))
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """The data of a constant. Of a quantised one, what it stands for."""
+        if self.data is None or self.quantisation is None:
+            return self.data
+        along = [1] * self.data.ndim
+        if len(self.quantisation.scales) > 1:
+            along[self.quantisation.axis] = -1
+        scales, zeros = (side.reshape(along) for side in (self.quantisation.scales, self.quantisation.zeros))
+        dequantised: np.ndarray = (self.data.astype(np.float64) - zeros) * scales
+        return dequantised
 
 
 @dataclass(frozen=True)
@@ -94,28 +133,6 @@ def tensor_names(path: Path) -> dict[str, str]:
     file = read_tflite(path)
     tensors = file.graphs[file.main].tensors
     return {name: tensors[number].name for name, number in (*file.inputs.items(), *file.outputs.items())}
-
-
-def main_first(path: Path) -> bytes:
-    """The file with the graph that is read before all others: frontends such as OpenVINO's read the first one only.
-
-    Raises ModelFileError.
-    """
-    main, data, schema = read_tflite(path).main, read_bytes(path), require_schema()
-    if main == 0:
-        return data
-    model, moved = schema.ModelT.InitFromPackedBuf(data, 0), {0: main, main: 0}
-    graphs = model.subgraphs
-    graphs[0], graphs[main] = graphs[main], graphs[0]
-    operators = [operator for graph in graphs for operator in graph.operators or ()]
-    options = [each for operator in operators for each in (operator.builtinOptions, operator.builtinOptions2) if each]
-    for each in (*options, *model.signatureDefs):
-        for field, number in vars(each).items():
-            if field.lower().endswith(_GRAPH):
-                setattr(each, field, moved.get(number, number))
-    builder = require("flatbuffers", EXTRA, "writing a TFLite file").Builder(len(data))
-    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
-    return bytes(builder.Output())
 
 
 def signature_name(path: Path) -> str:
@@ -220,16 +237,28 @@ class _Reader:
             raise ModelFileError(f"tensor '{name}' has a negative size: {list(shape)}")
         if math.prod(max(size, 1) for size in shape) > limits.ELEMENTS:
             raise ModelFileError(f"tensor '{name}' has the shape {list(shape)}; that many elements are not read")
-        quantised = tensor.Quantization()
         return Tensor(
             name=name,
             shape=shape,
             sizes=signature if len(signature) == len(shape) else shape,
             dtype=kind.lower(),
             data=self._constant(tensor, name, kind, shape),
-            is_quantised=quantised is not None and quantised.ScaleLength() > 0,
+            quantisation=self._quantisation(tensor.Quantization(), name, shape),
             is_variable=bool(tensor.IsVariable()),
         )
+
+    def _quantisation(self, found: Any, name: str, shape: Sequence[int]) -> Quantisation | None:
+        if found is None or not found.ScaleLength():
+            return None
+        count, axis = found.ScaleLength(), found.QuantizedDimension()
+        scales = np.array(self._all(count, found.Scale), np.float64)
+        zeros = np.array(self._all(found.ZeroPointLength(), found.ZeroPoint), np.float64)
+        zeros = zeros if len(zeros) else np.zeros(1)
+        if count > 1 and not (0 <= axis < len(shape) and shape[axis] == count):
+            raise ModelFileError(f"tensor '{name}' has {count:,} scales, and its shape {list(shape)} has not")
+        if len(zeros) not in (1, count) or not np.all(np.isfinite(scales) & (scales > 0)):
+            raise ModelFileError(f"tensor '{name}' has scales and zero points that do not fit, or a scale of zero")
+        return Quantisation(scales, np.resize(zeros, count), axis)
 
     def _constant(self, tensor: Any, name: str, kind: str, shape: Sequence[int]) -> np.ndarray | None:
         if tensor.Buffer() >= self._model.BuffersLength():

@@ -261,6 +261,7 @@ MOVES: dict[str, Compute] = {
     "LOGICAL_OR": _one(np.logical_or),
     "LOGICAL_NOT": _one(np.logical_not),
     "DEQUANTIZE": _one(lambda x: x),
+    "QUANTIZE": _one(lambda x: x),
 }
 """Operators that give elements of what they get, or are exact."""
 SUMS: dict[str, Compute] = {

@@ -12,16 +12,48 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import UNQUANTISED, Operator, Tensor, TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import (
+    QUANTISED,
+    UNQUANTISED,
+    Graph,
+    Operator,
+    Tensor,
+    TfliteFile,
+    read_tflite,
+)
 from rnnbench.model_files.formats.tflite.lstm import LSTM, sequence_lstm
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import describe_error, safe_text
-from rnnbench.rnn import Arithmetic
+from rnnbench.rnn import Activations, Arithmetic, Range
 
 _COMPUTED: dict[str, Compute] = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
 _WHILE = "WHILE"
 _CAST = "CAST"
+_OWN_RANGE = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATCH_MATMUL"))
+"""Operators that quantise a float operand by the range that it has, where their weights are quantised."""
+_QUANTISED_OPERATORS = frozenset(
+    (
+        *(
+            "RESHAPE",
+            "SQUEEZE",
+            "SPLIT",
+            "SPLIT_V",
+            "STRIDED_SLICE",
+            "SLICE",
+            "CONCATENATION",
+            "PACK",
+            "UNPACK",
+            "GATHER",
+        ),
+        *("TRANSPOSE", "EXPAND_DIMS", "TILE", "REVERSE_V2", "PAD", "PADV2", "RELU", "RELU6", "RELU_N1_TO_1", "SHAPE"),
+        *("MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SELECT_V2", "QUANTIZE", "DEQUANTIZE", *SUMS, _WHILE),
+        *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU"),
+    )
+)
+"""Operators whose quantised form computes what the other one does, and rounds the result to its range."""
+_QUANTISED_TYPES = (*QUANTISED, "int32", "int64")
+"""Of constants: the latter are biases."""
 
 
 class TfliteOracle:
@@ -68,8 +100,9 @@ class TfliteOracle:
         ]
 
     def _constant(self, tensor: Tensor) -> np.ndarray:
-        assert tensor.data is not None
-        return self._arithmetic.cast(tensor.data) if tensor.data.dtype.kind == "f" else tensor.data
+        values = tensor.values
+        assert values is not None
+        return self._arithmetic.cast(values) if values.dtype.kind == "f" else values
 
     def _cast(self, name: str, tensor: Tensor, array: np.ndarray) -> np.ndarray:
         array = np.asarray(array)
@@ -77,6 +110,8 @@ class TfliteOracle:
         if not fits or any(size not in (-1, own) for size, own in zip(tensor.sizes, array.shape, strict=True)):
             shown = ["any" if size < 0 else size for size in tensor.sizes]
             raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")
+        if tensor.range is not None:
+            return self._quantised(self._arithmetic.cast(array), tensor.range)
         if tensor.dtype.startswith("float"):
             return self._arithmetic.cast(array)
         return array.astype(tensor.dtype, casting="same_kind", copy=False)
@@ -87,7 +122,11 @@ class TfliteOracle:
         values: dict[int, np.ndarray] = {**self._constants[number], **given}
         for operator in graph.operators:
             inputs = [None if index < 0 else values.get(index) for index in operator.inputs]
+            if _takes_its_own_range(operator, graph):
+                inputs[0] = self._quantised(np.asarray(inputs[0]), None)
             outputs = self._operator(operator, inputs, [graph.tensors[index] for index in operator.outputs])
+            if operator.name != _WHILE:
+                outputs = self._in_their_ranges(operator, graph, outputs)
             values |= zip(operator.outputs, outputs, strict=True)
         return [values[index] for index in wanted]
 
@@ -103,6 +142,20 @@ class TfliteOracle:
         if operator.name in MOVES:
             return results
         return [self._rounded(operator, compute, inputs, result) for result in results]
+
+    def _in_their_ranges(self, operator: Operator, graph: Graph, results: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Results in the ranges of their tensors. What only moves within one range is there already."""
+        given = {graph.tensors[number].range for number in operator.inputs if number >= 0 and operator.name in MOVES}
+        ranges = [graph.tensors[number].range for number in operator.outputs]
+        return [
+            result if own is None or given - {None} == {own} else self._quantised(result, own)
+            for own, result in zip(ranges, results, strict=True)
+        ]
+
+    def _quantised(self, value: np.ndarray, own: Range | None) -> np.ndarray:
+        """A value in a range, or in the range that it has itself."""
+        result: np.ndarray = self._arithmetic.quantised(value.reshape(1, -1), own).reshape(value.shape)
+        return result
 
     def _while(self, options: Any, values: Sequence[Any]) -> Sequence[np.ndarray]:
         condition, body = options.CondSubgraphIndex(), options.BodySubgraphIndex()
@@ -131,12 +184,7 @@ class TfliteOracle:
 
 def _refuse(file: TfliteFile) -> None:
     """Raises ModelFileError for what has no float64 result here."""
-    for graph in file.graphs:
-        for tensor in graph.tensors:
-            if tensor.is_quantised:
-                raise ModelFileError(
-                    f"{tensor.name} is quantised: {tensor.dtype} of a scale and a zero point; {UNQUANTISED}"
-                )
+    activations_of(file)
     for number, graph in enumerate(file.graphs):
         for operator in graph.operators:
             if operator.name not in (*_COMPUTED, _CAST, _WHILE, LSTM):
@@ -146,6 +194,42 @@ def _refuse(file: TfliteFile) -> None:
                 raise ModelFileError(f"a loop's body is a graph that there is not; there are {len(file.graphs)}")
             if operator.name == _WHILE and min(_graphs_of(operator.options)) <= number:
                 raise ModelFileError("a loop's body is a graph before the loop's own, so it might call itself")
+
+
+def activations_of(file: TfliteFile) -> Activations:
+    """How the file quantises what its operators give and take.
+
+    Raises ModelFileError for quantised tensors of which it is not known what an operator makes.
+    """
+    found: set[Activations] = set()
+    for graph in file.graphs:
+        for tensor in graph.tensors:
+            if tensor.is_quantised and tensor.data is not None and tensor.dtype not in _QUANTISED_TYPES:
+                raise ModelFileError(f"{tensor.name} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
+            if tensor.data is None and tensor.range is not None:
+                found.add("static")
+        for operator in graph.operators:
+            inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
+            if _takes_its_own_range(operator, graph):
+                found.add("dynamic")
+            elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
+                operator.name not in _QUANTISED_OPERATORS
+            ):
+                raise ModelFileError(
+                    f"{first.name} is quantised: {first.dtype} of a scale and a zero point, and {operator.name} is not "
+                    f"computed here of such; {UNQUANTISED}"
+                )
+    if len(found) > 1:
+        raise ModelFileError(f"it quantises by ranges of its own and by those of each call; {UNQUANTISED}")
+    return found.pop() if found else ""
+
+
+def _takes_its_own_range(operator: Operator, graph: Graph) -> bool:
+    """Whether it has quantised weights and a float operand, which it quantises by the range that it has."""
+    if operator.name not in _OWN_RANGE or min(operator.inputs[:2]) < 0:
+        return False
+    first, second = (graph.tensors[number] for number in operator.inputs[:2])
+    return second.is_quantised and not first.is_quantised
 
 
 def _graphs_of(options: Any) -> tuple[int, int]:
