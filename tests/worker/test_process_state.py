@@ -89,7 +89,8 @@ def test_every_setting_has_a_program_that_leaves_it_changed():
 )
 def test_what_grows_with_the_calls_is_named_and_its_process_is_not_used_again(what, name, place, reference, leaks):
     watch, session = ProcessWatch(), session_that(getattr(leaks, what), place)
-    times = 2 if what == "segment" else MOST_LEFT[name] + 1
+    # Some more than are allowed: a thread of an earlier test may end meanwhile.
+    times = 2 if what == "segment" else MOST_LEFT[name] + 8
     reply = watch.around(WatchedWork.SAMPLE, "trial", lambda: use(session, reference, times))
     assert isinstance(reply, Failed)
     assert reply.harmed
