@@ -235,41 +235,51 @@ def layout(
     """
     if model.cell == "counter":
         return ()
-    gates, hidden, end = GATES[model.cell], model.hidden, 0
-    ranges: Mapping[str, Range] = {}
+    places = _Places(model, lanes, FORMATS[dtype], blocking)
+    rows = range(model.layers * model.directions)
+    return tuple(places.layer(row, weights.row(row).ranges if weights is not None else {}) for row in rows)
 
-    def matrix(name: str, gates: int, units: int, k: int, most: int = blocking.state_vectors) -> Matrix:
-        nonlocal end
-        part = Matrix(end, gates, units, k, lanes, FORMATS[dtype], most, operand=ranges.get(name))
-        end += part.size
-        return part
 
-    def bias(gates: int) -> Bias:
-        nonlocal end
-        part = Bias(end, gates, hidden, lanes)
-        end += part.size
-        return part
+class _Places:
+    """Gives every part its place, one behind the other."""
 
-    layers = []
-    for index in range(model.layers * model.directions):
-        ranges = weights.row(index).ranges if weights is not None else {}
+    def __init__(self, model: Model, lanes: int, stored: Format, blocking: Blocking) -> None:
+        self._model = model
+        self._lanes = lanes
+        self._stored = stored
+        self._blocking = blocking
+        self._end = 0
+
+    def layer(self, row: int, ranges: Mapping[str, Range]) -> PackedLayer:
+        """The next layer, which has a row of the state. `ranges` are those of its operands, by matrix."""
+        model, blocking, most = self._model, self._blocking, self._blocking.state_vectors
+        gates, hidden = GATES[model.cell], model.hidden
+        below = model.layer_input(row // model.directions)
         reset_before = model.cell == "gru" and not model.reset_after
-        w_ih = matrix("w_ih", gates, hidden, model.layer_input(index // model.directions), blocking.input_vectors)
-        w_hh = matrix("w_hh", gates - reset_before, hidden, model.output)
+        of_h = ranges.get("w_hh")
+        w_ih = self._matrix(gates, hidden, below, blocking.input_vectors, ranges.get("w_ih"))
+        w_hh = self._matrix(gates - reset_before, hidden, model.output, most, of_h)
         if is_joint(model, blocking):
             w_hh = replace(w_hh, offset=w_ih.offset + w_ih.block_size, gap=w_ih.block_size)
             w_ih = replace(w_ih, gap=w_hh.block_size)
-        layers.append(
-            PackedLayer(
-                w_ih=w_ih,
-                w_hh=w_hh,
-                w_n=matrix("w_hh", 1, hidden, hidden) if reset_before else None,
-                w_hr=matrix("w_hr", 1, model.projection, hidden) if model.projection else None,
-                b_x=bias(gates) if model.bias else None,
-                b_n=bias(1) if model.bias and model.cell == "gru" and model.reset_after else None,
-            )
+        return PackedLayer(
+            w_ih=w_ih,
+            w_hh=w_hh,
+            w_n=self._matrix(1, hidden, hidden, most, of_h) if reset_before else None,
+            w_hr=self._matrix(1, model.projection, hidden, most, ranges.get("w_hr")) if model.projection else None,
+            b_x=self._bias(gates) if model.bias else None,
+            b_n=self._bias(1) if model.bias and model.cell == "gru" and model.reset_after else None,
         )
-    return tuple(layers)
+
+    def _matrix(self, gates: int, units: int, k: int, most: int, operand: Range | None) -> Matrix:
+        part = Matrix(self._end, gates, units, k, self._lanes, self._stored, most, operand=operand)
+        self._end += part.size
+        return part
+
+    def _bias(self, gates: int) -> Bias:
+        part = Bias(self._end, gates, self._model.hidden, self._lanes)
+        self._end += part.size
+        return part
 
 
 def fewest_blocks(model: Model, dtype: str) -> int:
