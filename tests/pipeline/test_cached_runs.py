@@ -10,6 +10,7 @@ from functools import partial
 import psutil
 import pytest
 from harness_trials import SilentObserver, context_in, make_trial
+from rnnbench_fake import FakeBackend
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench import conformance, pipeline
@@ -119,6 +120,20 @@ def test_nothing_is_kept_once_the_sources_were_edited_while_the_run_is_on(tmp_pa
     again = build(tmp_path / "2", cache, trial)
     assert (again.built.figures.origin, again.figures.checked) == ("cold", "")
     assert {path.parts[-3] for path in cache.path.glob(f"*/*/{ENTRY}")} >= {trial.target.backend, "references"}
+
+
+@pytest.mark.parametrize("method", ["load", "build"])
+def test_what_a_framework_sets_in_its_process_makes_no_other_program(tmp_path, cache, monkeypatch, method):
+    """XLA is told the folder of a process, which is another one in each, by a variable of its flags."""
+    own = getattr(FakeBackend, method)
+
+    def sets_a_variable(*arguments):
+        os.environ["TF_XLA_FLAGS"] = f"--folder={os.getpid()}"
+        return own(*arguments)
+
+    monkeypatch.setattr(FakeBackend, method, sets_a_variable)
+    origins = [build(tmp_path / name, cache).built.figures.origin for name in "ab"]
+    assert origins == ["cold", "cached"]
 
 
 def test_a_program_of_another_version_is_built(tmp_path, cache):

@@ -36,17 +36,20 @@ def program_key(
     packages: Mapping[str, tuple[str, str]],
     variables: Mapping[str, str],
     device: object,
+    environment: Mapping[str, str],
 ) -> dict[str, object]:
     """All that decides the request's program, as JSON. Equal values are the same program.
 
     `sources` is the digest of the adapter's. `packages` are its packages with the versions that it tells and with their
-    digests, `variables` those that it asks for, and `device` is what its driver tells of the device.
+    digests, `variables` those that it asks for, and `device` is what its driver tells of the device. `environment` is
+    that of the process before it imported a framework: imports and builds set variables too, some to the name of a
+    temporary folder.
     """
     return {
         "request": request.facts,
         "sources": sources,
         "packages": {name: list(told) for name, told in packages.items()},
-        "variables": {**_set_variables(), **variables},
+        "variables": {**{name: text for name, text in environment.items() if name.startswith(VARIABLES)}, **variables},
         "device": device,
         **machine_facts(),
     }
@@ -89,10 +92,6 @@ def _processor_facts() -> dict[str, str]:
     except OSError:
         return {}
     return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
-
-
-def _set_variables() -> dict[str, str]:
-    return {name: text for name, text in os.environ.items() if name.startswith(VARIABLES)}
 
 
 @cache

@@ -6,6 +6,7 @@ interrupted and resumed has them too.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class CacheUse:
 
 
 class KeptPrograms:
-    """The programs of one backend in the cache."""
+    """The programs of one backend in the cache. It is made before the framework is imported."""
 
     def __init__(self, use: CacheUse, backend: str, sources: str, artifacts: Path, store: ProgramStore) -> None:
         self._use = use
@@ -55,6 +56,7 @@ class KeptPrograms:
         self._sources = sources
         self._artifacts = artifacts
         self._store = store
+        self._environment = dict(os.environ)
         self._seen = use.seen or seen_first(backend, self._package_names)
 
     @property
@@ -102,7 +104,7 @@ class KeptPrograms:
         """All that decides the request's program."""
         device = self._use.device and asdict(self._use.device)
         packages = {name: (version, self.package_digest(name)) for name, version in self._use.versions.items()}
-        return program_key(request, self._sources, packages, self._use.variables, device)
+        return program_key(request, self._sources, packages, self._use.variables, device, self._environment)
 
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
         """What is built now takes the place of what was there, timed or not."""
