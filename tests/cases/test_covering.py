@@ -7,7 +7,8 @@ from itertools import combinations
 
 from harness_trials import make_trial
 
-from rnnbench.cases import Limits, Target, every_pair, every_pair_between, every_value
+from rnnbench.cases import Limits, Target, every_pair, every_value
+from rnnbench.cases.covering import cost
 
 AXES = {
     "hidden": lambda trial: trial.model.hidden,
@@ -37,13 +38,23 @@ def test_every_pair_of_values_is_there_in_half_of_the_trials(load):
 def test_targets_share_the_pairs_and_each_has_every_value(load):
     targets = [Target("fake", "honest"), Target("fake", "check-raises")]
     trials = load().trials(targets)
-    chosen = every_pair_between(trials)
+    chosen = every_pair(trials)
     assert len(chosen) < sum(len(every_pair([trial for trial in trials if trial.target == t])) for t in targets)
     for one, other in combinations(AXES.values(), 2):
         assert {(one(trial), other(trial)) for trial in chosen} == {(one(trial), other(trial)) for trial in trials}
     for target in targets:
         for value in AXES.values():
             assert {value(trial) for trial in chosen if trial.target == target} == set(map(value, trials))
+
+
+def test_targets_share_the_values_and_each_has_those_of_the_strategy(load):
+    targets = [Target("fake", "honest"), Target("fake", "check-raises")]
+    trials = load().trials(targets)
+    chosen = every_value(trials)
+    assert set(map(AXES["hidden"], chosen)) == set(map(AXES["hidden"], trials))
+    for target in targets:
+        for key in ("time", "chunk"):
+            assert {AXES[key](trial) for trial in chosen if trial.target == target} == set(map(AXES[key], trials))
 
 
 def test_one_trial_stays(load):
@@ -54,7 +65,7 @@ def test_one_trial_stays(load):
 def test_each_target_has_a_trial_of_a_case_of_one_point(load):
     targets = [Target("fake", "honest"), Target("fake", "check-raises")]
     one_each = [load().trials([target])[0] for target in targets]
-    assert every_pair_between(one_each) == every_value(one_each) == one_each
+    assert every_pair(one_each) == every_value(one_each) == one_each
 
 
 def test_of_nothing_nothing_is_chosen():
@@ -67,6 +78,11 @@ def test_small_programs_come_before_large_ones():
         for time, chunk in (("unrolled", 8), ("looped", 8), ("looped", 1), ("unrolled", 1))
     )
     assert every_value([large, long, short, small]) == [long, small]
+
+
+def test_a_program_of_one_step_for_the_rest_of_a_call_costs_something():
+    with_rest = make_trial(state="stitched", chunk=4)
+    assert cost(make_trial(state="none", chunk=4)) == cost(make_trial(state="stitched", chunk=1)) < cost(with_rest)
 
 
 def test_what_others_have_made_superfluous_goes():

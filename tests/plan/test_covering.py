@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
 
 import pytest
 from harness_trials import make_trial
@@ -10,9 +12,10 @@ from unasked import unasked_adapters
 
 from rnnbench.backends.base import Probe
 from rnnbench.backends.registry import find
-from rnnbench.cases import Target
-from rnnbench.plan import covering_trials
+from rnnbench.cases import Target, load_case
+from rnnbench.plan import covering_of, covering_trials, examine_all
 
+CASES = Path(__file__).parents[2] / "cases" / "conformance"
 HONEST, WRONG = Target("fake", "honest"), Target("fake", "wrong-bound")
 
 
@@ -74,10 +77,59 @@ def test_there_is_no_sentence_about_slow_routes_where_there_are_none():
 
 def test_routes_that_share_a_compiler_share_the_pairs(monkeypatch):
     fake = find("fake")
-    probe = replace(fake.probe(), shared=(HONEST.route, WRONG.route))
+    probe = replace(fake.probe(), compilers=dict.fromkeys((HONEST.route, WRONG.route), "Fakes"))
     monkeypatch.setattr(type(fake), "probe", lambda self: probe)
     covering = covering_trials([*trials_of(HONEST), *trials_of(WRONG)])
     both = [*strategies(covering.trials, HONEST), *strategies(covering.trials, WRONG)]
     assert covering.chosen[HONEST] + covering.chosen[WRONG] == len(both) < 12
     assert len({(s.chunk, s.state) for s in both}) == len({(s.chunk, s.time) for s in both}) == 6
-    assert any("between them" in sentence and "fake:honest" in sentence for sentence in covering.sentences())
+    (sentence,) = covering.sentences()
+    assert sentence.startswith("Routes into Fakes have every pair of values between them")
+    assert f"fake:honest {covering.chosen[HONEST]} of 12, fake:wrong-bound {covering.chosen[WRONG]} of 12" in sentence
+
+
+def test_slow_routes_share_the_values(monkeypatch):
+    fake = find("fake")
+    routes = (HONEST.route, WRONG.route)
+    probe = replace(fake.probe(), slow=routes, compilers=dict.fromkeys(routes, "Fakes"))
+    monkeypatch.setattr(type(fake), "probe", lambda self: probe)
+    trials = [replace(trial, batch=batch) for trial in (*trials_of(HONEST), *trials_of(WRONG)) for batch in (1, 2, 3)]
+    covering = covering_trials(trials)
+    chosen = [trial for trial in covering.trials if trial.strategy.time != "fused"]
+    assert {trial.batch for trial in chosen} == {1, 2, 3}
+    for target in (HONEST, WRONG):
+        assert covering.chosen[target] == 3
+        assert {s.chunk for s in strategies(covering.trials, target)} == {1, 2, 4}
+    (sentence,) = covering.sentences()
+    assert sentence.startswith("Targets with slow builds have every value between them")
+
+
+def test_of_the_conformance_cases_each_route_has_every_value_and_those_of_a_compiler_have_every_pair(monkeypatch):
+    fake = find("fake")
+    probe = replace(fake.probe(), compilers=dict.fromkeys((HONEST.route, WRONG.route), "Fakes"))
+    monkeypatch.setattr(type(fake), "probe", lambda self: probe)
+    cases = [load_case(file) for file in CASES.glob("*.yaml")]
+    trials = examine_all([trial for case in cases for trial in case.trials([HONEST, WRONG])])
+    supported = [examined.trial for examined in trials if examined.failure is None]
+    chosen = [trial for trial in covering_of(trials).trials if trial in supported]
+    assert len(chosen) < len(supported) / 2
+    assert pairs(chosen) == pairs(supported)
+    for target in (HONEST, WRONG):
+        assert values(chosen, target) == values(supported, target)
+
+
+def values(trials, target):
+    return {value for trial in trials if trial.target == target for value in facts(trial)}
+
+
+def pairs(trials):
+    return {pair for trial in trials for pair in combinations(facts(trial), 2)}
+
+
+def facts(trial):
+    """Every key of the model and of the strategy, and the others of the workload, with their values."""
+    model = {key: str(value) for key, value in trial.model.model_dump().items()}
+    strategy = {"time": trial.strategy.time, "state": trial.strategy.state, "chunk": trial.strategy.chunk}
+    strategy["chunk"] = "all" if trial.strategy.chunk == trial.steps else trial.strategy.chunk
+    workload = {key: getattr(trial, key) for key in ("steps", "batch", "dtype", "threads", "lengths")}
+    return list({**model, **strategy, **workload}.items())

@@ -159,8 +159,9 @@ class Probe:
     """What single routes lack, where the backend is installed and they need more packages."""
     slow: tuple[str, ...] = ()
     """Routes whose builds take tens of seconds. A check that names no backend runs them on a few trials only."""
-    shared: tuple[str, ...] = ()
-    """Routes into one compiler whose builds take seconds. Such a check shares its pairs of values out among them."""
+    compilers: Mapping[str, str] = field(default_factory=dict)
+    """What compiles or runs the programs of routes, a name by route, where several routes have it in common. Such a
+    check shares its pairs of values out among them."""
     devices: Mapping[str, Device | Lack] = field(default_factory=processor)
     """Devices that the backend's programs run on, by the name of their kind: the device that is here, or what is
     missing for one. A request for any other is unsupported. A driver is asked in a process of its own."""

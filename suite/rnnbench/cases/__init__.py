@@ -2,7 +2,7 @@
 
 Start with `load_case` (a YAML file) or `make_case` (Python mappings): both validate everything and raise a `CaseError`
 that lists every problem with its place. `Case.trials` gives the trials on some targets, `select` some of them, and
-`every_pair`, `every_pair_between` and `every_value` a few of them that still have all pairs of values, or all values.
+`every_pair` and `every_value` a few of them that still have all pairs of values, or all values.
 `expected_failures_for` reads what is expected to fail. `docs/cases.md` has every key of a case file.
 
 A name is imported when it is first used: each of the hundreds of workers of a run needs `Trial` alone, and the rest
@@ -15,7 +15,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.cases.case import Case, Point
-    from rnnbench.cases.covering import every_pair, every_pair_between, every_value
+    from rnnbench.cases.covering import every_pair, every_value
     from rnnbench.cases.errors import CaseError, Place, Problem, hint
     from rnnbench.cases.expand import scalar
     from rnnbench.cases.expected_failures import (
@@ -40,7 +40,6 @@ _NAMES = {
     ),
     "covering": (
         "every_pair",
-        "every_pair_between",
         "every_value",
     ),
     "errors": (
@@ -110,7 +109,6 @@ __all__ = [
     "case_of_file",
     "case_of_network",
     "every_pair",
-    "every_pair_between",
     "every_value",
     "expected_failures_for",
     "expected_failures_of",

@@ -89,8 +89,8 @@ def check(
     """Check every trial of CASE… against the reference, in parallel and without timing.
 
     CASE may be a folder of case files. Without --backend, every route of every installed backend is checked, on few
-    trials that together contain every pair of values that the route supports. Routes that build slowly are checked on
-    trials that contain every value once.
+    trials that together contain every pair of values that the route supports. Routes into one compiler share these
+    pairs, and each has every value. Routes that build slowly are checked on trials that contain every value once.
     """
     from rnnbench.cli.exit_status import FAILED, OK, exit_status
     from rnnbench.pipeline import ProgressBar, check_trials

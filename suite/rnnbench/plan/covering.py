@@ -6,9 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.cases import Target, Trial, every_pair, every_pair_between, every_value
+from rnnbench.cases import Target, Trial, every_pair, every_value
 from rnnbench.plan.examination import examine_all
 from rnnbench.stages import Examined
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Targets that share a compiler, or a single one: what their selections have, they have between them."""
+
+    compiler: str
+    """Its name; empty for a single target that shares none."""
+    slow: bool
+    """Whether builds take tens of seconds: the selections have every value, and not every pair of values."""
+    targets: tuple[Target, ...]
 
 
 @dataclass(frozen=True)
@@ -21,29 +32,28 @@ class CoveringTrials:
     """Trials that each target supports."""
     chosen: dict[Target, int]
     """Trials of these that were chosen."""
-    slow: tuple[Target, ...]
-    """Targets whose builds are slow: each value of each axis is in their selection once."""
-    shared: tuple[Target, ...]
-    """Targets that share a compiler: each pair of values is in one of their selections, each value in every one."""
+    sharing: tuple[Sharing, ...]
 
     def sentences(self) -> Iterator[str]:
         """What a reader must know of what was left out."""
-        quick = [target for target in self.supported if target not in (*self.slow, *self.shared)]
-        chosen, supported = (sum(counts[target] for target in quick) for counts in (self.chosen, self.supported))
-        yield (
-            "Each target is checked on points that together have every pair of values it supports: "
-            f"{chosen:,} of {supported:,} trials."
-        )
-        if self.shared:
+        alone = [sharing.targets[0] for sharing in self.sharing if len(sharing.targets) == 1 and not sharing.slow]
+        if alone:
+            chosen, supported = (sum(counts[target] for target in alone) for counts in (self.chosen, self.supported))
             yield (
-                "Routes into one compiler have every pair of values between them, and every value each: "
-                f"{self._counts(self.shared)}."
+                "Each target is checked on points that together have every pair of values it supports: "
+                f"{chosen:,} of {supported:,} trials."
             )
-        if self.slow:
-            yield f"Targets with slow builds have every value once: {self._counts(self.slow)}."
-
-    def _counts(self, targets: Sequence[Target]) -> str:
-        return ", ".join(f"{target} {self.chosen[target]} of {self.supported[target]}" for target in targets)
+        for sharing in self.sharing:
+            counts = ", ".join(
+                f"{target} {self.chosen[target]} of {self.supported[target]}" for target in sharing.targets
+            )
+            if sharing.slow:
+                yield f"Targets with slow builds have every value between them: {counts}."
+            elif len(sharing.targets) > 1:
+                yield (
+                    f"Routes into {sharing.compiler} have every pair of values between them, and every value each: "
+                    f"{counts}."
+                )
 
 
 def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
@@ -54,20 +64,21 @@ def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
 def covering_of(trials: Sequence[Examined]) -> CoveringTrials:
     """Choose among trials that an environment has examined.
 
-    Every pair of values of two axes is chosen: for each target; between them for targets that share a compiler. For
+    Every pair of values of two axes is chosen for each target, and between them for targets that share a compiler. For
     targets with slow builds every value is.
     """
     by_target: dict[Target, list[Examined]] = {}
     for examined in trials:
         by_target.setdefault(examined.trial.target, []).append(examined)
-    probes = {target: of_target[0].probe for target, of_target in by_target.items()}
-    slow = tuple(target for target, probe in probes.items() if target.route in probe.slow)
-    shared = tuple(target for target, probe in probes.items() if target.route in probe.shared)
     supported = {
         target: [examined.trial for examined in of_target if examined.failure is None]
         for target, of_target in by_target.items()
     }
-    chosen = _choose(supported, slow, shared)
+    all_sharing = tuple(_sharing({target: of_target[0] for target, of_target in by_target.items()}))
+    chosen = list[Trial]()
+    for sharing in all_sharing:
+        of_all = [trial for target in sharing.targets for trial in supported[target]]
+        chosen += every_value(of_all) if sharing.slow else every_pair(of_all)
     one_per_reason = {
         (target, examined.failure): examined.trial
         for target, of_target in by_target.items()
@@ -79,14 +90,15 @@ def covering_of(trials: Sequence[Examined]) -> CoveringTrials:
         trials=[examined.trial for examined in trials if examined.trial.id in ids],
         supported={target: len(of_target) for target, of_target in supported.items()},
         chosen={target: counts[target] for target in by_target},
-        slow=slow,
-        shared=shared,
+        sharing=all_sharing,
     )
 
 
-def _choose(supported: dict[Target, list[Trial]], slow: Sequence[Target], shared: Sequence[Target]) -> list[Trial]:
-    chosen = [trial for target in slow for trial in every_value(supported[target])]
-    for backend in dict.fromkeys(target.backend for target in shared):
-        chosen += every_pair_between([t for target in shared if target.backend == backend for t in supported[target]])
-    quick = [target for target in supported if target not in (*slow, *shared)]
-    return chosen + [trial for target in quick for trial in every_pair(supported[target])]
+def _sharing(examined: dict[Target, Examined]) -> Iterator[Sharing]:
+    """The targets in groups, in their order. Slow routes and others make groups of their own."""
+    groups: dict[tuple[str, str, bool], list[Target]] = {}
+    for target, one in examined.items():
+        compiler, slow = one.probe.compilers.get(target.route, ""), target.route in one.probe.slow
+        groups.setdefault((target.backend, compiler or f":{target.route}", slow), []).append(target)
+    for (_, compiler, slow), targets in groups.items():
+        yield Sharing("" if compiler.startswith(":") else compiler, slow, tuple(targets))

@@ -47,7 +47,8 @@ class IreeBackend:
 
     def probe(self) -> Probe:
         install = f"pip install {' '.join(PACKAGES)}"
-        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, shared=ROUTES)
+        compilers = dict.fromkeys(ROUTES, "IREE")
+        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, compilers=compilers)
         nothing = Lack(probe.reason, probe.install)
         return replace(
             probe,

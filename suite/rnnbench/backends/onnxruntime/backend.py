@@ -55,7 +55,8 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
 
     def probe(self) -> Probe:
-        probe = probe_packages(tuple(ROUTES), (runtime_package(), "onnx"), "pip install 'rnnbench[onnxruntime]'")
+        packages, install = (runtime_package(), "onnx"), "pip install 'rnnbench[onnxruntime]'"
+        probe = probe_packages(tuple(ROUTES), packages, install, compilers=dict.fromkeys(ROUTES, "ONNX Runtime"))
         versions = {**probe.versions, **cuda_versions()}
         devices = with_cuda(cuda_lack())
         return replace(probe, versions=versions, devices=devices, authors=AUTHORS, reads=READS, graphs=GRAPHS)

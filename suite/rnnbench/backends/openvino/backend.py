@@ -39,7 +39,8 @@ class OpenVinoBackend:
     name = "openvino"
 
     def probe(self) -> Probe:
-        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'")
+        compilers = dict.fromkeys(ROUTES, "OpenVINO")
+        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[openvino]'", compilers=compilers)
         return replace(probe, authors=AUTHORS, reads=READS, not_on=NOT_ON)
 
     def support(self, request: Request) -> Support:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from rnnbench.backends.base import Lack, Probe
 
 NO_ROUTES: Mapping[str, Sequence[str]] = {}
+NO_COMPILERS: Mapping[str, str] = {}
 
 
 def probe_packages(
@@ -16,11 +17,11 @@ def probe_packages(
     install: str,
     by_route: Mapping[str, Sequence[str]] = NO_ROUTES,
     slow: tuple[str, ...] = (),
-    shared: tuple[str, ...] = (),
+    compilers: Mapping[str, str] = NO_COMPILERS,
 ) -> Probe:
     """The versions of `packages`; or the name of the first one that is missing, and the command that installs them all.
 
-    `by_route` names the further packages that single routes need. `slow` and `shared` are those of the Probe.
+    `by_route` names the further packages that single routes need. `slow` and `compilers` are those of the Probe.
     """
     versions, missing = _versions(packages)
     if missing:
@@ -31,7 +32,7 @@ def probe_packages(
         versions |= further_versions
         if missing:
             lacking[route] = Lack(f"{missing} is not installed", f"pip install {' '.join(further)}")
-    return Probe(tuple(routes), versions, lacking=lacking, slow=slow, shared=shared)
+    return Probe(tuple(routes), versions, lacking=lacking, slow=slow, compilers=compilers)
 
 
 def installed_versions(packages: Sequence[str]) -> dict[str, str]:

@@ -56,7 +56,8 @@ class TensorflowBackend:
     name = "tensorflow"
 
     def probe(self) -> Probe:
-        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", shared=ROUTES)
+        compilers = dict.fromkeys(ROUTES, "TensorFlow")
+        probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", compilers=compilers)
         versions = {**probe.versions, **installed_versions(LIBRARIES)}
         return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
 

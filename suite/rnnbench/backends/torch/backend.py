@@ -21,6 +21,7 @@ from rnnbench.backends.torch.installed import cuda_lack
 from rnnbench.backends.torch.support import (
     AUTHORS,
     COMPILED,
+    COMPILERS,
     GRAPHS,
     READS,
     TIMES,
@@ -35,7 +36,7 @@ class TorchBackend:
     name = "torch"
 
     def probe(self) -> Probe:
-        probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED)
+        probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED, compilers=COMPILERS)
         if not probe.available:
             return replace(probe, authors=AUTHORS, reads=READS)
         return replace(probe, devices=with_cuda(cuda_lack()), authors=AUTHORS, reads=READS, graphs=GRAPHS)

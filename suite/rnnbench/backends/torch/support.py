@@ -23,6 +23,8 @@ UPSTREAM = {NO_PACKED: "pytorch/pytorch#112044"}
 """The upstream issue of a reason, where there is one."""
 COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
+COMPILERS = {**dict.fromkeys(COMPILED, "Inductor"), **dict.fromkeys(("eager", "script"), "ATen")}
+"""`Probe.compilers`. ATen has the operators that eager torch and TorchScript's interpreter call one after the other."""
 GRAPHS = dict.fromkeys(TIMES, frozenset({CUDA}))
 """`Probe.graphs`."""
 

@@ -28,6 +28,8 @@ from rnnbench.rnn import TOGETHER, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
+COMPILERS = dict.fromkeys(("relax", *imported.PACKAGES), "Relax")
+"""`Probe.compilers`. A kernel has none of Relax's passes."""
 ON_CUDA = ("relax", "tir")
 """Routes with programs for NVIDIA's GPUs."""
 READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
@@ -52,7 +54,7 @@ class TvmBackend:
 
     def probe(self) -> Probe:
         install = "pip install 'rnnbench[tvm]'"
-        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES)
+        probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, compilers=COMPILERS)
         lack = cuda_libraries.lack() if probe.available else Lack(probe.reason, probe.install)
         return replace(probe, authors=AUTHORS, reads=READS, devices=with_cuda(lack))
 
