@@ -33,7 +33,7 @@ STREAMED = {
     "keras": ("float32", "float64"),
     "onnx": ("float16", "float32", "float64"),
     "pt2": FLOATS,
-    "savedmodel": ("float32", "float64"),
+    "savedmodel": ("float16", "float32", "float64"),
     "stablehlo": FLOATS,
 }
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
