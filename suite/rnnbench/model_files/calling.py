@@ -30,7 +30,7 @@ class Given:
 
 NOTHING = Given()
 STREAMED = {
-    "keras": ("float32", "float64"),
+    "keras": ("float16", "float32", "float64"),
     "onnx": ("float16", "float32", "float64"),
     "pt2": FLOATS,
     "savedmodel": ("float16", "float32", "float64"),

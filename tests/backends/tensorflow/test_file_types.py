@@ -11,7 +11,7 @@ import typed_streams as typed
 from rnnbench.backends import find
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.model_files import ModelFileError, describe, oracle_of
-from rnnbench.rnn import RandomRounding
+from rnnbench.rnn import Arithmetic, RandomRounding
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,12 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
 
 
 @pytest.mark.parametrize("state", ["stateful", "stitched"])
-def test_keras_layers_in_float64(folder, tmp_path, state):
-    request = typed.asked(folder / "float64.keras", "keras", (), state)
-    assert request.precision.uniform == "float64"
+@pytest.mark.parametrize(
+    ("policy", "dtype"), [("float64", "float64"), ("mixed_float16", "float32"), ("several", "float64")]
+)
+def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
+    request = typed.asked(folder / f"{policy}.keras", "keras", (), state)
+    assert request.precision.uniform == dtype
     typed.assert_right(TensorflowBackend(), request, tmp_path)
 
 
@@ -103,17 +106,31 @@ def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder,
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
-    [
-        ("mixed_float16", "a layer computes in mixed_float16; float32 and float64 are read; build the network again"),
-        ("mixed_bfloat16", "a layer computes in mixed_bfloat16; float32 and float64 are read; build the network again"),
-        (
-            "several",
-            "its layers compute in float32 and in float64, so their roundings are not known; build the network",
-        ),
-    ],
+    ("policy", "low", "high"), [("several", 1e-9, 1e-6), ("mixed_float16", 1e-5, 5e-3), ("mixed_bfloat16", 1e-4, 5e-2)]
 )
-def test_keras_layers_of_several_types_are_refused_and_told_what_to_do(folder, policy, told):
+def test_keras_layers_of_several_types_are_rounded_where_they_round(folder, policy, low, high):
+    import keras
+    import tensorflow as tf
+
+    path = folder / f"{policy}.keras"
+    found, oracle = describe(path), oracle_of(path)
+    x, model = np.random.default_rng(0).standard_normal((1, 4, 3)), keras.models.load_model(path)
+    given = {array.name: np.zeros((1, 4)) for array in found.of_role("state_in")}
+    given |= {array.name: x for array in found.of_role("input")}
+    (name,) = (array.name for array in found.of_role("output"))
+    widest = "float64" if policy == "several" else "float32"
+    exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding(widest, 0, 0)))
+    assert low < np.abs(noisy[name] - exact[name]).max() < high
+    theirs = tf.cast(model(x), tf.float64).numpy()
+    assert np.abs(theirs - exact[name]).max() < high
+
+
+def test_keras_layers_of_other_types_are_refused_and_told_what_to_do(folder, tmp_path):
+    import keras
+
+    given = keras.Input((None, 3), batch_size=1)
+    keras.Model(given, keras.layers.Dense(2, dtype="float16")(given)).save(tmp_path / "half.keras")
     with pytest.raises(ModelFileError) as caught:
-        describe(folder / f"{policy}.keras")
-    assert told in str(caught.value)
+        describe(tmp_path / "half.keras")
+    assert "computes in float16; float32, float64, mixed_float16 and mixed_bfloat16 are read" in str(caught.value)
+    assert "set_dtype_policy('float32')" in str(caught.value)
