@@ -527,3 +527,29 @@ def test_a_dropout_draws_in_training_mode_alone(tmp_path, training):
         return
     with pytest.raises(ModelFileError, match="draws random numbers; export the network for inference"):
         oracle.run(given)
+
+
+class Layers(torch.nn.Module):
+    """Batch first, with a flag that makes the state zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru, self.out = torch.nn.GRU(3, 4, batch_first=True), torch.nn.Linear(4, 2)
+
+    def forward(self, x, h, reset):
+        y, h = self.gru(x, torch.where(reset, torch.zeros_like(h), h))
+        return self.out(y), h
+
+
+def test_axes_are_those_of_its_recurrent_operators_and_a_flag_does_not_hide_a_state(tmp_path):
+    path, batch = tmp_path / "layers.pt2", torch.export.Dim("batch")
+    given = torch.zeros(2, 5, 3), torch.zeros(1, 2, 4), torch.zeros(1, 2, 1, dtype=torch.bool)
+    program = torch.export.export(Layers().eval(), given, dynamic_shapes=({0: batch}, {1: batch}, {1: batch}))
+    torch.export.save(program, path)
+    found = describe(path)
+    assert [(a.name, a.time, a.batch) for a in found.arrays if a.name in ("x", "getitem_1")] == [
+        ("x", 1, 0),
+        ("getitem_1", None, 1),
+    ]
+    assert [(pair.before, pair.found) for pair in found.state] == [("h", "traced")]
+    assert not [note for note in found.notes if "the export has lost it" in note]
