@@ -97,7 +97,7 @@ class _Regions:
             yield node  # What is written in place keeps its type.
             return
         types = {name: self.tensors[name]["dtype"] for name in _values(node.args) if name in self.tensors}
-        made = self.tensors.get(node.outputs[0], {}).get("dtype")
+        made: Any = self.tensors.get(node.outputs[0], {}).get("dtype")
         wanted = made if made in (cast, _FLOAT32) else None
         cast_ones = [name for name, kind in types.items() if wanted and kind != wanted and kind in (_FLOAT32, *_NARROW)]
         if len(types) > 1 and is_composed(node) and node.operator not in _WITHOUT_PRODUCTS:
