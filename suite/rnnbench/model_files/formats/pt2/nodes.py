@@ -109,7 +109,7 @@ class _Regions:
         for name in cast_ones:
             names[name] = f"{node.outputs[0]}.{name}"
             self.tensors[names[name]] = {**self.tensors[name], "dtype": wanted}
-            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(wanted))}, (names[name],), False)
+            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],), False)
         yield replace(node, args=_renamed_value(node.args, _Names(names, "")))
 
 
