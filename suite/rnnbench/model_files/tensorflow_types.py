@@ -56,7 +56,9 @@ def _given(node: Any) -> list[int]:
     """The types of what an operation gives, by its declaration."""
     declared = require("tensorflow.python.framework.op_def_registry", *PURPOSE).get(node.op)
     outputs = declared.output_arg if declared is not None else ()
-    return [node.attr[output.type_attr].type for output in outputs if output.type_attr and not output.number_attr]
+    # A look at an attribute that is not there would add it.
+    named = (output.type_attr for output in outputs if not output.number_attr)
+    return [node.attr[name].type for name in named if name in node.attr]
 
 
 def _doubled(tf: Any, attribute: Any, narrow: Mapping[int, str], double: int) -> None:
