@@ -204,7 +204,7 @@ def lstm(kind: str = "float32", steps: int = 6, hidden: int = 4) -> Writer:
     x, y = writer.value("serving_default_x:0", [1, steps, 3]), writer.value("Call:0", [1, steps, hidden])
     h, c, inside = (writer.value(name, [1, hidden]) for name in ("h", "c", "inside"))
     unused = [writer.value(f"unused{gate}", [1]) for gate in range(4)]
-    ranges = {x: (4 / 127, -7), y: (1 / 128, 0), h: (1 / 128, 0), c: (2.0**-12, 0), inside: (1 / 128, 0)}
+    ranges = {x: (4 / 127, -7), c: (2.0**-12, 0), **dict.fromkeys((y, h, inside), (1 / 120, 3))}
     scales: list[float] = []
 
     def weight(name: str, *shape: int) -> int:
