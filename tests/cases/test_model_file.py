@@ -97,3 +97,13 @@ def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(case):
 def test_given_is_for_files_alone(case):
     told = refused(case, "{file: network.onnx}", "{cell: lstm, input: 2, hidden: 2}")
     assert "strategy.time: given is for a model file, which brings its own program" in told
+
+
+def test_a_case_says_which_numbers_are_new_and_which_outputs_are_compared(case):
+    files.saved(files.reset(()), Path("network.onnx"))
+    said = "{file: network.onnx, ranges: {reset: [0, 1]}, outputs: [y]}"
+    by = f"{said}\nworkload: {{steps: 8, chunk: 1, batch: 1}}"
+    replaced = CASE[CASE.index("{file") : CASE.index("strategy")].rstrip()
+    (trial,) = case(replaced, by).trials([Target("onnxruntime", "onnx")])
+    model = trial.model
+    assert [array.name for array in (*model.inputs, *model.results)] == ["x", "reset", "y"]

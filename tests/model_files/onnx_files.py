@@ -170,6 +170,20 @@ def cell(x: str, states: Sequence[str], after: Sequence[str], y: str = "y", **mo
     return model(nodes, inputs, arrays((y, (1, 2)), *((name, (1, 4)) for name in after)), weights, **more)
 
 
+def reset(shape: Sequence[int] = (1, 1)) -> Any:
+    """A cell whose state h is zero where `reset`, true or false, says so, and that gives the place of its largest."""
+    proto = cell("x", ["h"], ["next_h"])
+    (node,) = (node for node in proto.graph.node if "h" in node.input)
+    node.input[list(node.input).index("h")] = "kept"
+    zero = weight("zero", np.zeros(1, np.float32))
+    proto.graph.node.insert(0, helper.make_node("Where", ["reset", "zero", "h"], ["kept"]))
+    proto.graph.node.append(helper.make_node("ArgMax", ["next_h"], ["largest"], axis=1))
+    proto.graph.initializer.append(zero)
+    proto.graph.input.extend(arrays(("reset", TensorProto.BOOL, list(shape))))
+    proto.graph.output.extend(arrays(("largest", INT64, [1, 1])))
+    return proto
+
+
 def typed(proto: Any, kind: int) -> Any:
     """The file with its floats, those of weights, inputs and outputs, in another type."""
     floats = (FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from rnnbench.model_files import FileArray, FileSection, Given, ModelFileError, describe, network_of, section_of
+from rnnbench.model_files import (
+    FileArray,
+    FileSection,
+    Given,
+    ModelFileError,
+    answered,
+    describe,
+    keys_of,
+    network_of,
+    open_questions,
+    section_of,
+)
 from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
 from rnnbench.rnn import network_of as decoded
 
@@ -144,7 +155,7 @@ def test_what_cannot_be_called_so_is_told(tmp_path, said, told):
             "output",
             1,
             "BOOL",
-            "total is bool, and .*; export the file with float32 there, and cast it inside$",
+            r"total is bool, and .*; export .* cast it inside; or compare the others \(--set 'outputs=\[y\]'\)$",
         ),
     ],
 )
@@ -209,6 +220,44 @@ def test_a_longer_stream_of_whole_numbers_begins_as_a_shorter_one(tmp_path):
     np.testing.assert_array_equal(short, long[:4])
     assert {*np.unique(long[..., 0])} == {*range(10)}
     assert {*np.unique(long[..., 1])} == {5, 6, 7}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), ()])
+def test_true_and_false_are_new_in_each_call(tmp_path, shape):
+    path = files.saved(files.reset(shape), tmp_path / "reset.onnx")
+    found = describe(path)
+    answers = ["outputs=[y]", *(["ranges.reset=[0, 1]"] if not shape else [])]
+    section = answered(section_of(found, path.name), found, answers)
+    assert not open_questions(section, found, keys_of(answers))
+    flagged = network_of(path, section, found, Given(ranges=section.ranges))
+    assert (flagged.input, flagged.ranges, flagged.takes_any_number) == (4, (("reset", 0, 1),), False)
+    x, state = draw_inputs(flagged, 32, 1, 0), draw_state(flagged, 1, 0)
+    assert {*np.unique(x[..., 3])} == {0, 1}
+    run, session, h = (
+        run_reference(flagged, Weights(), x, state),
+        onnxruntime.InferenceSession(str(path)),
+        state["h"][0],
+    )
+    for step, y in zip(x, run.y, strict=True):
+        theirs, h = session.run(
+            ["y", "next_h"], {"x": step[:, :3], "h": h, "reset": np.array(step[:, 3:].reshape(shape) > 0)}
+        )
+        np.testing.assert_allclose(y, theirs, atol=2e-6)
+
+
+def test_true_and_false_have_no_other_range(tmp_path):
+    path = files.saved(files.reset(), tmp_path / "reset.onnx")
+    with pytest.raises(ModelFileError, match="the range of reset is 0 to 2; it is true or false"):
+        network_of(path, section_of(describe(path), path.name), describe(path), Given(ranges={"reset": (0, 2)}))
+
+
+def test_outputs_that_are_not_compared_are_left_out(tmp_path):
+    path = files.saved(files.reset(), tmp_path / "reset.onnx")
+    with pytest.raises(ModelFileError, match=r"largest is int64, .* \(--set 'outputs=\[y\]'\)"):
+        network(path)
+    assert network(path, outputs=("y",)).called == "x [1, 3], reset [1, 1], h → next_h [1, 4]: y [1, 2]"
+    with pytest.raises(ModelFileError, match="it has no output z; its outputs are y, next_h, largest"):
+        network(path, outputs=("z",))
 
 
 def test_a_state_of_as_many_units_as_rows_is_refused_where_its_batch_is_not_clear(tmp_path):

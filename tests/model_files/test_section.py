@@ -23,7 +23,9 @@ from rnnbench.model_files import (
 def test_the_section_reads_back():
     section = FileSection("a b.onnx", {"h0": "hn", "on": "off: #"}, {"sr": 16000, "x": None}, {"T": 3}, None, 1)
     text = section_yaml(section)
-    assert yaml.safe_load(text) == {"model": {key: value for key, value in vars(section).items() if value != {}}}
+    assert yaml.safe_load(text) == {
+        "model": {key: value for key, value in vars(section).items() if value not in ({}, ())}
+    }
     assert [line.partition(":")[0].strip() for line in text.splitlines()] == [
         "model",
         "file",
@@ -72,6 +74,19 @@ def test_ranges_are_answers(tmp_path):
     for wrong in ("9", "[0]", "[0, x]", "[0, 0.5]"):
         with pytest.raises(ModelFileError, match="a range is two whole numbers"):
             answered(section, description, [f"ranges.tokens={wrong}"])
+
+
+def test_a_single_number_with_a_range_is_no_constant(tmp_path):
+    path = files.saved(files.reset(()), tmp_path / "reset.onnx")
+    description = describe(path)
+    section = section_of(description, path.name)
+    (question,) = open_questions(section, description, ())
+    assert question.text.endswith("If it is new in each call, say which numbers it takes (--set ranges.reset=[0,1]).")
+    said = answered(section, description, ["ranges.reset=[0, 1]", "outputs=[y]"])
+    assert (said.constants, open_questions(said, description, {"ranges.reset"})) == ({}, ())
+    assert yaml.safe_load(section_yaml(said))["model"]["outputs"] == ["y"]
+    with pytest.raises(ModelFileError, match=r"outputs=y: the outputs that are compared are a list, as in \[y\]"):
+        answered(section, description, ["outputs=y"])
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import onnx_files as files
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
+from rnnbench.cases import case_of_file
 from rnnbench.model_files import (
     ModelFileError,
     answered,
     check_state,
     describe,
     keys_of,
+    network_of,
     open_questions,
     oracle_of,
     section_of,
@@ -251,3 +253,24 @@ def test_a_state_that_matters_on_one_side_of_a_condition_is_not_lost(tmp_path):
     assert section.state == {"h": "h_out"}
     found = [check_state(oracle_of(path), description, section, seed) for seed in range(4)]
     assert all(check.ok for check in found)
+
+
+def test_numbers_of_steps_that_fail_are_told_and_no_case_has_them(tmp_path):
+    """As of lengths that the user gave for another number of steps."""
+    proto = files.recurrent("GRU")
+    (node,) = (node for node in proto.graph.node if node.op_type == "GRU")
+    node.input[4] = "lengths"
+    proto.graph.input.extend(files.arrays(("lengths", TensorProto.INT32, ["B"])))
+    path = files.saved(proto, tmp_path / "packed.onnx")
+    found = describe(path)
+    section = answered(
+        section_of(found, path.name), found, ["constants.lengths=4", "state={}", "constants.h0=0", "outputs=[y]"]
+    )
+    check = check_state(oracle_of(path), found, section)
+    assert {steps: "sequence_lens must be 1 to 1" in why for steps, why in check.failing_steps.items()} == {1: True}
+    network = network_of(path, section, found)
+    text = case_of_file(section, "packed", network, failing_steps=check.failing_steps)
+    assert "  chunk: [8] " in text
+    assert "# Calls of 1 step(s) fail, so there are none:" in text
+    with pytest.raises(ModelFileError, match="calls of 1 and of 8 steps fail: why"):
+        case_of_file(section, "packed", network, failing_steps={1: "why", 8: "why"})

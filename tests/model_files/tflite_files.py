@@ -11,7 +11,7 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-KIND = {np.dtype("float32"): schema.TensorType.FLOAT32, np.dtype("int32"): schema.TensorType.INT32}
+KIND = {np.dtype(name): getattr(schema.TensorType, name.upper()) for name in ("float32", "int32", "int8")}
 
 
 class Writer:
@@ -39,6 +39,12 @@ class Writer:
         buffer.data = np.frombuffer(values.tobytes(), np.uint8)
         self.model.buffers.append(buffer)
         self.graph.tensors[number].buffer = len(self.model.buffers) - 1
+        return number
+
+    def whole(self, name: str, values: np.ndarray, scale: float) -> int:
+        """A constant of whole numbers, with a scale."""
+        number = self.constant(name, values)
+        self.graph.tensors[number].quantization = scaled(scale)
         return number
 
     def operator(self, name: str, inputs: Sequence[int], output: int, options: str = "", **fields: Any) -> None:
@@ -187,6 +193,57 @@ def quantised(writer: Writer, kind: str = "int8") -> Writer:
     for code in writer.model.operatorCodes:
         code.version = 4 if code.builtinCode == schema.BuiltinOperator.FULLY_CONNECTED else 2
     return writer
+
+
+def lstm(kind: str = "float32", steps: int = 6, hidden: int = 4) -> Writer:
+    """x [1, steps, 3] through UNIDIRECTIONAL_SEQUENCE_LSTM, as the converter writes a layer of Keras.
+
+    `kind`: float32; weights, with weights in int8 alone; int8, with all that it takes and gives in int8, c in int16.
+    """
+    draw, writer, whole = np.random.default_rng(0), Writer(), kind == "int8"
+    x, y = writer.value("serving_default_x:0", [1, steps, 3]), writer.value("Call:0", [1, steps, hidden])
+    h, c, inside = (writer.value(name, [1, hidden]) for name in ("h", "c", "inside"))
+    unused = [writer.value(f"unused{gate}", [1]) for gate in range(4)]
+    ranges = {x: (4 / 127, -7), c: (2.0**-12, 0), **dict.fromkeys((y, h, inside), (1 / 120, 3))}
+    scales: list[float] = []
+
+    def weight(name: str, *shape: int) -> int:
+        values = (draw.standard_normal(shape) * 0.8).astype(np.float32)
+        scales.append(float(np.abs(values).max() / 127))
+        if kind == "float32":
+            return writer.constant(name, values)
+        return writer.whole(name, np.rint(values / scales[-1]).astype(np.int8), scales[-1])
+
+    given, around = (
+        [weight(f"{name}{gate}", hidden, size) for gate in range(4)] for name, size in (("W", 3), ("R", hidden))
+    )
+    biases = (draw.standard_normal((4, hidden)) * 0.5).astype(np.float32)
+    steps_of_sums = [scale * ranges[x][0] for scale in scales[:4]]
+    bias = [
+        writer.whole(f"b{gate}", np.rint(row / step).astype(np.int32), step)
+        if whole
+        else writer.constant(f"b{gate}", row)
+        for gate, (row, step) in enumerate(zip(biases, steps_of_sums, strict=True))
+    ]
+    for number, (scale, zero) in ranges.items() if whole else ():
+        tensor = writer.graph.tensors[number]
+        tensor.quantization = scaled(scale, zero)
+        tensor.type = schema.TensorType.INT16 if number == c else schema.TensorType.INT8
+    for number in (h, c):
+        writer.graph.tensors[number].isVariable = True
+    given_to = [x, *given, *around, -1, -1, -1, *bias, -1, -1, h, c, -1, -1, -1, -1]
+    options = {"fusedActivationFunction": schema.ActivationFunctionType.TANH}
+    writer.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", given_to, y, "UnidirectionalSequenceLSTMOptions", **options)
+    writer.model.operatorCodes[-1].version = {"float32": 1, "weights": 2, "int8": 3}[kind]
+    writer.graph.operators[-1].intermediates = [*unused, inside] if whole else None
+    writer.ends({"x": x}, {"y": y})
+    return writer
+
+
+def scaled(scale: float, zero: int = 0) -> Any:
+    found = schema.QuantizationParametersT()
+    found.scale, found.zeroPoint = np.array([scale], np.float32), np.array([zero], np.int64)
+    return found
 
 
 def saved(writer: Writer, path: Path) -> Path:

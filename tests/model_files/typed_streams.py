@@ -50,6 +50,12 @@ def ring_request(dtype: str, folder: Path, state: State = "stitched") -> Request
     return request_for(path, state, FileSection(path.name, states, batch=0))
 
 
+def flag_request(folder: Path, state: State = "stitched") -> Request:
+    """A cell with a flag that makes its state zero, new in each call."""
+    path = files.saved(files.reset(), folder / "reset.onnx")
+    return request_for(path, state, FileSection(path.name, {"h": "next_h"}, outputs=("y",)))
+
+
 def assert_right(backend: Backend, request: Request, folder: Path) -> None:
     network, dtype = request.model, request.precision.state
     assert backend.support(request).level in ("native", "emulated")

@@ -30,8 +30,8 @@ from rnnbench.yaml_files import Source, TitleGenerator, problems_of
 ReadModel = Callable[[Path], FileDescription]
 """Reads what is in a model file. Raises ModelFileError; MissingExtraError without the package that reads it."""
 
-BESIDE = ("inputs", "expected", "ranges")
-"""Keys that say nothing of how the file is called."""
+BESIDE = ("inputs", "expected", "ranges", "outputs")
+"""Keys that say nothing of the file's axes, states and constants."""
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
 Axis = Annotated[StrictInt, Field(ge=0, le=15)]
 
@@ -59,6 +59,9 @@ class FileModelSection(BaseModel):
     )
     ranges: dict[Text, tuple[StrictInt, StrictInt]] = Field(
         default={}, description="Smallest and largest value of inputs of whole numbers, which are drawn."
+    )
+    outputs: list[Text] = Field(
+        default=[], description="The outputs that are compared; empty: all. A compiler need not compute the others."
     )
     time: Axis | None = Field(default=None, description="The axis of time of the inputs; null: one call is one step.")
     batch: Axis | None = Field(default=None, description="The axis of the batch of the inputs; null: one row.")
@@ -119,7 +122,11 @@ def _section(written: FileModelSection, description: FileDescription) -> FileSec
     found = section_of(description, written.file)
     said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
     state = {one: other for one, other in found.state.items() if one not in written.constants}
-    constants = {one: value for one, value in found.constants.items() if one not in written.state}
+    constants = {n: value for n, value in found.constants.items() if n not in {*written.state, *written.ranges}}
     said["constants"] = {**constants, **written.constants}
     said["state"] = {} if written.state == {} and "state" in said else {**state, **written.state}
-    return with_axes(replace(found, **said), description, written.model_fields_set)
+    return with_axes(
+        replace(found, **said, ranges=written.ranges, outputs=tuple(written.outputs)),
+        description,
+        written.model_fields_set,
+    )

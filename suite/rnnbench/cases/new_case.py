@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 
-from rnnbench.model_files import FileNetwork, FileSection, ModelFileError, section_yaml
+from rnnbench.model_files import CALLS_OF, FileNetwork, FileSection, ModelFileError, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
 
 STEPS = 64
@@ -35,13 +35,22 @@ def case_of_network(what: str, name: str) -> str:
 
 
 def case_of_file(
-    section: FileSection, name: str, network: FileNetwork, notes: Sequence[str] = (), answers: Sequence[str] = ()
+    section: FileSection,
+    name: str,
+    network: FileNetwork,
+    notes: Sequence[str] = (),
+    answers: Sequence[str] = (),
+    failing_steps: Mapping[int, str] | None = None,
 ) -> str:
     """The text of a case for a model file, with notes as comments, and what was answered.
 
-    Raises ModelFileError where no case can run it.
+    `failing_steps` are numbers of steps of which a call fails, and why. Raises ModelFileError where no case can run it.
     """
-    chunk, batch = network.steps, network.rows
+    chunk, batch, failing = network.steps, network.rows, failing_steps or {}
+    chunks = [steps for steps in CALLS_OF if steps not in failing]
+    if chunk is None and not chunks:
+        raise ModelFileError(f"calls of {' and of '.join(map(str, CALLS_OF))} steps fail: {failing[CALLS_OF[0]]}")
+    notes = [*notes, *(f"Calls of {steps} step(s) fail, so there are none: {why}" for steps, why in failing.items())]
     states = ("stitched", "stateful") if section.state else ("none",)
     for state in states:
         if refused := network.refusal(
@@ -50,7 +59,7 @@ def case_of_file(
             raise ModelFileError(refused[1])
     comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH)]
     model = [*comments, *section_yaml(section, answers).splitlines()]
-    return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or "[1, 8]"), batch or 1, _whole(chunk or 8))
+    return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or chunks), batch or 1, _whole(chunk or 8))
 
 
 def _sizes(family: type[Network]) -> Iterable[str]:

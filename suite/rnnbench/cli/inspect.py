@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="KEY=VALUE",
     help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, sizes.NAME=N, ranges.NAME=[0,99], "
-    "time=AXIS, batch=AXIS.",
+    "outputs=[NAME], time=AXIS, batch=AXIS.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:

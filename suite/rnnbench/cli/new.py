@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,15 +77,16 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
 
-    def case(of: FileSection) -> str:
-        return case_of_file(of, name, network_of(file, of, description, Given(ranges=of.ranges)), notes, answers)
+    def case(of: FileSection, failing_steps: Mapping[int, str]) -> str:
+        network = network_of(file, of, description, Given(ranges=of.ranges))
+        return case_of_file(of, name, network, notes, answers, failing_steps)
 
     if not open_sizes(sizes_said, section):
-        case(section)  # What no case can run is refused before calls that may take long.
+        case(section, {})  # What no case can run is refused before calls that may take long.
     check = check_file(file, sizes_said, section)  # A file that cannot be computed has no case.
     if fault := fault_of(check, description, section):
         raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")
-    text = case(with_made_sizes(section, check))
+    text = case(with_made_sizes(section, check), check.failing_steps)
     for note in notes:
         tell(f"note: {note}", is_error=True)
     return text

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
         section_yaml,
         with_axes,
     )
-    from rnnbench.model_files.state_check import StateCheck, check_state, fault_of, open_sizes, with_made_sizes
+    from rnnbench.model_files.state_check import (
+        CALLS_OF,
+        StateCheck,
+        check_state,
+        fault_of,
+        open_sizes,
+        with_made_sizes,
+    )
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
 
 _NAMES = {
@@ -77,6 +84,7 @@ _NAMES = {
         "with_axes",
     ),
     "state_check": (
+        "CALLS_OF",
         "StateCheck",
         "check_state",
         "fault_of",
@@ -90,6 +98,7 @@ _NAMES = {
     "formats.tflite.rewriting": ("main_first", "with_float_ends"),
 }
 __all__ = [
+    "CALLS_OF",
     "FORMATS",
     "NO_STATE",
     "ArrayDescription",

@@ -30,10 +30,10 @@ class Given:
 
 NOTHING = Given()
 STREAMED = {
-    "keras": ("float32", "float64"),
+    "keras": ("float16", "float32", "float64"),
     "onnx": ("float16", "float32", "float64"),
     "pt2": FLOATS,
-    "savedmodel": ("float32", "float64"),
+    "savedmodel": ("float16", "float32", "float64"),
     "stablehlo": FLOATS,
 }
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
@@ -57,6 +57,8 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     # Where all outputs are next states, as of a cell, these are what it gives.
     floats = [array for array in made.values() if array.dtype in FLOATS] or list(made.values())
     results = [array for name, array in made.items() if name not in after] or floats
+    if section.outputs:
+        results = [array for name, array in made.items() if name in section.outputs]
     states = [(given[before], made[after]) for before, after in section.state.items()]
     _check(streams, results, states, beside, description.format)
     axes = section.time, section.batch
@@ -68,7 +70,7 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     return FileNetwork(
         given=given_arrays(beside.inputs, inputs) if beside.inputs is not None else None,
         expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
-        ranges=tuple((name, low, high) for name, (low, high) in beside.ranges.items()),
+        ranges=tuple((name, low, high) for name, (low, high) in _ranges(streams, beside).items()),
         file=section.file,
         path=os.path.abspath(path),  # A link keeps its name, whose end says the format.
         sha256=digest_of(path, description.external),
@@ -101,8 +103,11 @@ def _check(
     if not results:
         raise ModelFileError("it has no outputs, so there is nothing to compare")
     _check_types(streams, beside, floats)
+    compared = [array.name for array in results if array.dtype in floats]
     for array in results:
-        _check_float(array, floats)
+        _check_float(
+            array, floats, f"; or compare the others (--set 'outputs=[{', '.join(compared)}]')" * bool(compared)
+        )
     for before, _ in states:
         if file_format not in WHOLE_STATES or before.dtype not in (*INTEGERS, "bool"):
             otherwise = f"; or begin each call with the same value of it, as in --set constants.{before.name}=0"
@@ -112,17 +117,22 @@ def _check(
 
 
 def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Sequence[str]) -> None:
-    """Raises ModelFileError for inputs that are no floats, and integers of which nobody says what they are."""
+    """Raises ModelFileError for inputs that are no numbers, and integers of which nobody says what they are."""
     integers = {array.name for array in streams if array.dtype in INTEGERS}
-    if unknown := beside.ranges.keys() - integers:
+    flags = {array.name for array in streams if array.dtype == "bool"}
+    if unknown := beside.ranges.keys() - integers - flags:
         named = ", ".join(sorted(integers)) or "none"
         raise ModelFileError(f"it has no input {min(unknown)} of whole numbers; those that it has: {named}")
     for name, (low, high) in beside.ranges.items():
+        if name in flags and not 0 <= low <= high <= 1:
+            raise ModelFileError(f"the range of {name} is {low} to {high}; it is true or false, which is [0, 1]")
         if not -LARGEST_INTEGER <= low <= high <= LARGEST_INTEGER:
             raise ModelFileError(
                 f"the range of {name} is {low} to {high}; expected two numbers up to {LARGEST_INTEGER:,}"
             )
     for array in streams:
+        if array.name in flags:
+            continue
         if array.name not in integers:
             _check_float(array, floats, "; or give its value under `constants`, if it is the same in every call")
         elif not beside.inputs and array.name not in beside.ranges:
@@ -131,6 +141,12 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Seq
                 f"as in ranges: {{{array.name}: [0, 99]}}, or give inputs, or give its value under `constants`, if it "
                 "is the same in every call"
             )
+
+
+def _ranges(streams: Sequence[ArrayDescription], beside: Given) -> dict[str, tuple[int, int]]:
+    """Of all inputs that are drawn as whole numbers: true and false are 1 and 0."""
+    flags = {array.name: (0, 1) for array in streams if array.dtype == "bool" and not beside.inputs}
+    return {**flags, **beside.ranges}
 
 
 def _check_float(array: ArrayDescription, allowed: Sequence[str], otherwise: str = "") -> None:
@@ -165,7 +181,7 @@ def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str,
             raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(given)}")
     if both := section.state.keys() & section.constants.keys():
         raise ModelFileError(f"{min(both)} is a state and a constant as the case has it; write it as one of them")
-    for name in section.state.values():
+    for name in (*section.state.values(), *section.outputs):
         if name not in made:
             raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
 
@@ -258,7 +274,8 @@ def _axes_of_output(
         fixed = array.shape[axes[0]] if same and array.shape and array.shape[axes[0]] != 1 else 16
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
-            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step"
+            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step "
+            "by itself; or leave it out (outputs: those that are compared)"
         )
     batch = axes[1] if same and array.batch is None else batch_axis(array, rows, axes[1], stream)
     return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)

@@ -106,9 +106,16 @@ def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
         if array.role == "constant" and not array.is_empty:
             after = [one.name for one in made if (one.shape, one.dtype) == (array.shape, array.dtype)]
             state = f" Or is it a state, and {' or '.join(after)} its next value (model.state)?" if after else ""
-            text = f"it is one {array.dtype}. Which value has it in every call?{state}"
+            text = f"it is one {array.dtype}. Which value has it in every call?{state}{_if_new(array)}"
             yield Question(array.name, "constants", text)
     yield from questions_of_axes([array for array in arrays if array.role == "input"])
+
+
+def _if_new(array: ArrayDescription) -> str:
+    """What to say of a whole number that is another one in each call."""
+    if "float" in array.dtype:
+        return ""
+    return f" If it is new in each call, say which numbers it takes (--set ranges.{array.name}=[0,1])."
 
 
 def _notes(

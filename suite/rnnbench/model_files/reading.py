@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from rnnbench.model_files import formats
 from rnnbench.model_files.description import FileDescription
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats import Oracle
+from rnnbench.outside_text import describe_error
+
+T = TypeVar("T")
 
 
 def describe(path: Path) -> FileDescription:
@@ -15,16 +20,25 @@ def describe(path: Path) -> FileDescription:
 
     Call it in a process of its own with limits of memory and time (`worker.describe_file`).
     """
-    try:
-        return formats.format_of(path).describe(path)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
+    return _in_a_sentence(path, lambda: formats.format_of(path).describe(path))
 
 
 def oracle_of(path: Path) -> Oracle:
     """The file in float64. Raises ModelFileError for a file that is not read or not computed rightly."""
+    return _in_a_sentence(path, lambda: formats.format_of(path).oracle(path))
+
+
+def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:
+    """What `read` gives. Whatever it raises becomes one sentence about the file, but for a lack of memory or a package.
+
+    A file may say of its operators what no exporter writes, so there is always one more exception.
+    """
     try:
-        return formats.format_of(path).oracle(path)
+        return read()
     except ModelFileError as error:
         told = str(error)
         raise error if told.startswith(f"{path}: ") else ModelFileError(f"{path}: {told}") from error
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise ModelFileError(f"{path}: it is damaged, or is not made as expected: {describe_error(error)}") from error

@@ -37,6 +37,8 @@ class FileSection:
     batch: int | None = None
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Smallest and largest value of inputs of whole numbers, which are drawn."""
+    outputs: tuple[str, ...] = ()
+    """The outputs that are compared; empty: all that are no next states. The others are left out."""
 
 
 def section_of(description: FileDescription, file: str) -> FileSection:
@@ -108,16 +110,25 @@ def _answered(section: FileSection, description: FileDescription, answers: Itera
                 raise _wrong(answer, "a size is 1, 2, 3 …")
             section = replace(section, sizes={**section.sizes, name: value})
         elif key == "ranges":
-            _known(answer, description, name, "input")
+            _known(answer, description, name, "input", "constant")
             if not (isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)):
                 raise _wrong(answer, "a range is two whole numbers, as in [0, 99]")
-            section = replace(section, ranges={**section.ranges, name: (value[0], value[1])})
+            constants = {one: other for one, other in section.constants.items() if one != name}
+            section = replace(section, ranges={**section.ranges, name: (value[0], value[1])}, constants=constants)
+        elif key == "outputs" and not name:
+            if not (isinstance(value, list) and value):
+                raise _wrong(answer, "the outputs that are compared are a list, as in [y]")
+            for output in map(str, value):
+                _known(answer, description, output, "output", "state_out")
+            section = replace(section, outputs=tuple(map(str, value)))
         elif key in ("time", "batch") and not name:
             if not (value is None or (type(value) is int and value >= 0)):
                 raise _wrong(answer, "an axis is 0, 1, 2 …, or null")
             section = replace(section, time=value) if key == "time" else replace(section, batch=value)
         else:
-            raise _wrong(answer, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, time and batch")
+            raise _wrong(
+                answer, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, outputs, time and batch"
+            )
     return section
 
 
@@ -125,7 +136,8 @@ def open_questions(
     section: FileSection, description: FileDescription, written: Collection[str]
 ) -> tuple[Question, ...]:
     """The questions of the file that are left where its user has written these keys, of which `section` was made."""
-    paired = {*section.state, *(name for name, value in section.constants.items() if value is not None)}
+    valued = (name for name, value in section.constants.items() if value is not None)
+    paired = {*section.state, *section.ranges, *valued}
     guessed = not any(key.partition(".")[0] == "state" for key in written)
     asked = [q for q in description.questions if q.key in ("state", "constants") and (guessed or not q.is_guess)]
     streams = _streams(section, description)
@@ -147,11 +159,12 @@ def keys_of(answers: Iterable[str]) -> set[str]:
 def section_yaml(section: FileSection, answers: Iterable[str] = ()) -> str:
     """The section as YAML, a key a line. That there is no state is written where an answer says so."""
     said = {"state"} & keys_of(answers)
-    content = {key: value for key, value in vars(section).items() if value != {} or key in said}
+    content = {key: value for key, value in vars(section).items() if value not in ({}, ()) or key in said}
     return "\n".join(["model:", *(f"  {key}: {_inline(value)}" for key, value in content.items())]) + "\n"
 
 
 def _inline(value: object) -> str:
+    value = list(value) if isinstance(value, tuple) else value
     text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**31)
     return text.removesuffix("...\n").strip()
 

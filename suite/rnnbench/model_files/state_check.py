@@ -24,6 +24,8 @@ from rnnbench.model_files.section import FileSection
 STEPS = 4
 """Steps of each half, where the file leaves their number open."""
 BATCH = 2
+CALLS_OF = (1, 8)
+"""Steps of the calls that a new case makes of a file that leaves their number open."""
 MORE_CALLS = 8
 """Of other inputs and states, where a state seems lost. One that matters in half of the calls is missed in 1 of 512."""
 EQUAL = 1e-9
@@ -47,6 +49,8 @@ class StateCheck:
     """What the call had for `open_sizes`, and for the batch where one row was needed, as `array.axis`."""
     one_row: str = ""
     """Why a call of several rows failed, where one of one row did not."""
+    failing_steps: dict[int, str] = field(default_factory=dict)
+    """The numbers of steps of CALLS_OF of which a call fails, and why: inputs such as lengths may be of another one."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -143,7 +147,7 @@ class _Check:
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
         one_row = any(self._batch_axis_of(array) is None for array in self._states)
-        self.rows = 1 if one_row else rows
+        self.rows, self._steps = 1 if one_row else rows, STEPS
         self._made = description.of_role("output", "state_out")
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
@@ -171,7 +175,23 @@ class _Check:
             moved = {name: seen or more_moved[name] for name, seen in moved.items()}
             used = {name: seen or more_used[name] for name, seen in used.items()}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
-        return StateCheck(moved, used, halves, why, self._made_sizes(first))
+        failing = {steps: failure for steps in CALLS_OF if (failure := self._failure(steps, zero))}
+        return StateCheck(moved, used, halves, why, self._made_sizes(first), failing_steps=failing)
+
+    def _failure(self, steps: int, zero: Arrays) -> str:
+        """Why a call of so many steps fails; empty where it does not, and where the file has their number."""
+        axis = self._section.time
+        if axis is None or any(array.shape is None or isinstance(array.shape[axis], int) for array in self._streams):
+            return ""
+        self._steps = steps
+        try:
+            self._run(self._inputs(), zero)
+        except ModelFileError as error:
+            return str(error)
+        else:
+            return ""
+        finally:
+            self._steps = STEPS
 
     def _made_sizes(self, made: Arrays) -> dict[str, int]:
         sizes = {}
@@ -303,7 +323,7 @@ class _Check:
             raise ModelFileError(f"the file does not say how many axes {array.name} has")
         is_state = array.name in self._section.state
         time, batch = (None, self._batch_axis_of(array)) if is_state else (self._section.time, self._section.batch)
-        open_sizes = {time: STEPS, batch: self.rows}
+        open_sizes = {time: self._steps, batch: self.rows}
         sizes = []
         for axis, size in enumerate(array.shape):
             if not isinstance(size, int) and axis not in open_sizes:

@@ -65,6 +65,8 @@ _PLAIN = frozenset(
 READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
 """Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
 _INPUTS = frozenset(("Placeholder", "NoOp"))
+NARROW = "_narrow"
+"""The attribute of an operation in float64 that names the narrower type in which the file has its results."""
 
 
 def require_tensorflow() -> Any:
@@ -83,6 +85,8 @@ class _Operation:
     """As TensorFlow takes them of an operation that is run by itself."""
     called: tuple[_Plan, ...]
     """Of a loop: its condition and its body. Of a branch: both. Of a call: the function."""
+    narrow: str
+    """The type that its results have in the file, where that is narrower than what is around it."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ def _operation(tf: Any, graph: Any, outermost: Any, operation: Any) -> _Operatio
         outputs=tuple(tensor.name for tensor in operation.outputs),
         attributes={name: _attribute(tf, operation.get_attr(name)) for name in own},
         called=tuple(_plan(tf, _graph_of(graph, outermost, name), outermost) for name in called),
+        narrow=operation.node_def.attr[NARROW].s.decode(),
     )
 
 
@@ -192,7 +197,7 @@ class _Call:
             (function,) = operation.called
             return self.run(function, inputs)
         made = self._executed(operation, inputs)
-        if operation.kind in EXACT:
+        if operation.kind in EXACT and not (operation.kind == "Cast" and operation.narrow):
             return made
         return [self._rounded(operation, inputs, each) if each.dtype == self._tf.float64 else each for each in made]
 
@@ -218,7 +223,8 @@ class _Call:
             kind = "activation"
         terms = _terms(operation, inputs, output) if kind == "sum" else 1
         squares = partial(self._squares, operation, inputs, terms)
-        return self._tf.constant(rounded_result(self._arithmetic, output.numpy(), kind, terms, squares))
+        arithmetic = self._arithmetic.narrowed(operation.narrow) if operation.narrow else self._arithmetic
+        return self._tf.constant(rounded_result(arithmetic, output.numpy(), kind, terms, squares))
 
     def _squares(self, operation: _Operation, inputs: Sequence[Any], terms: int) -> np.ndarray:
         """The sum of the squares of the terms. The operation is linear in the arrays that it sums."""

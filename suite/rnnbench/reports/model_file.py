@@ -50,6 +50,8 @@ def print_state_check(check: StateCheck | None, unchecked: str, console: Console
         return
     if check.one_row:
         show(console, ("one row:", "yellow"), f" calls of several rows fail, so its batch is 1: {check.one_row}")
+    for steps, why in check.failing_steps.items():
+        show(console, ("not so many steps:", "yellow"), f" a call of {count(steps, 'step')} fails: {why}")
     for name in check.moved:
         if name in check.lost:
             show(console, ("state lost:", "bold red"), f" {name}: {check.why_lost(name)}")

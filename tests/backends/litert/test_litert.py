@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tflite_files as files
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Program, Request
@@ -212,3 +213,18 @@ def test_a_file_with_a_loop_a_flag_and_several_signatures_runs_as_the_oracle(tmp
     for step in range(60):
         bound()
         np.testing.assert_allclose(bound.output()["y"][0], expected[step % 6], atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "error"), [("weights", 0.03), ("int8", 0.03)])
+def test_a_quantised_lstm_operator_begins_each_call_at_zero(tmp_path: Path, kind: str, error: float) -> None:
+    path = files.saved(files.lstm(kind), tmp_path / "lstm.tflite")
+    found = describe(path)
+    network = network_of(path, section_of(found, path.name), found)
+    x = draw_inputs(network, 3, 1, 0)
+    expected = [run_reference(network, Weights(), step[None], {}).y[0] for step in x]
+    request = Request("tensorflow", network, Weights(), Strategy("given", "none", 1), 1, Precision.of("float32"))
+    session = LitertBackend().build(request, tmp_path / "cache").open()
+    for step in (0, 1, 2, 1, 0):
+        np.testing.assert_allclose(session.step({"x": x[step][None]})["y"][0], expected[step], atol=error)
+    first, again = (session.step({"x": x[:1]})["y"] for _ in range(2))
+    np.testing.assert_array_equal(first, again)

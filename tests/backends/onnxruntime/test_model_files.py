@@ -34,3 +34,8 @@ def test_an_operator_that_has_no_kernel_for_float64_is_unsupported(tmp_path):
     support = OnnxRuntimeBackend().support(request)
     assert support.level == "unsupported"
     assert "compute in float32 only" in support.reason
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_flag_that_makes_the_state_zero(tmp_path, state):
+    typed.assert_right(OnnxRuntimeBackend(), typed.flag_request(tmp_path, state), tmp_path)

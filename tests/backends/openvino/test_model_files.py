@@ -23,3 +23,8 @@ def test_a_file_in_float64_is_unsupported(tmp_path):
 @pytest.mark.parametrize("dtype", typed.WHOLE)
 def test_a_state_of_whole_numbers(tmp_path, dtype, state):
     typed.assert_right(OpenVinoBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_flag_that_makes_the_state_zero(tmp_path, state):
+    typed.assert_right(OpenVinoBackend(), typed.flag_request(tmp_path, state), tmp_path)

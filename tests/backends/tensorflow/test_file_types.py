@@ -11,6 +11,7 @@ import typed_streams as typed
 from rnnbench.backends import find
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.model_files import ModelFileError, describe, oracle_of
+from rnnbench.rnn import Arithmetic, RandomRounding
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,8 @@ def _cell(tf, dtype, inside, path):
         *(("tensorflow:graph", "float64", "stateful"), ("tensorflow:xla", "float64", "stitched")),
         *(("tensorflow:graph", "counted", "stitched"), ("tensorflow:xla", "counted", "stateful")),
         *(("iree:tensorflow", "counted", "stateful"), ("iree:tensorflow", "counted", "stitched")),
+        *(("tensorflow:graph", "half", "stateful"), ("tensorflow:xla", "half", "stitched")),
+        *(("tensorflow:graph", "mixed", "stitched"), ("iree:tensorflow", "half", "stateful")),
     ],
 )
 def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
@@ -67,42 +70,67 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
     if lack := adapter.probe().lack(route):
         pytest.skip(f"{on} {lack.reason}; {lack.install}")
     request = typed.asked(folder / name / "saved_model.pb", route, ("batch=0", "time=null"), state)
-    assert request.model.types == {"int32", "float64" if name == "float64" else "float32"}
+    assert request.model.types == {"int32", "float64" if name in ("float64", "mixed") else "float32"}
     typed.assert_right(adapter, request, tmp_path)
 
 
 @pytest.mark.parametrize("state", ["stateful", "stitched"])
-def test_keras_layers_in_float64(folder, tmp_path, state):
-    request = typed.asked(folder / "float64.keras", "keras", (), state)
-    assert request.precision.uniform == "float64"
+@pytest.mark.parametrize(
+    ("policy", "dtype"), [("float64", "float64"), ("mixed_float16", "float32"), ("several", "float64")]
+)
+def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
+    request = typed.asked(folder / f"{policy}.keras", "keras", (), state)
+    assert request.precision.uniform == dtype
     typed.assert_right(TensorflowBackend(), request, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("mixed", "it computes in float64 and in float32, so its roundings are not known; save it in one of them"),
-        ("half", "computes in float16, so its float64 result is unknown; save the network in float32 throughout"),
-        ("bfloat16", "computes in bfloat16, so its float64 result is unknown; save the network in float32 throughout"),
-    ],
+    ("name", "low", "high"), [("mixed", 1e-9, 1e-6), ("half", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2)]
 )
-def test_a_saved_model_of_several_types_has_no_oracle(folder, name, told):
-    with pytest.raises(ModelFileError, match=told):
-        oracle_of(folder / name / "saved_model.pb")
+def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder, name, low, high):
+    import tensorflow as tf
+
+    path = folder / name / "saved_model.pb"
+    oracle, given = oracle_of(path), {"x": np.ones((1, 3)), "h": np.full((1, 4), 0.5), "count": np.array(6, np.int32)}
+    exact = oracle.run(given)
+    widest = "float64" if name == "mixed" else "float32"
+    noisy = oracle.in_arithmetic(RandomRounding(widest, 0, 0)).run(given)
+    assert exact["count_next"] == noisy["count_next"] == 7
+    for output in ("y", "h_next"):
+        assert low < np.abs(noisy[output] - exact[output]).max() < high
+    module = tf.saved_model.load(str(path.parent))
+    module.h.assign(tf.cast(given["h"], module.h.dtype))
+    module.count.assign(6)
+    theirs = module.call(tf.cast(given["x"], module.h.dtype))["y"]
+    assert np.abs(tf.cast(theirs, tf.float64).numpy() - exact["y"]).max() < high
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
-    [
-        ("mixed_float16", "a layer computes in mixed_float16; float32 and float64 are read; build the network again"),
-        ("mixed_bfloat16", "a layer computes in mixed_bfloat16; float32 and float64 are read; build the network again"),
-        (
-            "several",
-            "its layers compute in float32 and in float64, so their roundings are not known; build the network",
-        ),
-    ],
+    ("policy", "low", "high"), [("several", 1e-9, 1e-6), ("mixed_float16", 1e-5, 5e-3), ("mixed_bfloat16", 1e-4, 5e-2)]
 )
-def test_keras_layers_of_several_types_are_refused_and_told_what_to_do(folder, policy, told):
+def test_keras_layers_of_several_types_are_rounded_where_they_round(folder, policy, low, high):
+    import keras
+    import tensorflow as tf
+
+    path = folder / f"{policy}.keras"
+    found, oracle = describe(path), oracle_of(path)
+    x, model = np.random.default_rng(0).standard_normal((1, 4, 3)), keras.models.load_model(path)
+    given = {array.name: np.zeros((1, 4)) for array in found.of_role("state_in")}
+    given |= {array.name: x for array in found.of_role("input")}
+    (name,) = (array.name for array in found.of_role("output"))
+    widest = "float64" if policy == "several" else "float32"
+    exact, noisy = (oracle.in_arithmetic(a).run(given) for a in (Arithmetic(), RandomRounding(widest, 0, 0)))
+    assert low < np.abs(noisy[name] - exact[name]).max() < high
+    theirs = tf.cast(model(x), tf.float64).numpy()
+    assert np.abs(theirs - exact[name]).max() < high
+
+
+def test_keras_layers_of_other_types_are_refused_and_told_what_to_do(folder, tmp_path):
+    import keras
+
+    given = keras.Input((None, 3), batch_size=1)
+    keras.Model(given, keras.layers.Dense(2, dtype="float16")(given)).save(tmp_path / "half.keras")
     with pytest.raises(ModelFileError) as caught:
-        describe(folder / f"{policy}.keras")
-    assert told in str(caught.value)
+        describe(tmp_path / "half.keras")
+    assert "computes in float16; float32, float64, mixed_float16 and mixed_bfloat16 are read" in str(caught.value)
+    assert "set_dtype_policy('float32')" in str(caught.value)

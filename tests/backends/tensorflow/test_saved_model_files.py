@@ -86,18 +86,6 @@ def test_axes_of_open_sizes_are_asked(folder):
     assert not found.notes
 
 
-def test_float16_inside_is_named(tmp_path):
-    import tensorflow as tf
-
-    module = tf.Module()
-    narrow = lambda x: {"y": tf.cast(tf.tanh(tf.cast(x, tf.float16)), tf.float32)}  # noqa: E731
-    module.call = tf.function(narrow, input_signature=[tf.TensorSpec((1, 3), tf.float32, "x")], autograph=False)
-    module.unused = tf.Variable(0.0)
-    tf.saved_model.save(module, str(tmp_path / "half"), signatures=module.call)
-    with pytest.raises(ModelFileError, match="computes in float16, so its float64 result is unknown"):
-        oracle_of(tmp_path / "half" / "saved_model.pb")
-
-
 def test_its_states_are_checked(folder):
     path, found, section = described(folder, "step")
     assert check_state(oracle_of(path), found, section).ok

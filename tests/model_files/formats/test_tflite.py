@@ -272,3 +272,38 @@ def test_scales_that_do_not_fit_are_refused(tmp_path):
     writer.graph.tensors[0].quantization.scale = np.array([0.1, 0.2], np.float32)
     with pytest.raises(ModelFileError, match="2 scales, and its shape"):
         describe(files.saved(writer, tmp_path / "cell.tflite"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "activations", "error"), [("float32", "", 1e-6), ("weights", "dynamic", 1e-5), ("int8", "static", 1 / 120)]
+)
+def test_an_lstm_operator_rounds_as_litert_does(tmp_path, kind, activations, error):
+    path = files.saved(files.lstm(kind), tmp_path / "lstm.tflite")
+    assert describe(path).activations == activations
+    oracle = oracle_of(path)
+    dtype = f"int8_{activations}" if activations else "float32"
+    for seed in range(3):
+        given = {"x": np.random.default_rng(seed).standard_normal((1, 6, 3)).astype(np.float32) * 1.5}
+        theirs = Interpreter(model_content=with_float_ends(path)).get_signature_runner()(**given)["y"]
+        ours, exact = oracle.in_arithmetic(Arithmetic(dtype)).run(given)["y"], oracle.run(given)["y"]
+        assert np.abs(theirs - ours).max() <= error
+        noisy = [oracle.in_arithmetic(RandomRounding(dtype, each, 0)).run(given)["y"] for each in range(8)]
+        spread = max(np.abs(each - exact).max() for each in noisy)
+        assert np.abs(theirs - exact).max() <= 2 * spread
+        assert spread < {"float32": 1e-6}.get(kind, 0.03)
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "told"),
+    [
+        (1, {"quantization": files.scaled(1 / 64)}, "several scales or zero points of h"),
+        (3, {"type": files.schema.TensorType.INT8}, "the types x int8, h int8, c int8, the value that h is rounded to"),
+    ],
+)
+def test_an_lstm_operator_of_other_ranges_is_refused(tmp_path, number, change, told):
+    writer = files.lstm("int8")
+    vars(writer.graph.tensors[number]).update(change)
+    path = files.saved(writer, tmp_path / "lstm.tflite")
+    for read in (describe, oracle_of):
+        with pytest.raises(ModelFileError, match=told):
+            read(path)

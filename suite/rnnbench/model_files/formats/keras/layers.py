@@ -49,12 +49,16 @@ RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN", "RNN": "RNN", "Co
 _MODELS = frozenset(("Sequential", "Functional"))
 _MODULES_OF_MODELS = frozenset(("keras", "keras.models", "keras.src.models.functional", "keras.src.models.sequential"))
 _MODULES_OF_OPERATIONS = frozenset(("keras.src.ops.numpy", "keras.src.ops.nn"))
-_PLAIN = frozenset(("__keras_tensor__", "__slice__", "__ellipsis__"))
+_TENSOR = "__keras_tensor__"
+_PLAIN = frozenset((_TENSOR, "__slice__", "__ellipsis__"))
 """What stands for a tensor or an index."""
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 """Names of scopes in TensorFlow, which traces each layer in one of its name."""
+MIXED = frozenset(("mixed_float16", "mixed_bfloat16"))
+"""Policies of layers that have weights in float32, and cast them to compute."""
 _DROPPED = ("compile_config", "quantization_config", "shared_object_id")
 """For training, refused with the dtype of such layers, and a number that only saves space."""
+READ = "float32, float64, mixed_float16 and mixed_bfloat16"
 SAVE = (
     "build the network again under keras.config.set_dtype_policy('float32'), give it these weights (set_weights), and "
     "save it"
@@ -66,12 +70,14 @@ def safe_config(config: object, dtype: str, initializer: Config) -> Config:
     """The layers to build: float32 in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
     if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
         raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
-    layers = (layer for layer in _layers(config) if layer.get("class_name") in LAYERS)
-    policies = {_policy(layer["config"].get("dtype")) for layer in layers}
-    if policies >= {"float32", "float64"}:
-        raise ModelFileError(f"its layers compute in float32 and in float64, so their roundings are not known; {SAVE}")
     built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
     return built
+
+
+def policies_of(config: object) -> set[str]:
+    """The policies of types of all layers."""
+    layers = (layer for layer in _layers(config) if layer.get("class_name") in LAYERS)
+    return {str(_policy(layer["config"].get("dtype"))) for layer in layers}
 
 
 def names_in_tensorflow(config: object) -> dict[str, str]:
@@ -114,6 +120,10 @@ class _Cleaner:
             return value
         if "class_name" in value:
             _require_read(value)
+        if value.get("class_name") == _TENSOR and value.get("config", {}).get("dtype") in ("float16", "bfloat16"):
+            kind = value["config"]["dtype"]  # What layers of a mixed policy give.
+            others = {key: each for key, each in value["config"].items() if key != "dtype"}
+            return {**value, "config": {**self.cleaned(others), "dtype": kind}}
         return {key: self._entry(key, each) for key, each in value.items() if key not in _DROPPED}
 
     def _entry(self, key: str, value: Any) -> Any:
@@ -129,9 +139,11 @@ class _Cleaner:
         name = _policy(value)
         if name in ("float32", "float64"):
             return "float64" if name == "float64" else self._dtype
+        if name in MIXED:
+            return value
         if value is None or (isinstance(value, str) and value.startswith(("int", "uint", "bool"))):
             return value
-        raise ModelFileError(f"a layer computes in {safe_text(str(name), 40)}; float32 and float64 are read; {SAVE}")
+        raise ModelFileError(f"a layer computes in {safe_text(str(name), 40)}; {READ} are read; {SAVE}")
 
 
 def _policy(dtype: Any) -> Any:

@@ -1,13 +1,22 @@
-"""The oracle of a `.keras` file: its layers built in float64, by Keras on TensorFlow."""
+"""The oracle of a `.keras` file: its layers in float64, by Keras on TensorFlow."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from rnnbench.model_files.formats.keras.layers import MIXED, policies_of
 from rnnbench.model_files.formats.keras.program import KerasProgram
 from rnnbench.model_files.tensorflow_program import TensorflowOracle
+from rnnbench.model_files.tensorflow_types import InFloat64
 
 
 def keras_oracle(path: Path) -> TensorflowOracle:
-    """Raises ModelFileError for a file that is not read; MissingExtraError without Keras."""
+    """Raises ModelFileError for a file that is not read; MissingExtraError without Keras.
+
+    Layers of one type are built in float64. Of layers of several types, the graph of a call says where they round.
+    """
+    program = KerasProgram(path)
+    policies = policies_of(program.file.config)
+    if MIXED & policies or policies >= {"float32", "float64"}:
+        return TensorflowOracle(path, InFloat64(program))
     return TensorflowOracle(path, KerasProgram(path, "float64"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.formats.pt2.file import read_pt2
-from rnnbench.model_files.formats.pt2.flow import flow_of
+from rnnbench.model_files.formats.pt2.flow import axes_of, flow_of
 from rnnbench.model_files.formats.pt2.graph import Pt2Array
 
 
@@ -28,6 +28,7 @@ def describe(path: Path) -> FileDescription:
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
         flow=None if file.states else flow_of(file),  # Buffers that a call changes are all the states that it has.
+        axes=axes_of(file),
         known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
         starts={array.name for array in before if file.weights[array.value].any()},
     )

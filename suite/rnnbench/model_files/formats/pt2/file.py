@@ -22,7 +22,8 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Kind, Pt2Array, Pt2File, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node
+from rnnbench.model_files.formats.pt2.nodes import nodes_of
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
@@ -31,14 +32,7 @@ from rnnbench.rnn import from_bits
 MODEL = "/models/model.json"
 STORED = {"bfloat16": "uint16"}
 """The type of the bits of elements that NumPy has no type for."""
-_OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
-_REFUSED = frozenset(("from_file",))
-"""Operators of ATen that read or write files."""
-_WRAPPED = "torch.ops.higher_order.wrap_with_"
-"""Parts of a network under `torch.autocast` and the like."""
-WRITTEN_OUT = "save the program after run_decompositions(), which writes the part and its casts out"
-_PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
 
 
 def read_pt2(path: Path) -> Pt2File:
@@ -68,10 +62,7 @@ class _Reader:
     def file(self) -> Pt2File:
         model = self._json(MODEL)
         graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
-        if len(graph["nodes"]) > limits.NODES:
-            raise ModelFileError(f"it has {len(graph['nodes']):,} nodes; up to {limits.NODES:,} are read")
-        self._tensors = graph["tensor_values"]
-        nodes = tuple(map(_node, graph["nodes"]))
+        nodes, self._tensors = nodes_of(graph)
         weights, buffers, inputs = self._given(signature["input_specs"])
         after, outputs = self._made(signature["output_specs"])
         changed, sharing = self._written(nodes, weights, buffers, inputs, after.values())
@@ -206,47 +197,6 @@ def _writes(what: str, name: str) -> str:
         f"a call writes its {what} '{safe_text(name, 80)}' in place, so a state may be in it; "
         "export a network that keeps its states in buffers, or has them as inputs and outputs"
     )
-
-
-def _node(node: Mapping[str, Any]) -> Pt2Node:
-    found = _OPERATOR.fullmatch(node["target"])
-    if not found or found[1] in _REFUSED:
-        called = str(node["target"])
-        instead = f"; {WRITTEN_OUT}" if called.startswith(_WRAPPED) else ""
-        raise ModelFileError(f"it calls {safe_text(called, 100)}; operators of ATen are read{instead}")
-    values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
-    outputs, gives_list = list[str](), False
-    for output in node["outputs"]:
-        ((kind, value),) = output.items()
-        if kind == "as_tensors":
-            outputs, gives_list = [each["name"] for each in value], True
-        elif kind in ("as_tensor", "as_sym_int"):
-            outputs.append(value["name"] if kind == "as_tensor" else value["as_name"])
-        elif kind != "as_none":
-            raise ModelFileError(f"a node gives {safe_text(str(kind), 60)}, which is not read")
-    args = tuple(value for _, value, kind in values if kind == 1)
-    kwargs = {str(name): value for name, value, kind in values if kind != 1}
-    return Pt2Node(found[1], found[2], args, kwargs, tuple(outputs), gives_list)
-
-
-def _argument(arg: Mapping[str, Any]) -> Any:
-    ((kind, value),) = arg.items()
-    if kind in _PLAIN:
-        return value
-    if kind == "as_none":
-        return None
-    if kind == "as_tensor":
-        return Ref(value["name"])
-    if kind == "as_sym_int":
-        return Ref(value["as_name"]) if "as_name" in value else int(value["as_int"])
-    if kind in ("as_tensors", "as_sym_ints", "as_optional_tensors"):
-        one = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(kind)
-        return [_argument({one: each} if one else each) for each in value]
-    if kind == "as_scalar_type":
-        return Kind(int(value))
-    if kind in ("as_device", "as_layout", "as_memory_format"):
-        return None
-    raise ModelFileError(f"a node takes {safe_text(str(kind), 60)}, which is not read")
 
 
 def _type_name(number: Any) -> str:

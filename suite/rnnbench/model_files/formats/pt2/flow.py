@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rnnbench.model_files.axes import Axes
 from rnnbench.model_files.flow import Carried, Flow
 from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref
 
@@ -12,10 +13,12 @@ _MOVES = frozenset(
     (
         *("alias", "clone", "contiguous", "detach", "detach_", "expand", "flatten", "lift_fresh_copy", "narrow"),
         *("permute", "reshape", "select", "slice", "squeeze", "t", "to", "_to_copy", "transpose", "unsqueeze", "view"),
-        *("chunk", "split", "split_with_sizes", "unbind", "cat", "stack"),
+        *("chunk", "split", "split_with_sizes", "unbind", "cat", "stack", "masked_fill", "index_select", "dropout"),
     )
 )
 """Operators of ATen whose outputs are elements of their first argument, which may be a list."""
+_CHOOSES = "where"
+"""An operator whose output are elements of its second and third argument."""
 _RECURRENT = {
     "lstm": ("LSTM", (1, 2)),
     "lstm_cell": ("LSTM", (0, 1)),
@@ -27,6 +30,8 @@ _RECURRENT = {
     "rnn_tanh_cell": ("RNN", (0,)),
 }
 """Kind of a recurrent operator, and which of its outputs are final states. Its second argument has the initial ones."""
+_BATCH_FIRST = 8
+"""The argument that says whether the batch is the first axis."""
 _PACKED = "data"
 """The overload whose second argument is the lengths of packed sequences."""
 
@@ -35,13 +40,27 @@ def flow_of(file: Pt2File) -> Flow:
     """The flow between inputs and outputs. A cell hands its state on, so that a loop of cells is one state."""
     flow = Flow()
     for node in file.nodes:
-        if node.operator in _MOVES and node.args:
-            for source in _values(node.args[0]):
+        if node.operator in (*_MOVES, _CHOOSES):
+            for source in _values([*node.args[1:3]] if node.operator == _CHOOSES else node.args[0]):
                 for output in node.outputs:
                     _move(flow, source, output)
         elif node.operator in _RECURRENT and node.overload != _PACKED and len(node.args) > 1:
             _carry(flow, node)
     return flow
+
+
+def axes_of(file: Pt2File) -> dict[str, Axes]:
+    """The axes of time and batch of the inputs and outputs that recurrent operators take and give, by name."""
+    found: dict[str, Axes] = {}
+    for node in file.nodes:
+        if node.operator not in _RECURRENT or node.operator.endswith("_cell") or node.overload == _PACKED:
+            continue
+        layers = [len(array.shape) for array in file.inputs if Ref(array.value) in node.args[:1]]
+        if layers == [3] and len(node.args) > _BATCH_FIRST:
+            sequence = (1, 0) if node.args[_BATCH_FIRST] is True else (0, 1)
+            found |= dict.fromkeys((*_values(node.args[0]), node.outputs[0]), sequence)
+            found |= dict.fromkeys((*_values(node.args[1]), *node.outputs[1:]), (None, 1))
+    return {array.name: found[array.value] for array in (*file.inputs, *file.outputs) if array.value in found}
 
 
 def _carry(flow: Flow, node: Pt2Node) -> None:

@@ -30,6 +30,12 @@ def operator_of(node: Pt2Node) -> Any:
     return getattr(packet, node.overload)
 
 
+def is_composed(node: Pt2Node) -> bool:
+    """Whether torch writes the operator as others when it is called, and autocast casts what those take."""
+    has, name = require_torch()._C._dispatch_has_kernel_for_dispatch_key, operator_of(node).name()
+    return bool(has(name, "CompositeImplicitAutograd") and not has(name, "AutocastCPU"))
+
+
 def written(
     nodes: Iterable[Pt2Node], given: Collection[str], types: Mapping[str, int]
 ) -> tuple[set[str], Collection[str]]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.savedmodel.file import SavedFile, read_saved_model
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
 from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, named_arrays, told
+from rnnbench.model_files.tensorflow_types import in_float64, with_own_names
 
 
 class SavedModelProgram:
-    """The graph with its variables. `double`: in float64 wherever the file has float32."""
+    """The graph with its variables. `double`: in float64 wherever the file has floats."""
 
     def __init__(self, path: Path, *, double: bool = False) -> None:
         """Raises ModelFileError for a file that is not read."""
@@ -30,10 +31,9 @@ class SavedModelProgram:
 
     def _prepare(self) -> None:
         file, tf = self.file, self._tf
-        if self._double:
-            _require_one_type(tf, file)
         self.inputs, self.outputs = self._ends(file.inputs), self._ends(file.outputs)
-        self._graph = _renamed(_in_float64(tf, file.graph) if self._double else file.graph)
+        ends = [tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())]
+        self._graph = with_own_names(in_float64(file.graph, ends) if self._double else file.graph)
         self._held = {each.tensor: tf.Variable(self._typed(each.value), trainable=False) for each in file.variables}
         changed = [each for each in file.variables if each.is_state]
         variables = [self._held[each.tensor] for each in changed]
@@ -67,63 +67,9 @@ class SavedModelProgram:
             raise ModelFileError("the number of axes of an input or output is not known")
         arrays = named_arrays(infos, specs)
         return tuple(
-            TensorflowArray(array.name, array.shape, "float64") if self._double and array.dtype == "float32" else array
+            TensorflowArray(array.name, array.shape, "float64") if self._double and array.dtype in FLOATS else array
             for array in arrays
         )
 
     def _typed(self, value: Any) -> Any:
-        return value.astype("float64") if self._double and value.dtype == "float32" else value
-
-
-def _renamed(graph: Any) -> Any:
-    """The graph with names of functions that say what is in it: TensorFlow has one function of a name in a process.
-
-    They do not begin as TensorFlow's own do: its importer into MLIR drops what is called like a signature's wrapper.
-    """
-    made = type(graph)()
-    made.CopyFrom(graph)
-    suffix = hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest()[:16]
-    for function in made.library.function:
-        function.signature.name = f"file_{function.signature.name}_{suffix}"
-    for node in (*made.node, *(each for function in made.library.function for each in function.node_def)):
-        for attribute in node.attr.values():
-            if attribute.WhichOneof("value") == "func" and attribute.func.name:
-                attribute.func.name = f"file_{attribute.func.name}_{suffix}"
-    return made
-
-
-def _require_one_type(tf: Any, file: SavedFile) -> None:
-    """Raises ModelFileError for a file in float64 with float32 inside: where it rounds is lost once all is wider."""
-    ends = {tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())}
-    nodes = (node for function in file.graph.library.function for node in function.node_def)
-    types = {value.type for node in nodes for value in node.attr.values() if value.WhichOneof("value") == "type"}
-    if tf.float64 in ends and tf.float32.as_datatype_enum in types:
-        raise ModelFileError(
-            "it computes in float64 and in float32, so its roundings are not known; save it in one of them throughout"
-        )
-
-
-def _in_float64(tf: Any, graph: Any) -> Any:
-    """The graph with every float32 as float64: types of operations and of functions' arguments, and constants."""
-    made = type(graph)()
-    made.CopyFrom(graph)
-    single, double = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
-    for function in made.library.function:
-        for argument in (*function.signature.input_arg, *function.signature.output_arg):
-            argument.type = double if argument.type == single else argument.type
-    for node in (*made.node, *(each for function in made.library.function for each in function.node_def)):
-        for attribute in node.attr.values():
-            _doubled(tf, attribute, single, double)
-    return made
-
-
-def _doubled(tf: Any, attribute: Any, single: int, double: int) -> None:
-    kind = attribute.WhichOneof("value")
-    if kind == "type" and attribute.type == single:
-        attribute.type = double
-    elif kind == "list":
-        types = [double if each == single else each for each in attribute.list.type]
-        del attribute.list.type[:]
-        attribute.list.type.extend(types)
-    elif kind == "tensor" and attribute.tensor.dtype == single:
-        attribute.tensor.CopyFrom(tf.make_tensor_proto(tf.make_ndarray(attribute.tensor).astype("float64")))
+        return value.astype("float64") if self._double and str(value.dtype) in FLOATS else value

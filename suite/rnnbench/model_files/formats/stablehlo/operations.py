@@ -168,13 +168,16 @@ _REDUCED: dict[str, Callable[..., Any]] = {
 
 
 def reduction(node: Node) -> str:
-    """The operation that a reduction applies. Raises ModelFileError for another body than one operation."""
+    """The one operation that a reduction applies to one array; empty where its body is another one.
+
+    Raises ModelFileError for a body that does not compute each element by itself.
+    """
     (body,) = node.regions
+    if others := sorted({inner.kind for inner in body.nodes} - ELEMENTWISE):
+        raise ModelFileError(f"a reduction by a body with {others[0]} is not computed here")
     simple = len(body.nodes) == 1 and len(node.inputs) == 2 and set(body.nodes[0].inputs) == set(body.arguments)
     if not simple or body.nodes[0].kind not in _REDUCED or body.results != body.nodes[0].outputs:
-        raise ModelFileError(
-            "a reduction by something else than one sum, product, maximum, minimum, and, or is not read"
-        )
+        return ""
     return body.nodes[0].kind
 
 
@@ -293,6 +296,14 @@ OPERATIONS: dict[str, Compute] = {
     "chlo.square": _plain(np.square),
 }
 COMPUTED = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
+ELEMENTWISE = frozenset(
+    (
+        *(*ACTIVATIONS, *OPERATIONS, CONSTANT),
+        *(f"stablehlo.{name}" for name in ("select", "clamp", "convert", "maximum", "minimum", "negate", "abs")),
+        *(f"stablehlo.{name}" for name in ("sign", "floor", "ceil", "round_nearest_even", "round_nearest_afz")),
+    )
+)
+"""Operations that compute each element of their result of the same element of what they get."""
 CONTROL = frozenset(
     (
         *("func.call", "func.return", "stablehlo.return", "stablehlo.while", "stablehlo.if", "stablehlo.case"),

@@ -90,6 +90,8 @@ class StablehloOracle:
         return [values[number] for number in region.results]
 
     def _outputs(self, node: Node, inputs: Values, values: Mapping[int, np.ndarray]) -> Values:
+        if node.kind == "stablehlo.reduce" and not reduction(node):
+            return self._folded(node, inputs, values)
         if node.kind in COMPUTED:
             return [self._computed(node, inputs)]
         if node.kind == CONSTANT:
@@ -110,11 +112,26 @@ class StablehloOracle:
     def _while(self, node: Node, state: Values, values: Mapping[int, np.ndarray]) -> Values:
         condition, body = node.regions
         while bool(self._run(condition, state, values)[0]):
-            self._passes += 1
-            if self._passes > limits.PASSES:
-                raise ModelFileError(f"its loops take more than {limits.PASSES:,} passes in one call")
+            self._pass()
             state = self._run(body, state, values)
         return state
+
+    def _folded(self, node: Node, inputs: Values, values: Mapping[int, np.ndarray]) -> Values:
+        """A reduction of several arrays or by several operations, such as an argmax: one element after the other."""
+        (body,), count, over = node.regions, len(inputs) // 2, node.attributes["dimensions"]
+        kept = [axis for axis in range(inputs[0].ndim) if axis not in over]
+        shape = [inputs[0].shape[axis] for axis in kept]
+        rows = [array.transpose([*over, *kept]).reshape(-1, *shape) for array in inputs[:count]]
+        made = list(inputs[count:])
+        for elements in zip(*rows, strict=True):
+            self._pass()
+            made = list(self._run(body, [*made, *elements], values))
+        return [np.broadcast_to(each, shape) for each in made]
+
+    def _pass(self) -> None:
+        self._passes += 1
+        if self._passes > limits.PASSES:
+            raise ModelFileError(f"its loops take more than {limits.PASSES:,} passes in one call")
 
     def _computed(self, node: Node, inputs: Values) -> np.ndarray:
         result = np.asarray(COMPUTED[node.kind](node, inputs))

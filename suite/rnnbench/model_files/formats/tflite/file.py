@@ -104,6 +104,8 @@ class Operator:
     outputs: tuple[int, ...]
     options: Any
     """The table of the schema, read in place; None where the operator has none."""
+    intermediates: tuple[int, ...] = ()
+    """Tensors that are neither: a quantised LSTM has the ranges of values inside it there."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,8 @@ class _Reader:
         if index >= len(self._operators):
             raise ModelFileError(f"it uses operator {index}, and names {len(self._operators)}")
         inputs, outputs = (self._numbers(count, get, tensors) for count, get in _ends(operator))
-        return Operator(self._operators[index], inputs, outputs, _options(operator))
+        inside = self._numbers(operator.IntermediatesLength(), operator.Intermediates, tensors)
+        return Operator(self._operators[index], inputs, outputs, _options(operator), inside)
 
     def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
         numbers = tuple(int(number) for number in self._all(count, get))

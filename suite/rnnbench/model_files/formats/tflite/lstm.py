@@ -3,37 +3,97 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.file import Graph, Operator, Tensor
 from rnnbench.model_files.formats.tflite.operators import activated
-from rnnbench.rnn import Arithmetic
+from rnnbench.rnn import Arithmetic, Range
 
 LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
-_X, _W, _R, _PEEPHOLES, _B, _PROJECTIONS, _NORMS = 0, 1, 5, 9, 12, 16, 20
-"""Where the inputs of a kind begin: four each, of the gates i, f, c, o; three peepholes, two projections."""
+_X, _W, _R, _PEEPHOLES, _B, _PROJECTIONS, _H, _C, _NORMS = 0, 1, 5, 9, 12, 16, 18, 19, 20
+"""Where the inputs of a kind begin: four each, of the gates i, f, c, o; three peepholes, two projections; h; c."""
+_HIDDEN = 4
+"""The intermediate that has the range of h before it is given."""
+_INT16 = 1 << 15
+_SUMS, _GATES = Range(2.0**-12, _INT16, 2 * _INT16 - 1), Range(2.0**-15, _INT16, 2 * _INT16 - 1)
+"""Of an LSTM in int8: what enters a sigmoid or tanh, ±8, and what they give, ±1. Both are int16."""
 
 
-def sequence_lstm(arithmetic: Arithmetic, options: Any, inputs: Sequence[Any]) -> np.ndarray:
-    """y of all steps, from a state of zeros. Source: tensorflow/lite/kernels/unidirectional_sequence_lstm.cc."""
+@dataclass(frozen=True)
+class LstmRanges:
+    """Of an LSTM that has whole numbers inside: the ranges of its next h and of c."""
+
+    h: Range
+    c: Range
+
+
+def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
+    """The ranges of a quantised operator; None where all but its weights is float.
+
+    Raises ModelFileError for forms that LiteRT does not compute, or computes in several scales.
+    """
+    x, y = (graph.tensors[number] for number in (operator.inputs[_X], operator.outputs[0]))
+    if not x.is_quantised:
+        return None
+    states = [_at(graph, operator.inputs, place) for place in (_H, _C)]
+    hidden = _at(graph, operator.intermediates, _HIDDEN)
+    kinds = [each.dtype if each else "none" for each in (x, states[0], states[1], hidden, y)]
+    if kinds != ["int8", "int8", "int16", "int8", "int8"]:
+        named = zip(("x", "h", "c", "the value that h is rounded to", "y"), kinds, strict=True)
+        told = ", ".join(f"{name} {kind}" for name, kind in named)
+        raise ModelFileError(
+            f"{LSTM} has the types {told}; of those with scales, int8 with c in int16 is computed here"
+        )
+    ranges = [each.range if each else None for each in (*states, hidden, y)]
+    if len({ranges[0], ranges[2], ranges[3]}) != 1 or None in ranges:
+        raise ModelFileError(f"{LSTM} has several scales or zero points of h, so what it gives is not known here")
+    h, c = ranges[:2]
+    assert h is not None
+    assert c is not None
+    return LstmRanges(h, c)
+
+
+def _at(graph: Graph, numbers: Sequence[int], place: int) -> Tensor | None:
+    return graph.tensors[numbers[place]] if place < len(numbers) and numbers[place] >= 0 else None
+
+
+def sequence_lstm(
+    arithmetic: Arithmetic, options: Any, inputs: Sequence[Any], ranges: LstmRanges | None = None
+) -> np.ndarray:
+    """y of all steps, from a state of zeros. Source: tensorflow/lite/kernels/unidirectional_sequence_lstm.cc.
+
+    With `ranges`, what is rounded to whole numbers is put in its range: the sum of each gate twice, each gate, both
+    parts of c and c, its tanh, and h (lite/kernels/lstm_eval.cc, LstmStepInteger8x8_16).
+    """
     others = (*inputs[_PEEPHOLES:_B], *inputs[_PROJECTIONS : _PROJECTIONS + 2], *inputs[_NORMS:])
     if inputs[_W] is None or any(each is not None for each in others):
         raise ModelFileError(f"{LSTM} with peepholes, projection, normalisation or a joint gate is not computed here")
+
+    def within(value: np.ndarray, own: Range | None) -> np.ndarray:
+        return value if own is None else arithmetic.quantised(value, own)
+
+    sums, gated, of_h, of_c = (_SUMS, _GATES, ranges.h, ranges.c) if ranges else (None,) * 4
     x = inputs[_X] if options.TimeMajor() else inputs[_X].swapaxes(0, 1)
     inside = [arithmetic.affine(inputs[_W + gate], inputs[_B + gate]) for gate in range(4)]
     around = [arithmetic.product(inputs[_R + gate]) for gate in range(4)]
     h = c = np.zeros((x.shape[1], inputs[_R].shape[1]), arithmetic.carrier)
     outputs = []
     for step in x:
-        i, f, g, o = (arithmetic(inside[gate](step) + around[gate](h)) for gate in range(4))
-        gates = [arithmetic.activated(0.5 * (np.tanh(0.5 * gate) + 1)) for gate in (i, f, o)]
-        g = arithmetic.activated(activated(options.FusedActivationFunction(), g))
-        c = arithmetic(arithmetic(gates[1] * c) + arithmetic(gates[0] * g))
+        totals = (arithmetic(within(inside[gate](step), sums) + around[gate](h)) for gate in range(4))
+        i, f, g, o = (within(total, sums) for total in totals)
+        gates = [within(arithmetic.activated(0.5 * (np.tanh(0.5 * gate) + 1)), gated) for gate in (i, f, o)]
+        g = within(arithmetic.activated(activated(options.FusedActivationFunction(), g)), gated)
+        kept, added = within(arithmetic(gates[1] * c), of_c), within(arithmetic(gates[0] * g), of_c)
+        c = arithmetic(kept + added)
+        c = c if of_c is None else np.clip(c, of_c.low, of_c.high)
         if options.CellClip() > 0:
             c = np.clip(c, -options.CellClip(), options.CellClip())
-        h = arithmetic(gates[2] * arithmetic.activated(activated(options.FusedActivationFunction(), c.copy())))
+        shown = within(arithmetic.activated(activated(options.FusedActivationFunction(), c.copy())), gated)
+        h = within(arithmetic(gates[2] * shown), of_h)
         outputs.append(h)
     y = np.stack(outputs)
     return y if options.TimeMajor() else y.swapaxes(0, 1)

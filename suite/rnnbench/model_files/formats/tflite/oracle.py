@@ -21,7 +21,7 @@ from rnnbench.model_files.formats.tflite.file import (
     TfliteFile,
     read_tflite,
 )
-from rnnbench.model_files.formats.tflite.lstm import LSTM, sequence_lstm
+from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import describe_error, safe_text
@@ -124,19 +124,19 @@ class TfliteOracle:
             inputs = [None if index < 0 else values.get(index) for index in operator.inputs]
             if _takes_its_own_range(operator, graph):
                 inputs[0] = self._quantised(np.asarray(inputs[0]), None)
-            outputs = self._operator(operator, inputs, [graph.tensors[index] for index in operator.outputs])
-            if operator.name != _WHILE:
+            outputs = self._operator(operator, inputs, graph)
+            if operator.name not in (_WHILE, LSTM):  # What these give is in its range.
                 outputs = self._in_their_ranges(operator, graph, outputs)
             values |= zip(operator.outputs, outputs, strict=True)
         return [values[index] for index in wanted]
 
-    def _operator(self, operator: Operator, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> Sequence[np.ndarray]:
+    def _operator(self, operator: Operator, inputs: Sequence[Any], graph: Graph) -> Sequence[np.ndarray]:
         if operator.name == _WHILE:
             return self._while(operator.options, inputs)
         if operator.name == LSTM:
-            return (sequence_lstm(self._arithmetic, operator.options, inputs),)
+            return (sequence_lstm(self._arithmetic, operator.options, inputs, lstm_ranges(operator, graph)),)
         if operator.name == _CAST:
-            return (cast(inputs[0], outputs[0].dtype),)
+            return (cast(inputs[0], graph.tensors[operator.outputs[0]].dtype),)
         compute = _COMPUTED[operator.name]
         results = compute(operator.options, inputs)
         if operator.name in MOVES:
@@ -212,6 +212,8 @@ def activations_of(file: TfliteFile) -> Activations:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
             if _takes_its_own_range(operator, graph):
                 found.add("dynamic")
+            elif operator.name == LSTM:
+                found |= {"dynamic"} if _has_quantised_weights(operator, graph) else set()
             elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
                 operator.name not in _QUANTISED_OPERATORS
             ):
@@ -230,6 +232,15 @@ def _takes_its_own_range(operator: Operator, graph: Graph) -> bool:
         return False
     first, second = (graph.tensors[number] for number in operator.inputs[:2])
     return second.is_quantised and not first.is_quantised
+
+
+def _has_quantised_weights(operator: Operator, graph: Graph) -> bool:
+    """Whether an LSTM has weights of whole numbers, and quantises x and h by the ranges that they have.
+
+    Raises ModelFileError where it has other ranges that are not computed here.
+    """
+    inside = (graph.tensors[number] for number in operator.inputs if number >= 0)
+    return lstm_ranges(operator, graph) is None and any(tensor.is_quantised for tensor in inside)
 
 
 def _graphs_of(options: Any) -> tuple[int, int]:
