@@ -16,7 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.cases.case import Case, Point
     from rnnbench.cases.covering import every_pair, every_pair_between, every_value
-    from rnnbench.cases.errors import CaseError, Place, Problem, hint
+    from rnnbench.cases.errors import CaseError, Place, Problem
     from rnnbench.cases.expand import scalar
     from rnnbench.cases.expected_failures import (
         ExpectedFailure,
@@ -47,7 +47,6 @@ _NAMES = {
         "CaseError",
         "Place",
         "Problem",
-        "hint",
     ),
     "expand": ("scalar",),
     "expected_failures": (
@@ -114,7 +113,6 @@ __all__ = [
     "every_value",
     "expected_failures_for",
     "expected_failures_of",
-    "hint",
     "json_schema",
     "load_case",
     "make_case",
