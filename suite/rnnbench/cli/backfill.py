@@ -81,7 +81,7 @@ def backfill(
 ) -> None:
     """Measure releases of BACKEND on the trials of CASE…, each in an environment of its own, into one history.
 
-    Each release is sampled in turn with a reference release, so the machine's course is in both. What the history
+    Each release is sampled in turn with a reference release, so the machine's speed is in both. What the history
     already has is not measured again: a backfill that was interrupted, or that ran out of time, goes on.
 
     Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml

@@ -46,7 +46,7 @@ class Change:
     versions: tuple[str, str]
     """Of the backend's packages, before and after; equal where they did not change."""
     ratio: float
-    """New over old level, the anchors' course divided out."""
+    """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]
     """Its 95 % interval."""
     cause: Cause
@@ -121,9 +121,9 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_Found, Array]]:
     no_step = Step(0, 0.0, 0.0, 0.0, 1.0)
     anchors = tuple(int(k) for k in np.flatnonzero(trials.is_anchor))
     for measure in MEASURES.values():
-        course = trials.anchors(measure)
-        if course is not None and measure.anchored_by == measure.name:
-            yield _Found(measure, "machine", machine, anchors, no_step), course
+        trend = trials.anchors(measure)
+        if trend is not None and measure.anchored_by == measure.name:
+            yield _Found(measure, "machine", machine, anchors, no_step), trend
         for backend, values in trials.backend_series(measure).items():
             members = tuple(k for k, of in enumerate(trials.backends) if of == backend and not trials.is_anchor[k])
             yield _Found(measure, "backend", backend, members, no_step), values

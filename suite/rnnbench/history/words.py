@@ -12,7 +12,7 @@ from rnnbench.results import visible
 NAMED = 5
 """Trials that are named of those that moved together."""
 LEGEND = (
-    "A size is new over old level, with its 95 % interval; the course of the machine's anchors (the baseline's trials) "
+    "A size is new over old level, with its 95 % interval; the trend of the machine's anchors (the baseline's trials) "
     "is divided out of times.",
     "environment: the machine moved, or nothing of the program changed. No alarm.",
 )
