@@ -426,7 +426,7 @@ def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
     )
     text = markdown(entry.model_copy(update={"memory": memory, "floor": floor}))
     (row,) = rows(section(text, "Memory"))
-    assert row[6:] == ["5.00 MiB, 50%", "2.00 KiB (12,000)", "too few calls (999)"]
+    assert row[6:] == ["5.00 MiB, 50 %", "2.00 KiB (12,000)", "too few calls (999)"]
     assert "1.50× (1.20 to 1.90)" in section(text, "Ranking")
 
 

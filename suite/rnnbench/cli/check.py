@@ -232,7 +232,7 @@ def _cost(run: Run) -> str:
     of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}
     total = sum(of_workers.values())
     listed = ", ".join(f"{what} {value:.0f} s" for what, value in of_workers.items())
-    reference = f"; {seconds.get('reference', 0.0) / total:.1%} of it for the reference" if total else ""
+    reference = f"; {100 * seconds.get('reference', 0.0) / total:.1f} % of it for the reference" if total else ""
     return (
         f"{count(len(run.records), 'trial')} in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
         f"Peak memory of this process: {resident >> 10} MiB."

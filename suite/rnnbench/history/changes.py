@@ -139,7 +139,8 @@ def _environment(found: _Found, trials: Trials, moves: Sequence[Step]) -> str:
     for move in moves:
         near = abs(move.index - found.step.index) <= NEAR
         if near and abs(found.step.size) < MACHINE_SHARE * abs(move.size):
-            return f"the machine moved by {math.exp(move.size) - 1:+.1%} at that time, and programs differ in how much"
+            moved = 100 * (math.exp(move.size) - 1)
+            return f"the machine moved by {moved:+.1f} % at that time, and programs differ in how much"
     if found.measure.anchored_by and _program_change(found, trials) is None:
         return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
     return ""
