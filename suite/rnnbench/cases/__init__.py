@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.load import load_case, make_case
     from rnnbench.cases.matrix import MAX_TRIALS
     from rnnbench.cases.new_case import case_of_file, case_of_network, names_of_networks
-    from rnnbench.cases.quantity import parse_duration, parse_size
+    from rnnbench.cases.quantity import parse_duration, parse_share, parse_size
     from rnnbench.cases.schema import json_schema
     from rnnbench.cases.selection import select
     from rnnbench.cases.trial import STREAM, Launch, Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
@@ -69,7 +69,7 @@ _NAMES = {
         "case_of_network",
         "names_of_networks",
     ),
-    "quantity": ("parse_duration", "parse_size"),
+    "quantity": ("parse_duration", "parse_share", "parse_size"),
     "schema": ("json_schema",),
     "selection": ("select",),
     "trial": (
@@ -118,6 +118,7 @@ __all__ = [
     "make_case",
     "names_of_networks",
     "parse_duration",
+    "parse_share",
     "parse_size",
     "scalar",
     "select",

@@ -30,7 +30,7 @@ LAST = click.option(
 def history() -> None:
     """Keep the rows of many runs, query them by SQL, and see what changed since when.
 
-    docs/history.md says what is kept, and how a change becomes an alarm.
+    docs/history.md says what is kept, and how a change becomes an alert.
     """
 
 

@@ -58,6 +58,20 @@ class Number(click.FloatRange):
         return number
 
 
+class Share(Number):
+    """A share such as 3% or 0.03, which a command gets as a fraction."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from rnnbench.cases import parse_share
+
+        share = parse_share(value)
+        if share is None:
+            self.fail(f"expected a share such as 3% or 0.03, got '{value}'", param, ctx)
+        return super().convert(share, param, ctx)
+
+
 class Duration(click.ParamType[float]):
     """A time such as 90s or 5min, which a command gets in seconds."""
 
@@ -89,9 +103,8 @@ BUDGET = click.option(
 )
 THRESHOLD = click.option(
     "--threshold",
-    type=Number(0.001, 0.9),
-    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.  "
-    "[default: compare.latency of the case, or 0.03]",
+    type=Share(0.001, 0.9),
+    help="The smallest change of latency that matters, 3% or 0.03.  [default: compare.latency of the case, or 3%]",
 )
 PACKAGE = click.option("--package", help="The package whose releases are meant. Default: the backend's own.")
 RELEASE_LIST = click.option(

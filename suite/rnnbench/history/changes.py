@@ -50,7 +50,7 @@ class Change:
     interval: tuple[float, float]
     """Its 95 % interval."""
     cause: Cause
-    """`environment`: the machine, and no alarm."""
+    """`environment`: the machine, and no alert."""
     reason: str
     """Why it is the environment's; empty otherwise."""
     together: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
 
 def _found(machine: str, trials: Trials, settings: Settings) -> list[_Found]:
     series = list(_series(machine, trials))
-    # A move of the machine raises no alarm, and hides none that is larger: it may be told early.
+    # A move of the machine is no alert, and hides none that is larger: it may be told early.
     of_machine = [of for of in series if of[0].level == "machine"]
     others = [of for of in series if of[0].level != "machine"]
     return [*_steps(of_machine, SCREEN), *_steps(others, settings)]

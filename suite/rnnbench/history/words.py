@@ -14,7 +14,7 @@ NAMED = 5
 LEGEND = (
     "A size is new over old level, with its 95 % interval; the trend of the machine's anchors (the baseline's trials) "
     "is divided out of times.",
-    "environment: the machine moved, or nothing of the program changed. No alarm.",
+    "environment: the machine moved, or nothing of the program changed. No alert.",
 )
 
 
@@ -28,11 +28,11 @@ def without_anchors(machine: str) -> str:
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
     """Backends first, then trials that no change of their backend has, then what the environment did."""
-    alarms = [change for change in changes if change.cause == "program"]
-    backends = [change for change in alarms if change.level == "backend"]
+    alerted = [change for change in changes if change.cause == "program"]
+    backends = [change for change in alerted if change.level == "backend"]
     for title, some in (
         ("Backends", backends),
-        ("Trials", [c for c in alarms if c.level == "trial" and not _in_backend(c, backends)]),
+        ("Trials", [c for c in alerted if c.level == "trial" and not _in_backend(c, backends)]),
         ("Environment", [c for c in changes if c.cause == "environment"]),
     ):
         if some:
