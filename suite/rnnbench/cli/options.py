@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -216,7 +217,7 @@ class Selection:
     max_trials: int = 10_000
 
     def load_cases(self) -> list[Case]:
-        """The cases, each file read once. Raises CaseError."""
+        """The cases, each file read once, also where it is named twice. Raises CaseError."""
         from rnnbench.cases import case_files, load_case
         from rnnbench.plan import check_case_names
         from rnnbench.worker import describe_file
@@ -225,8 +226,9 @@ class Selection:
             raise click.UsageError(
                 "give at least one case file or a folder of case files, for example cases/smoke.yaml"
             )
-        files = [file for path in self.cases for file in case_files(path)]
-        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files]
+        named = [file for path in self.cases for file in case_files(path)]
+        files = {os.path.realpath(file): file for file in named}
+        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files.values()]
         check_case_names(loaded)
         return loaded
 
