@@ -55,3 +55,10 @@ def test_the_fastest_stream_of_a_single_chunk_is_marked_there_alone() -> None:
     _, axis = drawn(fake.record(chunk=1), fake.record(chunk=16, state="none"))
     (best,) = [line for line in axis.lines if line.get_color() == BEST["color"]]
     assert max(best.get_xdata()) < 2
+
+
+def test_a_legend_has_the_fastest_stream_where_there_is_one() -> None:
+    for state, is_there in (("stitched", True), ("none", False)):
+        canvas, _ = drawn(fake.record(chunk=1, state=state))
+        texts = [text.get_text() for text in canvas._figure.legends[0].get_texts()]
+        assert ("fastest but kernels" in texts) is is_there

@@ -165,10 +165,9 @@ def _latencies(canvas: Canvas, path: str) -> None:
             axis.set_xlim(-0.5, len(canvas.times) - 0.5)
     one_chunk = f"how time advances in a call of {count(chunks[0], 'step')}"
     canvas.label("chunk: time steps per call" if len(chunks) > 1 else one_chunk, f"{unit} per step")
-    looks: dict[str, dict[str, Any]] = {
-        "bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"},
-        "fastest but kernels": BEST,
-    }
+    looks: dict[str, dict[str, Any]] = {"bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"}}
+    if any(best.values()):
+        looks["fastest but kernels"] = BEST
     canvas.legend("latency", looks)
 
 
