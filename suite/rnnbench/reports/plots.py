@@ -5,11 +5,10 @@ The same run gives the same bytes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,26 @@ from rnnbench.measure import PATHS, LatencyPath
 from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
 from rnnbench.reports.escape import in_picture
-from rnnbench.reports.panels import Line, Panels, arrange, built, fastest, stream_tests
+from rnnbench.reports.panels import (
+    WIDEST_DODGE,
+    Line,
+    Panels,
+    Places,
+    arrange,
+    built,
+    by_chunk,
+    by_time,
+    chunks_of,
+    fastest,
+    latencies_of,
+    stream_tests,
+)
 from rnnbench.reports.tables import p99
 from rnnbench.reports.units import count
-from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Latency, Run, View, view_runs
+from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
 
-DODGE = 0.4
-"""Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
-WIDEST_DODGE = 0.5
-"""Most octaves of that."""
-COLUMN = 0.8
-"""Part of a column of a picture with a single chunk over which its lines are spread."""
-Places = Mapping[int, float]
-"""By chunk, where on the horizontal axis a point stands."""
 
 
 class ReportError(ValueError):
@@ -80,7 +84,7 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
         )
     ((family, sizes),) = view.families.items()
     panels = arrange(sizes)
-    if path not in PATHS or not _measured(panels, path):
+    if path not in PATHS or not latencies_of(panels, path):
         raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
     matplotlib = require("matplotlib", "report", "drawing plots")
     require("matplotlib.figure", "report", "drawing plots")
@@ -103,7 +107,7 @@ def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callabl
     """The pictures that some lines have data for, each with the function that draws it."""
     lines = [line for group in panels.values() for line in group]
     for path in COMPARED_PATHS:
-        if _measured(panels, path):
+        if latencies_of(panels, path):
             yield _latency_picture(family, PATHS[path], panels), partial(_latencies, path=path)
     if any(stream_tests(entry) for line in lines for entry in line.points):
         yield _streams_picture(family), _streams
@@ -114,7 +118,7 @@ def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callabl
 
 
 def _latency_picture(family: Family, path: LatencyPath, panels: Panels) -> Picture:
-    axis = "against chunk" if len(_chunks(panels)) > 1 else "by how time advances"
+    axis = "against chunk" if len(chunks_of(panels)) > 1 else "by how time advances"
     return Picture(
         f"latency-{path.name}-{family.slug}",
         f"Latency per step {axis}, {path.name} path",
@@ -151,12 +155,12 @@ def _growth_picture(family: Family) -> Picture:
 
 def _latencies(canvas: Canvas, path: str) -> None:
     best = fastest(canvas.panels, path)
-    chunks = _chunks(canvas.panels)
-    unit, scale = _unit([latency.median / e.chunk for e, latency in _measured(canvas.panels, path)])
+    chunks = chunks_of(canvas.panels)
+    unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, path)])
     for (origin, hidden), axis in canvas.axes.items():
         _draw_fastest(axis, {chunk: seconds * scale for chunk, seconds in best[hidden].items()}, chunks)
         lines = canvas.panels.get((origin, hidden), ())
-        for line, places in _by_chunk(lines, chunks) if len(chunks) > 1 else _by_time(lines, canvas.times):
+        for line, places in by_chunk(lines, chunks) if len(chunks) > 1 else by_time(lines, canvas.times):
             _draw_latency(canvas, axis, line, places, path, scale)
         if len(chunks) > 1:
             _chunk_axis(axis, chunks)
@@ -169,27 +173,6 @@ def _latencies(canvas: Canvas, path: str) -> None:
     if any(best.values()):
         looks["fastest but kernels"] = BEST
     canvas.legend("latency", looks)
-
-
-def _by_chunk(lines: Sequence[Line], chunks: Sequence[int]) -> Iterator[tuple[Line, Places]]:
-    """Each line with its places: beside the others at each chunk."""
-    spread = min([WIDEST_DODGE, *(DODGE * math.log2(b / a) for a, b in pairwise(chunks))])
-    for line, place in zip(lines, _side_by_side(len(lines)), strict=True):
-        shift = 2 ** (spread * place)
-        yield line, {chunk: chunk * shift for chunk in chunks}
-
-
-def _by_time(lines: Sequence[Line], times: Sequence[str]) -> Iterator[tuple[Line, Places]]:
-    """Each line of a single chunk with its place: beside the others of its time. No line is drawn that tells times."""
-    for column, time in enumerate(times):
-        group = [line for line in lines if line.time == time]
-        for line, place in zip(group, _side_by_side(len(group)), strict=True):
-            yield line, {entry.chunk: column + COLUMN * place for entry in line.points}
-
-
-def _side_by_side(number: int) -> list[float]:
-    """As many places, from -0.5 to 0.5."""
-    return [index / (number - 1) - 0.5 for index in range(number)] if number > 1 else [0.0] * number
 
 
 def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -> None:
@@ -243,7 +226,7 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
 def _builds(canvas: Canvas) -> None:
     chunks = sorted({e.chunk for lines in canvas.panels.values() for line in lines for e, _, _ in built(line)})
     widths = {chunk: 3.5 + 6 * index / max(1, len(chunks) - 1) for index, chunk in enumerate(chunks)}
-    unit, scale = _unit([latency.median / e.chunk for e, latency in _measured(canvas.panels, "bound")])
+    unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, "bound")])
     for key, axis in canvas.axes.items():
         for line in canvas.panels.get(key, ()):
             points = built(line)
@@ -285,16 +268,6 @@ def _chunk_axis(axis: Any, chunks: Sequence[int]) -> None:
     axis.set_xscale("log", base=2)
     axis.set_xticks(chunks, [str(chunk) for chunk in chunks])
     axis.minorticks_off()
-
-
-def _chunks(panels: Panels) -> list[int]:
-    return sorted({entry.chunk for lines in panels.values() for line in lines for entry in line.points})
-
-
-def _measured(panels: Panels, path: str) -> list[tuple[Entry, Latency]]:
-    """The trials that have a latency of this path."""
-    entries = (entry for lines in panels.values() for line in lines for entry in line.points)
-    return [(entry, latency) for entry in entries if (latency := entry.latency(path)) is not None]
 
 
 def _unit(seconds: Sequence[float]) -> tuple[str, float]:
