@@ -50,6 +50,19 @@ def test_rows_are_dictionaries_and_a_frame_has_the_same(run: rnnbench.Run) -> No
 
 def test_an_older_run_is_read_from_its_folder(run: rnnbench.Run) -> None:
     assert [record.trial for record in rnnbench.read_run(run.path).records] == [r.trial for r in run.records]
+    assert rnnbench.read_run(str(run.path)) == rnnbench.read_run(run.path)
+
+
+def test_the_name_of_a_file_is_no_case_and_no_run(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"expected a Case, as load_case\(FILE\) gives.*got 'smoke.yaml'"):
+        rnnbench.run("smoke.yaml")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"expected a Run, as read_run\(FOLDER\) gives.*got 'results/reference'"):
+        rnnbench.plot("results/reference", tmp_path / "plot.png")  # type: ignore[arg-type]
+
+
+def test_one_backend_needs_no_list(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="unknown backend 'fakee'; did you mean 'fake'"):
+        rnnbench.check(rnnbench.make_case(**CASE), "fakee", results=tmp_path)
 
 
 def test_a_check_times_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar, cast
 
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Case, Trial
@@ -14,11 +15,12 @@ from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failure
 from rnnbench.results import Run, Store, read_run
 
 Cases = Case | Sequence[Case]
+T = TypeVar("T")
 
 
 def run(
     cases: Cases,
-    backends: Sequence[str] = (),
+    backends: str | Sequence[str] = (),
     *,
     baseline: bool = False,
     results: str | Path = "results",
@@ -27,10 +29,10 @@ def run(
 ) -> Run:
     """Build, check and time every trial of the cases, as `rnnbench run` does.
 
-    `backends` are names as `iree`, `tvm:relax` or `numpy:*`; without any, every installed backend takes part with its
-    default route. With `baseline` the baseline's trials are added. The run's folder is made in `results`; `observer` is
-    told of every stage and record. With `rebuild`, every program is built and checked, also where an earlier run has
-    done so. Raises CaseError, BackendError, CacheError and StoreError.
+    `backends` is a name as `iree`, `tvm:relax` or `numpy:*`, or several; without any, every installed backend takes
+    part with its default route. With `baseline` the baseline's trials are added. The run's folder is made in `results`;
+    `observer` is told of every stage and record. With `rebuild`, every program is built and checked, also where an
+    earlier run has done so. Raises CaseError, BackendError, CacheError and StoreError.
     """
     plan = _plan(cases, backends, results, baseline=baseline)
     run_trials(plan, observer or NoProgress(), cache=_cache(rebuild=rebuild))
@@ -39,7 +41,7 @@ def run(
 
 def check(
     cases: Cases,
-    backends: Sequence[str] = (),
+    backends: str | Sequence[str] = (),
     *,
     jobs: int | None = None,
     results: str | Path = "results",
@@ -64,7 +66,15 @@ def plot(runs: Run | Sequence[Run], file: str | Path, path: str = "bound") -> Pa
     """
     from rnnbench.reports import draw_latency
 
-    return draw_latency([runs] if isinstance(runs, Run) else runs, Path(file), path)
+    return draw_latency(_listed(runs, Run, "a Run, as read_run(FOLDER) gives"), Path(file), path)
+
+
+def _listed(given: T | Sequence[T], kind: type[T], expected: str) -> list[T]:
+    """One value or several, as a list. Raises TypeError for others, such as the name of a file."""
+    values = [given] if isinstance(given, kind) else list(cast("Sequence[T]", given))
+    if not all(isinstance(value, kind) for value in values):
+        raise TypeError(f"expected {expected}, or several of them; got {given!r}")
+    return values
 
 
 def _cache(*, rebuild: bool) -> CacheFolder | None:
@@ -72,11 +82,11 @@ def _cache(*, rebuild: bool) -> CacheFolder | None:
 
 
 def _plan(
-    cases: Cases, backends: Sequence[str], results: str | Path, *, baseline: bool = False, endurance: bool = False
+    cases: Cases, backends: str | Sequence[str], results: str | Path, *, baseline: bool = False, endurance: bool = False
 ) -> RunPlan:
-    chosen = [cases] if isinstance(cases, Case) else list(cases)
+    chosen = _listed(cases, Case, "a Case, as load_case(FILE) gives")
     check_case_names(chosen)
-    targets = targets_of(backends, baseline=baseline)
+    targets = targets_of([backends] if isinstance(backends, str) else backends, baseline=baseline)
     trials: list[Trial] = [
         trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
     ]

@@ -74,9 +74,9 @@ def timed(monkeypatch) -> Timed:
             timed.group.append(begun["free"] - begun[running.group])
             super()._settle(running, reason)
 
-        def run(self, groups: Sequence[Group], work_of: Any, patience_s: float = 60.0) -> Any:
+        def run(self, groups: Sequence[Group], work_of: Any) -> Any:
             begun["run"] = time.monotonic()
-            return super().run(groups, work_of, patience_s)
+            return super().run(groups, work_of)
 
     monkeypatch.setattr(fleet_run, "Dispatch", Noting)
     return timed

@@ -160,7 +160,7 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
             "steps: 1000000, batch: 65536",
             "case.yaml:4:19: workload.steps: the stream would take 3,906.2 GiB",
         ),
-        ("", "limits: {build: 9min}", "case.yaml:6:17: limits.build: 540 s is more than the 300 s of the whole trial"),
+        ("", "limits: {build: 9min}", "case.yaml:6:17: limits.build: 540 s is more than the 300 s of limits.trial"),
         (
             "",
             "limits: {endurance: 1s, enough: 2s}",

@@ -44,7 +44,7 @@ def test_a_list_a_tuple_and_a_range_are_axes():
         ),
         ("model", {"hiden": 16}, "model.hiden: unknown key 'hiden' in model; did you mean 'hidden'?"),
         ("workload", {"chunk": 11}, "workload.chunk: a call of 11 steps is longer than the workload of 10; write a"),
-        ("limits", {"build": "9min"}, "limits.build: 540 s is more than the 300 s of the whole trial"),
+        ("limits", {"build": "9min"}, "limits.build: 540 s is more than the 300 s of limits.trial"),
         ("measure", {"budget": 3, "period": "1s"}, "measure.period: 3 processes of at least 4 s take 12 s, more than"),
         ("matrix", {"exclude": [{"hidden": 17}]}, "matrix.exclude[0].hidden: hidden is never 17 in this case, only"),
         ("limit", {}, "limit: unknown key 'limit'; did you mean 'limits'?"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, parse
+from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, parse, parse_share
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,14 @@ def test_sizes_are_bytes(text, nbytes):
 @pytest.mark.parametrize(("text", "share"), [("1%", 0.01), ("2.5 %", 0.025), (0.5, 0.5)])
 def test_shares_are_parts_of_one(text, share):
     assert parse(text, SHARE) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("3%", 0.03), ("0.03", 0.03), (".5", 0.5), ("1", 1.0), ("nan", None), ("-1", None), ("3x", None)],
+)
+def test_a_share_on_a_command_line_may_be_a_plain_number(text, share):
+    assert parse_share(text) == (share if share is None else pytest.approx(share))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ def test_a_second_run_builds_nothing_unless_it_is_told_to(rnnbench, folder, cach
     assert origins(folder) == ["cold", "cached", "cold"]
 
 
+def test_a_cache_that_is_no_folder_is_a_mistake(rnnbench, cache):
+    cache.write_text("")
+    assert f"{cache} is not a folder; RNNBENCH_CACHE names the folder" in rnnbench("cache", status=2).stderr
+
+
 def test_the_cache_is_shown_and_cleared(rnnbench, cache):
     assert "0 B of 1.00 MiB" in rnnbench("cache").stdout
     rnnbench("check", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched", "--endurance=0")

@@ -40,7 +40,10 @@ def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regressi
 def test_fail_on_names_what_exits_with_one(rnnbench, base, crashed):
     rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished,slower")
     rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished", "--fail-on", "failed", status=1)
-    assert "expected names of nonconforming" in rnnbench("compare", "a", "b", "--fail-on", "fast", status=2).stderr
+    assert (
+        "unknown name 'fast'; expected one of nonconforming"
+        in rnnbench("compare", "a", "b", "--fail-on", "fast", status=2).stderr
+    )
 
 
 def test_the_page_and_the_json_are_written_beside_what_is_printed(rnnbench, folder, base, crashed):

@@ -61,7 +61,7 @@ def test_the_help_has_a_line_for_each_format() -> None:
 def test_an_unknown_format_names_the_known_ones(results: Path) -> None:
     failed = run("latest", "--format=xml", "--results", str(results))
     assert failed.exit_code == 2
-    assert f"'xml' is not one of {', '.join(EXPORTS)}" in failed.stderr
+    assert f"unknown format 'xml'; expected one of {', '.join(EXPORTS)}" in failed.stderr
 
 
 def test_a_file_that_cannot_be_written_is_named(results: Path) -> None:

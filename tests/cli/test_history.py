@@ -27,13 +27,15 @@ def test_a_run_is_added_once_listed_queried_and_compared(rnnbench, folder):
 
 
 def test_a_query_that_fails_ends_in_a_sentence(rnnbench):
-    failed = rnnbench("history", "sql", "SELECT * FROM read_text('/etc/passwd')", status=2)
+    query = "SELECT * FROM read_text('/etc/passwd')"
+    failed = rnnbench("history", "sql", query, "--history", str(STORED.parent / "releases"), status=2)
     assert failed.stderr.startswith("rnnbench: the query failed: Permission Error")
     assert "Traceback" not in failed.stderr
 
 
-def test_a_history_without_a_run_says_so_and_not_that_nothing_changed(rnnbench):
-    failed = rnnbench("history", "changes", status=2)
+@pytest.mark.parametrize("command", [("list",), ("sql", "SELECT 1"), ("changes",), ("false-alarms",), ("alerts",)])
+def test_a_history_without_a_run_says_so(rnnbench, command):
+    failed = rnnbench("history", *command, status=2)
     assert failed.stdout == ""
     assert failed.stderr.endswith("has no run; add one with: rnnbench history add RUN\n")
 

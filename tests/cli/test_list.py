@@ -33,3 +33,8 @@ def test_a_folder_of_cases_is_all_of_its_cases(rnnbench, folder):
     (folder / "other.yaml").write_text((folder / "tiny.yaml").read_text().replace("name: tiny", "name: other"))
     done = rnnbench("list", ".", "--backend", "fake:honest", "--filter", "chunk=2,state=stitched")
     assert sorted(line.split("/")[0] for line in done.stdout.splitlines()) == ["other", "tiny"]
+
+
+def test_a_case_that_is_named_twice_is_run_once(rnnbench):
+    once = rnnbench("list", "tiny.yaml", "--backend", "fake:honest").stdout
+    assert rnnbench("list", "tiny.yaml", ".", "./tiny.yaml", "--backend", "fake:honest").stdout == once

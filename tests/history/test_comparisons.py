@@ -76,7 +76,7 @@ def test_false_alarms_are_counted_by_machine_with_an_exact_interval(compare, tmp
     assert first.verdicts.interval == pytest.approx((0.0123, 0.3170), abs=1e-4)
     assert first.comparisons.interval == pytest.approx((0.0025, 0.4450), abs=1e-4)
     assert alarms["Other CPU"].verdicts.count == 0
-    assert "wrong verdicts: 2 of 20, 10.0% (1.2% to 31.7%)" in "\n".join(false_alarm_lines(list(alarms.values())))
+    assert "wrong verdicts: 2 of 20, 10.0 % (1.2 % to 31.7 %)" in "\n".join(false_alarm_lines(list(alarms.values())))
 
 
 def test_without_a_measurement_no_number_is_shown(tmp_path):

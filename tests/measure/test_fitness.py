@@ -31,7 +31,7 @@ def test_nothing_is_said_of_a_fit_machine() -> None:
     [
         ({"usable_cores": 1}, "One core"),
         ({"load": 3.0}, "load is 3.0"),
-        ({"steal": 0.05}, "5.0%"),
+        ({"steal": 0.05}, "5.0 %"),
         ({"governor": "powersave"}, "'powersave'"),
         ({"available": 1 << 30}, "1024 MiB"),
         ({"clock_cost_s": 2e-6}, "2.0 µs"),

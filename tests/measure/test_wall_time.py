@@ -25,7 +25,7 @@ def test_the_suite_s_share_is_what_neither_trials_nor_imports_took():
     text = describe_seconds({"total": 110.0, "build": 50.0, "check": 30.0, "sample": 20.0, "import": 8.0})
     assert "imports added 8 s" in text
     assert "the suite 2.0 s" in text
-    assert "10% of the trials' time" in text
+    assert "10 % of the trials' time" in text
 
 
 def test_a_run_whose_trials_spent_nothing_has_no_share():

@@ -115,7 +115,7 @@ def test_a_head_that_cannot_be_read_is_told(folder, head, message):
 
 
 def test_an_unknown_name_is_told_with_the_known_ones():
-    with pytest.raises(ReproductionError, match=r"no reproduction is called 'x'; there are .*iree-onnx-rnn-clip"):
+    with pytest.raises(ReproductionError, match=r"no reproduction is called 'x'; expected one of .*iree-onnx-rnn-clip"):
         find_reproduction("x")
 
 

@@ -37,4 +37,6 @@ def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
         targets(["nunpy"])
     with pytest.raises(BackendError, match="unknown route 'numpy:eagre'; did you mean 'eager'"):
         targets(["numpy:eagre"])
+    with pytest.raises(BackendError, match=r"'numpy:' names no route; expected numpy, numpy:\* or numpy:eager"):
+        targets(["numpy:"])
     assert "fake" in registry.names()

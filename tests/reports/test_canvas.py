@@ -91,6 +91,15 @@ def test_the_layout_is_computed_once_for_both_files(tmp_path: Path, monkeypatch:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["picture.png", "picture.svg"]
 
 
+def test_a_point_that_is_alone_shows_its_time_where_times_differ() -> None:
+    for times, pieces in ((("looped", "unrolled"), 2), (("looped", "looped"), 0)):
+        made = canvas([fake.record(time=time, hidden=128) for time in times])
+        ((key, lines),) = made.panels.items()
+        for line in lines:
+            made.join(made.axes[key], line, [1.0], [2.0])
+        assert len(made.axes[key].texts) == pieces
+
+
 def test_the_lines_up_to_p99_are_one_path_with_gaps() -> None:
     made = canvas([fake.record()])
     ((key, lines),) = made.panels.items()

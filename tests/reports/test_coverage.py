@@ -23,7 +23,7 @@ def test_points_and_pairs_are_counted_of_the_product_and_by_target():
     assert found.checked == {"fakemlir:linalg": 3, "fakemlir:onnx": 2}
     told = list(sentences(found))
     assert "3 points of a product of 6" in told[0]
-    assert "fakemlir:linalg 100%, fakemlir:onnx 67%" in told[1]
+    assert "fakemlir:linalg 100 %, fakemlir:onnx 67 %" in told[1]
 
 
 def test_a_whole_product_is_called_whole():

@@ -43,14 +43,14 @@ def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
     assert (row["period"], row["real-time factor"], row["deadlines missed"]) == (
         "10.0 ms",
         "0.100",
-        "30 of 3,000 (1.00%)",
+        "30 of 3,000 (1.00 %)",
     )
 
 
 def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:
     answer = path_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
     assert "called every 10.0 ms. By their median, 1 of 2 keep up; 1 missed no deadline." in answer
-    assert "`fakelib:ops` looped-stitched at chunk 128 missed the most: 2900 of 3,000 (96.67%)" in answer
+    assert "`fakelib:ops` looped-stitched at chunk 128 missed the most: 2900 of 3,000 (96.67 %)" in answer
     assert "takes 1.50× (`fakelib:ops` looped-stitched at chunk 128) to 3.00×" in answer
 
 
@@ -58,7 +58,7 @@ def test_a_terminal_of_80_columns_has_every_ratio_whole(capsys: pytest.CaptureFi
     records = (streamed(misses=30, steps_per_s=12345.6).record, streamed(chunk=1).record)
     print_summary(Run(Path("run"), fake.info(), records), Console(width=80, file=sys.stdout))
     printed = capsys.readouterr().out
-    assert "fakelib:ops looped-stitched 16 3.00× 1.00× 0.100 1.00% 12,300" in " ".join(printed.split())
+    assert "fakelib:ops looped-stitched 16 3.00× 1.00× 0.100 1.00 % 12,300" in " ".join(printed.split())
     assert "…" not in printed
     assert "`" not in printed
 

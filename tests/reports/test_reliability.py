@@ -47,9 +47,9 @@ def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
     first, second = reliability_sentences(shown(tmp_path, sampled(0.01, disturbed=1, drift=-0.04)))
     assert "have an interval of ±1.0 % or less" in first
     assert "2 reached the requested precision, 0 spent their budget first" in first
-    assert "during 5% of the blocks" in second
-    assert "drifted by up to 4.0%" in second
-    assert "host gave 3.0%" in second
+    assert "during 5 % of the blocks" in second
+    assert "drifted by up to 4.0 %" in second
+    assert "host gave 3.0 %" in second
 
 
 def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
@@ -81,7 +81,7 @@ def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_nam
 def test_the_difference_of_the_paths_is_printed_whole_and_not_beyond_what_is_allowed(tmp_path):
     bound, public = (fake.latency(1e-3).model_copy(update={"process_medians": (s, s)}) for s in (1.021e-3, 1e-3))
     record = fake.with_latencies(fake.record(), bound=bound, public=public)
-    assert "(at least +2%)" in slow_bound_warning(shown(tmp_path, record))
+    assert "(at least +2 %)" in slow_bound_warning(shown(tmp_path, record))
 
 
 def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_path):
@@ -93,7 +93,7 @@ def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_pat
 
 
 def test_many_disturbed_blocks_are_a_warning_and_a_few_are_none(tmp_path):
-    assert "during 50% of the sampled blocks" in disturbance_warning(shown(tmp_path, sampled(disturbed=10)))
+    assert "during 50 % of the sampled blocks" in disturbance_warning(shown(tmp_path, sampled(disturbed=10)))
     assert disturbance_warning(shown(tmp_path, sampled(disturbed=1))) is None
 
 
@@ -101,7 +101,7 @@ def test_the_table_says_how_each_latency_was_sampled(tmp_path):
     table = sampling_table(shown(tmp_path, sampled(0.01, disturbed=3, drift=0.002)).entries)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["latency"], row["95 %"], row["stopped by"]) == ("bound", "±1.0 %", "precision")
-    assert (row["stationary"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2%")
+    assert (row["stationary"], row["disturbed"], row["drift"]) == ("2 of 3", "3 of 20", "+0.2 %")
     assert len(table.rows) == 2
 
 

@@ -58,6 +58,7 @@ def test_the_answer_names_the_fastest_of_each_origin_and_chunk(whole: str) -> No
     for origin, target in (("library", "fakelib:ops"), ("imported", "fakemlir:onnx"), ("authored", "fakekernel:tir")):
         assert len(re.findall(rf"- {origin}: `{target}`", answer)) == 6
     assert "`fakekernel:tir` ≈" in answer
+    assert "Signs: ≈ approximate activations." in answer
     assert "80 trials: 67 ok" in answer
 
 
@@ -67,6 +68,12 @@ def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
     level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
     assert "equal to `fakelib:ops` unrolled-stitched" in level
     assert "next" not in level
+
+
+def test_a_small_difference_is_told_with_the_digits_that_show_it() -> None:
+    bounds = {"looped": fake.latency(1e-3, spread=0.0), "unrolled": fake.latency(1.004e-3, spread=0.0)}
+    records = [fake.with_latencies(fake.record(time=time), bound=bound) for time, bound in bounds.items()]
+    assert "next `fakelib:ops` unrolled-stitched, 1.004× the latency" in section(markdown(*records), "The answer")
 
 
 def test_rankings_stand_by_origin_with_call_and_step(whole: str) -> None:
@@ -419,7 +426,7 @@ def test_memory_shows_the_weights_share_and_what_calls_add() -> None:
     )
     text = markdown(entry.model_copy(update={"memory": memory, "floor": floor}))
     (row,) = rows(section(text, "Memory"))
-    assert row[6:] == ["5.00 MiB, 50%", "2.00 KiB (12,000)", "too few calls (999)"]
+    assert row[6:] == ["5.00 MiB, 50 %", "2.00 KiB (12,000)", "too few calls (999)"]
     assert "1.50× (1.20 to 1.90)" in section(text, "Ranking")
 
 

@@ -75,7 +75,7 @@ def test_the_answer_says_which_other_programs_may_hold_as_many() -> None:
 
 def test_requests_at_random_stand_with_the_shortest_p99_first() -> None:
     first, second = cells(server_table(entries(holding(40, 43), holding(20, 21, "stateful"))))
-    assert (first["p99"], first["utilisation"], first["unserved"]) == ("20.0 ms", "25%", "5")
+    assert (first["p99"], first["utilisation"], first["unserved"]) == ("20.0 ms", "25 %", "5")
     assert second["p99"] == "40.0 ms"
 
 

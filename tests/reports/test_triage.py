@@ -67,7 +67,7 @@ def test_a_backend_that_moved_is_one_paragraph_with_a_folded_list_and_commands(s
     text = page(saved, news, Alert(id="a", state="new", found=SLOW), Alert(id="b", state="new", found=public))
     assert "**2 new in 1 group**" in text
     assert text.count("<details><summary>The 60 trials</summary>") == 1
-    assert "- fakemlir, all 60 trials: **bound latency +5.0% (+4.0% to +6.0%)** since 2026-01-09, medium" in text
+    assert "- fakemlir, all 60 trials: **bound latency +5.0 % (+4.0 % to +6.0 %)** since 2026-01-09, medium" in text
     trial = TRIALS[0]
     versions = "--a fakemlir-package==1.2.3 --b fakemlir-package==2.0"
     selected = f"cases/fake_case.yaml --backend {trial.split('/')[1]} --only {trial}"
@@ -102,7 +102,7 @@ def test_what_was_decided_stands_in_its_section(saved: Alerts, news: News) -> No
     mended, still_open, ending, candidates = sections[1:5]
     assert "returned by 2026-01-19" in mended
     assert (
-        "measured on 2026-01-10 by ab: +4.8% (+4.1% to +5.5%); reported on 2026-01-11: `https://fake.example/1`"
+        "measured on 2026-01-10 by ab: +4.8 % (+4.1 % to +5.5 %); reported on 2026-01-11: `https://fake.example/1`"
         in still_open
     )
     assert "accepted until 2026-01-25 by Ada: known (`soon`)" in ending

@@ -70,8 +70,8 @@ def test_counts_agree_with_their_noun() -> None:
         (units.end_of_ratio(1.0341), "1.034"),
         (units.end_of_ratio(1e53), ">100"),
         (units.end_of_ratio(1e-30), "<0.01"),
-        (units.relative_change(0.97), "-3.0%"),
-        (units.relative_change(1e53), ">+1000%"),
+        (units.relative_change(0.97), "-3.0 %"),
+        (units.relative_change(1e53), ">+1000 %"),
     ],
 )
 def test_an_interval_of_two_processes_that_disagree_is_told_up_to_a_bound(shown: str, text: str) -> None:

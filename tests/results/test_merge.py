@@ -147,7 +147,7 @@ def test_a_shard_that_was_measured_twice_is_refused(tmp_path):
 
 def test_a_run_of_a_whole_plan_is_no_shard(tmp_path):
     whole = fake.write_run(tmp_path / "whole", made.records_of(64))
-    with pytest.raises(StoreError, match="is the run of a whole plan and no shard"):
+    with pytest.raises(StoreError, match="is the run of a whole plan, not of a shard"):
         merge_shards([whole])
 
 

@@ -216,7 +216,7 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
         runs.resolve("zebra")
     with pytest.raises(StoreError, match="or 'latest'"):
         runs.resolve("x" * 300)  # longer than a file system allows
-    with pytest.raises(StoreError, match="holds no run yet"):
+    with pytest.raises(StoreError, match="none is the latest run"):
         Store(run.parent / "none").resolve("latest")
 
 

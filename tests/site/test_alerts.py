@@ -38,7 +38,7 @@ def content(tmp_path_factory) -> Content:
 
 def test_a_change_is_a_sentence_with_its_interval_and_versions(content):
     (alert,) = alerts_of(replace(content, changes=(CHANGE,)))
-    assert alert.sentence == "bound latency +10.0% (95 % interval +5.0% to +15.0%)"
+    assert alert.sentence == "bound latency +10.0 % (95 % interval +5.0 % to +15.0 %)"
     assert alert.detail == "1 → 2"
     assert alert.sign == "▲"
 
@@ -109,7 +109,7 @@ def test_alerts_that_wait_for_a_decision_come_first_and_candidates_are_left_out(
     )
     shown = decisions(replace(content, alerts=alerts))
     assert [each.id for each in shown] == ["n", "r", "a"]
-    assert shown[0].sentence == "bound latency +10.0% (95 % interval +5.0% to +15.0%)"
+    assert shown[0].sentence == "bound latency +10.0 % (95 % interval +5.0 % to +15.0 %)"
     assert (shown[1].decided, shown[1].issue) == ("reported on 2026-02-01", issue)
     assert shown[2].decided == "accepted until 2026-03-01 by Kim: known"
 

@@ -35,7 +35,7 @@ def test_what_changed_is_what_the_history_says(content):
     changes = list(release_changes(release_series(History(HISTORY))))
     assert len(told) == len(changes) > 0
     assert {(news.release, news.trial) for news in told} == {(step.after, series.trial) for series, step in changes}
-    said = re.compile(r"latency [-+]\d+\.\d% \([-+]\d+\.\d% to [-+]\d+\.\d%\) against")
+    said = re.compile(r"latency [-+]\d+\.\d % \([-+]\d+\.\d % to [-+]\d+\.\d %\) against")
     assert all(said.search(each.sentence) for each in told)
 
 

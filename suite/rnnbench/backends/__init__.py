@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rnnbench.backends.package_content import package_digest
     from rnnbench.backends.program_identity import machine_facts, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
-    from rnnbench.backends.registry import entry_of, explanation_for, find, names, nearest, tool_for
+    from rnnbench.backends.registry import entry_of, explanation_for, find, names, tool_for
     from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
     from rnnbench.backends.unchanged import seen_first, seen_now
@@ -82,7 +82,6 @@ _NAMES = {
         "explanation_for",
         "find",
         "names",
-        "nearest",
         "tool_for",
     ),
     "explanation": ("Explanation", "IrStage", "Unreadable"),
@@ -128,7 +127,6 @@ __all__ = [
     "is_own",
     "machine_facts",
     "names",
-    "nearest",
     "package_digest",
     "program_key",
     "request_of",

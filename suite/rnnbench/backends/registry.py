@@ -5,8 +5,7 @@ What is found here is run here. The suite's own process calls no adapter: `rnnbe
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -21,8 +20,9 @@ from rnnbench.backends.shared import CompoundProgram, JoiningBackend, joined_exp
 from rnnbench.backends.timing_tool import NoToolError, Tool
 from rnnbench.outside_text import describe_error
 from rnnbench.rnn import CompoundNetwork
+from rnnbench.spelling import hint
 
-__all__ = ["BackendError", "entry_of", "explanation_for", "find", "names", "nearest", "tool_for"]
+__all__ = ["BackendError", "entry_of", "explanation_for", "find", "names", "tool_for"]
 
 GROUP = "rnnbench.backends"
 
@@ -46,7 +46,7 @@ def entry_of(name: str) -> EntryPoint:
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return entry
-    raise BackendError(f"unknown backend '{name}'{nearest(name, names())}")
+    raise BackendError(f"unknown backend '{name}'; {hint(name, names())}")
 
 
 def tool_for(backend: str, program: Program, request: Request, cache: Path) -> Tool:
@@ -88,10 +88,3 @@ def _beside(backend: str, name: str) -> Any:
 
 def names() -> list[str]:
     return sorted({entry.name for entry in entry_points(group=GROUP)})
-
-
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: the one that was meant, or all that there are."""
-    candidates = list(candidates)
-    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(candidates)}"

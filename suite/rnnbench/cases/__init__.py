@@ -16,7 +16,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.cases.case import Case, Point
     from rnnbench.cases.covering import every_pair, every_value
-    from rnnbench.cases.errors import CaseError, Place, Problem, hint
+    from rnnbench.cases.errors import CaseError, Place, Problem
     from rnnbench.cases.expand import scalar
     from rnnbench.cases.expected_failures import (
         ExpectedFailure,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.load import load_case, make_case
     from rnnbench.cases.matrix import MAX_TRIALS
     from rnnbench.cases.new_case import case_of_file, case_of_network, names_of_networks
-    from rnnbench.cases.quantity import parse_duration, parse_size
+    from rnnbench.cases.quantity import parse_duration, parse_share, parse_size
     from rnnbench.cases.schema import json_schema
     from rnnbench.cases.selection import select
     from rnnbench.cases.trial import STREAM, Launch, Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
@@ -46,7 +46,6 @@ _NAMES = {
         "CaseError",
         "Place",
         "Problem",
-        "hint",
     ),
     "expand": ("scalar",),
     "expected_failures": (
@@ -69,7 +68,7 @@ _NAMES = {
         "case_of_network",
         "names_of_networks",
     ),
-    "quantity": ("parse_duration", "parse_size"),
+    "quantity": ("parse_duration", "parse_share", "parse_size"),
     "schema": ("json_schema",),
     "selection": ("select",),
     "trial": (
@@ -112,12 +111,12 @@ __all__ = [
     "every_value",
     "expected_failures_for",
     "expected_failures_of",
-    "hint",
     "json_schema",
     "load_case",
     "make_case",
     "names_of_networks",
     "parse_duration",
+    "parse_share",
     "parse_size",
     "scalar",
     "select",

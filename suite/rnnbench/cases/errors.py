@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rnnbench.yaml_files import FileError, FileKind, Place, Problem, hint
+from rnnbench.yaml_files import FileError, FileKind, Place, Problem
 
-__all__ = ["CASE", "CaseError", "Place", "Problem", "hint"]
+__all__ = ["CASE", "CaseError", "Place", "Problem"]
 
 
 class CaseError(FileError):

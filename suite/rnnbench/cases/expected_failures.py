@@ -19,12 +19,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
 from rnnbench.cases.case import Case
-from rnnbench.cases.errors import CASE, CaseError, Place, Problem, hint
+from rnnbench.cases.errors import CASE, CaseError, Place, Problem
 from rnnbench.cases.expand import scalar
 from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, axis_of
 from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
 from rnnbench.outside_text import safe_text
+from rnnbench.spelling import hint
 from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
 
 MAX_ENTRIES = 1_000

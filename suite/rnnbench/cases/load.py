@@ -150,7 +150,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
     limits, budget = file.limits, measure.budget
     if limits.build > limits.trial:
         place = source.place(("limits", "build"))
-        yield Problem(place, f"limits.build: {limits.build:g} s is more than the {limits.trial:g} s of the whole trial")
+        yield Problem(place, f"limits.build: {limits.build:g} s is more than the {limits.trial:g} s of limits.trial")
     if limits.enough is not None and limits.enough > limits.endurance:
         place = source.place(("limits", "enough"))
         yield Problem(
@@ -159,7 +159,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
     if budget >= limits.trial:
         place = source.place(("measure", "budget"))
         yield Problem(
-            place, f"measure.budget: {budget:g} s of sampling do not fit in the {limits.trial:g} s of the whole trial"
+            place, f"measure.budget: {budget:g} s of sampling do not fit in the {limits.trial:g} s of limits.trial"
         )
     latency_paths = requested(measure.settings)
     share = budget / len(latency_paths)
@@ -181,7 +181,7 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
         yield Problem(
             source.place(("measure", SERVER.setting.key)),
             f"measure.{SERVER.setting.key}: {REQUESTS} requests may take {longest_serving(rate):g} s, which do not fit "
-            f"in the {file.limits.trial:g} s of the whole trial",
+            f"in the {file.limits.trial:g} s of limits.trial",
         )
     chunk = max((point.strategy.chunk for point in points), default=1)
     test_s = FRAMES * chunk * STREAMS.value(measure.settings)
@@ -189,7 +189,7 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
         yield Problem(
             source.place(("measure", STREAMS.setting.key)),
             f"measure.{STREAMS.setting.key}: one test has {FRAMES} frames of {chunk} steps and takes {test_s:g} s, "
-            f"which do not fit in the {file.limits.trial:g} s of the whole trial",
+            f"which do not fit in the {file.limits.trial:g} s of limits.trial",
         )
 
 

@@ -39,6 +39,13 @@ def parse_duration(value: object) -> float | None:
     return parse(value, SECONDS)
 
 
+def parse_share(value: object) -> float | None:
+    """`value` as a fraction. None where it is not a share."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]*\.?[0-9]+", value):
+        return float(value)
+    return parse(value, SHARE)
+
+
 def parse_size(value: object) -> float | None:
     """`value` in bytes. None where it is not a size."""
     number = re.fullmatch(r"[0-9]{1,15}", value) if isinstance(value, str) else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rnnbench.cases.errors import CaseError, Place, Problem, hint
+from rnnbench.cases.errors import CaseError, Place, Problem
 from rnnbench.cases.expand import scalar
 from rnnbench.cases.matrix import Value
 from rnnbench.cases.schema import LEAVES
 from rnnbench.cases.trial import Trial
+from rnnbench.spelling import did_you_mean, hint
 
 _OF_TRIAL: Mapping[str, Callable[[Trial], Value]] = {
     "case": lambda trial: trial.case,
@@ -55,8 +56,8 @@ def _named(trials: Sequence[Trial], only: Sequence[str], problems: list[Problem]
         place = Place(f"--only {text}")
         matching = {name for name in ids if text in (name, name[-8:])}
         if not matching:
-            near = hint(text, ids if "/" in text else [name[-8:] for name in ids])
-            advice = near if near.startswith("did") else "`rnnbench list` shows the ids"
+            near = did_you_mean(text, ids if "/" in text else [name[-8:] for name in ids])
+            advice = near or "`rnnbench list` shows the ids"
             problems.append(Problem(place, f"no trial has this id; {advice}"))
         elif len(matching) > 1:
             problems.append(Problem(place, f"{len(matching)} trials end in these digits; give the whole id"))

@@ -17,8 +17,8 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     Duration,
-    Number,
     Selection,
+    Share,
     console,
 )
 from rnnbench.cli.output import tell
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 @click.option("--retry", is_flag=True, help="Try releases again that could not be installed.")
 @click.option(
     "--threshold",
-    default=0.03,
+    default="3%",
     show_default=True,
-    type=Number(0.001, 0.9),
-    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.",
+    type=Share(0.001, 0.9),
+    help="The smallest change of latency that matters, 3% or 0.03.",
 )
 @HISTORY
 @RESULTS
@@ -81,7 +81,7 @@ def backfill(
 ) -> None:
     """Measure releases of BACKEND on the trials of CASE…, each in an environment of its own, into one history.
 
-    Each release is sampled in turn with a reference release, so the machine's course is in both. What the history
+    Each release is sampled in turn with a reference release, so the machine's speed is in both. What the history
     already has is not measured again: a backfill that was interrupted, or that ran out of time, goes on.
 
     Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml

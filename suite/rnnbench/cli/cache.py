@@ -17,10 +17,12 @@ def cache(clear: bool) -> None:
     RNNBENCH_CACHE_SIZE sets its largest size: 4GiB by default, 0 for no cache. What was used longest ago goes first.
     """
     from rnnbench.cache import Cache
-    from rnnbench.pipeline import user_cache
+    from rnnbench.pipeline import CacheError, user_cache
     from rnnbench.reports import print_cache
 
     folder = user_cache()
+    if folder.path.exists() and not folder.path.is_dir():
+        raise CacheError(f"{folder.path} is not a folder; RNNBENCH_CACHE names the folder")
     if not clear:
         print_cache(folder, Cache(folder).uses(), console())
         return

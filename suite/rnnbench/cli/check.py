@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,11 +93,10 @@ def check(
     trials that together contain every pair of values that the route supports. Routes into one compiler share these
     pairs, and each has every value. Routes that build slowly are checked on trials that contain every value once.
     """
-    from rnnbench.cli.exit_status import FAILED, OK, exit_status
+    from rnnbench.cli.exit_status import OK
     from rnnbench.pipeline import ProgressBar, check_trials
     from rnnbench.plan import end_run, expected_failures
-    from rnnbench.reports import print_conformance, write_report
-    from rnnbench.results import Store, read_run
+    from rnnbench.results import Store
 
     if environment is not None and not selection.backends:
         raise click.UsageError("--in needs the backends that are checked there; give them with --backend")
@@ -115,9 +115,8 @@ def check(
         end_run(plan.folder, {})
         tell(f"records  {plan.folder}")
         sys.exit(OK)
-    terminal = console()
     run_leaves(plan.folder, ".")
-    with ProgressBar(terminal, len(plan.trials)) as progress:
+    with ProgressBar(console(), len(plan.trials)) as progress:
         if place is None:
             shrinks = not no_shrink and environment is None
             cache = open_cache(rebuild=rebuild)
@@ -125,15 +124,24 @@ def check(
             left: list[Left] = []
         else:
             smallest, left = [], _check_on(plan, place, progress, jobs, rebuild)
-    finished = read_run(plan.folder)
-    print_conformance(finished, terminal)
-    for checked in smallest:
-        tell(_smallest(checked, cases))
+    sys.exit(_told_results(plan.folder, reports, [_smallest(checked, cases) for checked in smallest], left))
+
+
+def _told_results(folder: Path, reports: Path, smallest: Sequence[str], left: Sequence[Left]) -> int:
+    """Print what was found, write the report, and give the exit status."""
+    from rnnbench.cli.exit_status import FAILED, exit_status
+    from rnnbench.reports import print_conformance, write_report
+    from rnnbench.results import read_run
+
+    finished = read_run(folder)
+    print_conformance(finished, console())
+    for sentence in smallest:
+        tell(sentence)
     tell(_cost(finished))
-    tell(f"\nrecords  {plan.folder}\nreport   {write_report([finished], reports / finished.name)}")
+    tell(f"\nrecords  {folder}\nreport   {write_report([finished], reports / finished.name)}")
     if left:
         tell_left(left, "check the same cases again: a check that was interrupted is not resumed")
-    sys.exit(exit_status(finished.records) or (FAILED if left else 0))
+    return exit_status(finished.records) or (FAILED if left else 0)
 
 
 def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None, rebuild: bool) -> list[Left]:
@@ -224,7 +232,7 @@ def _cost(run: Run) -> str:
     of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}
     total = sum(of_workers.values())
     listed = ", ".join(f"{what} {value:.0f} s" for what, value in of_workers.items())
-    reference = f"; {seconds.get('reference', 0.0) / total:.1%} of it for the reference" if total else ""
+    reference = f"; {100 * seconds.get('reference', 0.0) / total:.1f} % of it for the reference" if total else ""
     return (
         f"{count(len(run.records), 'trial')} in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
         f"Peak memory of this process: {resident >> 10} MiB."

@@ -53,11 +53,12 @@ def confirm(
     from rnnbench.history import Alerts
     from rnnbench.pipeline import ProgressBar, SideError
     from rnnbench.pipeline import confirm as confirm_alert
+    from rnnbench.reports import count
     from rnnbench.results import Store
 
     alerts = Alerts.read(file)
     chosen = _chosen(alerts, identities)
-    tell(f"{len(chosen)} alerts to compare.")
+    tell(f"{count(len(chosen), 'alert')} to compare.")
     if not chosen:
         return
     leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {file}.")

@@ -44,9 +44,10 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
     """
     from rnnbench.results import Store, StoreError, sound
     from rnnbench.results.exports import EXPORTS, FolderExport
+    from rnnbench.spelling import hint
 
     if name not in EXPORTS:
-        raise click.BadParameter(f"'{name}' is not one of {', '.join(EXPORTS)}", param_hint="--format")
+        raise click.BadParameter(f"unknown format '{name}'; {hint(name, EXPORTS)}", param_hint="--format")
     chosen = EXPORTS[name]
     if isinstance(chosen, FolderExport) and output is None:
         raise click.UsageError(f"{name} is a folder of files; name it with -o FOLDER")

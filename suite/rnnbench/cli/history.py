@@ -30,7 +30,7 @@ LAST = click.option(
 def history() -> None:
     """Keep the rows of many runs, query them by SQL, and see what changed since when.
 
-    docs/history.md says what is kept, and how a change becomes an alarm.
+    docs/history.md says what is kept, and how a change becomes an alert.
     """
 
 
@@ -50,14 +50,15 @@ def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> Non
     """
     from rnnbench.history import History
     from rnnbench.plan import compress_run
+    from rnnbench.reports import count
     from rnnbench.results import Store, shard_folders
 
     folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
     for folder in folders:
         addition = History(root).add(folder)
         for warning in addition.warnings:
-            click.echo(f"warning: {warning}", err=True)
-        tell(f"{folder}: {addition.what} ({addition.entry.trials} trials)")
+            tell(f"warning: {warning}", is_error=True)
+        tell(f"{folder}: {addition.what} ({count(addition.entry.trials, 'trial')})")
         if compress and addition.entry.finished is None:
             tell(f"warning: {folder}: the run has not ended, and is not compressed", is_error=True)
         elif compress and (sizes := compress_run(folder)):
@@ -108,11 +109,8 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
         release_series,
         without_anchors,
     )
-    from rnnbench.results import StoreError
 
     opened = _open(root)
-    if not opened.runs:
-        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
     for machine in machines_without_anchors(opened, read_settings(root).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
@@ -142,6 +140,8 @@ def alerts(root: Path, file: Path, last: int) -> None:
     A change, bad news or missing nights become new alerts; a series that returns mends its alert; an acceptance that
     ran out is new again. `rnnbench triage` shows the alerts to a person.
     """
+    from rnnbench.reports import count
+
     updated, _ = look(root, file, last)
     before = {alert.id: alert for alert in updated.as_read}
     updated.write()
@@ -150,18 +150,15 @@ def alerts(root: Path, file: Path, last: int) -> None:
             tell(f"{alert.id}: {alert.state}")
     dropped = len(before.keys() - {alert.id for alert in updated.all})
     still_open = sum(alert.is_open for alert in updated.all)
-    tell(f"{file}: {len(updated.all)} alerts, {still_open} open, {dropped} candidates dropped")
+    tell(f"{file}: {count(len(updated.all), 'alert')}, {still_open} open, {count(dropped, 'candidate')} dropped")
 
 
 def look(root: Path, file: Path, last: int) -> tuple[Alerts, News]:
     """The alerts of a file as the history has them now, and the news that they are from. Nothing is written."""
     from rnnbench.history import Alerts, News, update
-    from rnnbench.results import StoreError
 
-    alerts, opened = Alerts.read(file), _open(root)
-    if not opened.runs:
-        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
-    news = News.of(opened, datetime.now(UTC).replace(tzinfo=None), last)
+    alerts = Alerts.read(file)
+    news = News.of(_open(root), datetime.now(UTC).replace(tzinfo=None), last)
     return update(alerts, news), news
 
 
@@ -170,10 +167,13 @@ history.add_command(confirm)
 
 
 def _open(root: Path) -> History:
-    """The history in a folder. Its damaged files are named on standard error."""
+    """The history in a folder. Its damaged files are named on standard error. Raises StoreError if it has no run."""
     from rnnbench.history import History
+    from rnnbench.results import StoreError
 
     opened = History(root)
     for warning in opened.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}", is_error=True)
+    if not opened.runs:
+        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
     return opened

@@ -44,6 +44,7 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         sized,
         with_made_sizes,
     )
+    from rnnbench.reports import print_description, print_state_check
     from rnnbench.worker import check_file, describe_file
 
     found = describe_file(file)
@@ -58,16 +59,9 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         except ModelFileError as error:
             unchecked = str(error)
     if as_json:
-        import json
-
-        from pydantic import TypeAdapter
-
         value = {"description": description, "questions": questions, "check": check, "unchecked": unchecked}
-        plain = TypeAdapter(dict[str, object]).dump_python({**value, "model": section}, mode="json")
-        click.echo(json.dumps(plain, indent=2))
+        _print_json({**value, "model": section})
     else:
-        from rnnbench.reports import print_description, print_state_check
-
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
         section_text = section_yaml(section, answers)
@@ -76,6 +70,14 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         else:
             tell(f"\nThe section of a case that runs it:\n\n{section_text}")
     sys.exit(1 if check is not None and not check.ok else 0)
+
+
+def _print_json(value: dict[str, object]) -> None:
+    import json
+
+    from pydantic import TypeAdapter
+
+    click.echo(json.dumps(TypeAdapter(dict[str, object]).dump_python(value, mode="json"), indent=2))
 
 
 def _why_no_case(

@@ -33,7 +33,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     """
     from rnnbench.cases import case_of_network, names_of_networks
     from rnnbench.disk import write_text
-    from rnnbench.yaml_files import hint
+    from rnnbench.spelling import hint
 
     names = names_of_networks()
     if output.exists():

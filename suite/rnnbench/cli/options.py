@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -58,6 +59,20 @@ class Number(click.FloatRange):
         return number
 
 
+class Share(Number):
+    """A share such as 3% or 0.03, which a command gets as a fraction."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from rnnbench.cases import parse_share
+
+        share = parse_share(value)
+        if share is None:
+            self.fail(f"expected a share such as 3% or 0.03, got '{value}'", param, ctx)
+        return super().convert(share, param, ctx)
+
+
 class Duration(click.ParamType[float]):
     """A time such as 90s or 5min, which a command gets in seconds."""
 
@@ -89,9 +104,8 @@ BUDGET = click.option(
 )
 THRESHOLD = click.option(
     "--threshold",
-    type=Number(0.001, 0.9),
-    help="The smallest change of latency that matters, as a fraction: 0.03 is 3 %.  "
-    "[default: compare.latency of the case, or 0.03]",
+    type=Share(0.001, 0.9),
+    help="The smallest change of latency that matters, 3% or 0.03.  [default: compare.latency of the case, or 3%]",
 )
 PACKAGE = click.option("--package", help="The package whose releases are meant. Default: the backend's own.")
 RELEASE_LIST = click.option(
@@ -203,7 +217,7 @@ class Selection:
     max_trials: int = 10_000
 
     def load_cases(self) -> list[Case]:
-        """The cases, each file read once. Raises CaseError."""
+        """The cases, each file read once, also where it is named twice. Raises CaseError."""
         from rnnbench.cases import case_files, load_case
         from rnnbench.plan import check_case_names
         from rnnbench.worker import describe_file
@@ -212,8 +226,9 @@ class Selection:
             raise click.UsageError(
                 "give at least one case file or a folder of case files, for example cases/smoke.yaml"
             )
-        files = [file for path in self.cases for file in case_files(path)]
-        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files]
+        named = [file for path in self.cases for file in case_files(path)]
+        files = {os.path.realpath(file): file for file in named}
+        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files.values()]
         check_case_names(loaded)
         return loaded
 

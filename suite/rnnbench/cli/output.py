@@ -42,6 +42,9 @@ def tell(text: object, *, is_error: bool = False) -> None:
 
 def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
     """Say which trials a cluster gave no record of."""
-    trials = sum(len(one.trials) for one in left)
-    tell(f"\n{trials} trials have no record: {'; '.join(dict.fromkeys(one.reason for one in left))}.", is_error=True)
+    from rnnbench.reports import count
+
+    without = count(sum(len(one.trials) for one in left), "trial")
+    reasons = "; ".join(dict.fromkeys(one.reason for one in left))
+    tell(f"\n{without} without a record: {reasons}.", is_error=True)
     tell(f"To continue: {how_to_go_on}", is_error=True)

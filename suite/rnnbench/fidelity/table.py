@@ -33,10 +33,10 @@ def print_fidelity(figures: Iterable[Fidelity], console: Console) -> bool:
         console.print(line(_row(figure), " ", verdict, f" ({figure.tool})"), highlight=False, soft_wrap=True)
     console.print(
         f"A program holds, from two steps a call on, if the median ratio is at most {RATIO}; at one step, if the "
-        f"difference is at most an empty call and {SHARE:.0%} of the tool's figure. 'Empty after' is an empty call "
-        "after each call of the program, whose weights have passed through the caches: it shows where a difference may "
-        "come from, and no verdict uses it. 'Tool slower' means that the tool does more than run the artifact, which "
-        "proves nothing. Intervals are 95 % intervals of the ratio between processes."
+        f"difference is at most an empty call and {100 * SHARE:.0f} % of the tool's figure. 'Empty after' is an empty "
+        "call after each call of the program, whose weights have passed through the caches: it shows where a "
+        "difference may come from, and no verdict uses it. 'Tool slower' means that the tool does more than run the "
+        "artifact, which proves nothing. Intervals are 95 % intervals of the ratio between processes."
     )
     for note, programs in notes.items():
         console.print(line(f"{', '.join(programs)}: {note}", style="dim"), highlight=False)

@@ -35,7 +35,6 @@ class FleetJournal:
         self._timed = timed
         self._info = run.info
         self._has_machine = bool(run.info.nodes or run.records)
-        self._ids = {trial.digest: trial.id for trial in plan.trials}
         self.recorded: set[str] = set()
         """Trials of this sitting that have a record."""
         self.measured: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rnnbench.fleet.cluster import Place, join
-from rnnbench.fleet.dispatch import PATIENCE_S, Dispatch, Group, Left
+from rnnbench.fleet.dispatch import Dispatch, Group, Left
 from rnnbench.fleet.journal import FleetJournal, worker_seconds
 from rnnbench.fleet.messages import GroupWork, encode_work
 from rnnbench.fleet.same_suite import suite_facts
@@ -23,7 +23,6 @@ def run_on_cluster(
     timed: bool = True,
     jobs: int | None = None,
     rebuild: bool = False,
-    patience_s: float = PATIENCE_S,
 ) -> list[Left]:
     """Measure the trials of a run on a cluster; `timed` or only checked, with `jobs` at once on each node.
 
@@ -45,7 +44,7 @@ def run_on_cluster(
         return encode_work(GroupWork(group.trials, expected, plan.seed, timed, jobs, rebuild))
 
     with join(place) as cluster:
-        left = Dispatch(cluster, journal, suite, observer, tell).run(_groups(plan), work_of, patience_s)
+        left = Dispatch(cluster, journal, suite, observer, tell).run(_groups(plan), work_of)
     if not left:
         seconds = {**wall_time.seconds(), **worker_seconds(before, journal.nodes)}
         end_run(plan.folder, seconds)

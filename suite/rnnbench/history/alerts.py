@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rnnbench.history.alert import Acceptance, Alert, Measured, UpstreamReport
 from rnnbench.history.alerts_file import AlertsError, read_file, write_file
+from rnnbench.spelling import did_you_mean
 from rnnbench.yaml_files import Place
 
 
@@ -41,9 +41,8 @@ class Alerts:
         for alert in self.all:
             if alert.id == identity:
                 return alert
-        near = difflib.get_close_matches(identity, [alert.id for alert in self.all], n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "`rnnbench triage` names them"
-        raise AlertsError.at(Place(str(self.file)), f"has no alert '{identity}'; {hint}")
+        advice = did_you_mean(identity, (alert.id for alert in self.all)) or "`rnnbench triage` names them"
+        raise AlertsError.at(Place(str(self.file)), f"has no alert '{identity}'; {advice}")
 
     def confirm(self, identity: str, measured: Measured) -> Alerts:
         """A measurement found the change. Where a person has decided already, the decision stays."""

@@ -46,11 +46,11 @@ class Change:
     versions: tuple[str, str]
     """Of the backend's packages, before and after; equal where they did not change."""
     ratio: float
-    """New over old level, the anchors' course divided out."""
+    """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]
     """Its 95 % interval."""
     cause: Cause
-    """`environment`: the machine, and no alarm."""
+    """`environment`: the machine, and no alert."""
     reason: str
     """Why it is the environment's; empty otherwise."""
     together: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
 
 def _found(machine: str, trials: Trials, settings: Settings) -> list[_Found]:
     series = list(_series(machine, trials))
-    # A move of the machine raises no alarm, and hides none that is larger: it may be told early.
+    # A move of the machine is no alert, and hides none that is larger: it may be told early.
     of_machine = [of for of in series if of[0].level == "machine"]
     others = [of for of in series if of[0].level != "machine"]
     return [*_steps(of_machine, SCREEN), *_steps(others, settings)]
@@ -121,9 +121,9 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_Found, Array]]:
     no_step = Step(0, 0.0, 0.0, 0.0, 1.0)
     anchors = tuple(int(k) for k in np.flatnonzero(trials.is_anchor))
     for measure in MEASURES.values():
-        course = trials.anchors(measure)
-        if course is not None and measure.anchored_by == measure.name:
-            yield _Found(measure, "machine", machine, anchors, no_step), course
+        trend = trials.anchors(measure)
+        if trend is not None and measure.anchored_by == measure.name:
+            yield _Found(measure, "machine", machine, anchors, no_step), trend
         for backend, values in trials.backend_series(measure).items():
             members = tuple(k for k, of in enumerate(trials.backends) if of == backend and not trials.is_anchor[k])
             yield _Found(measure, "backend", backend, members, no_step), values
@@ -139,7 +139,8 @@ def _environment(found: _Found, trials: Trials, moves: Sequence[Step]) -> str:
     for move in moves:
         near = abs(move.index - found.step.index) <= NEAR
         if near and abs(found.step.size) < MACHINE_SHARE * abs(move.size):
-            return f"the machine moved by {math.exp(move.size) - 1:+.1%} at that time, and programs differ in how much"
+            moved = 100 * (math.exp(move.size) - 1)
+            return f"the machine moved by {moved:+.1f} % at that time, and programs differ in how much"
     if found.measure.anchored_by and _program_change(found, trials) is None:
         return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
     return ""

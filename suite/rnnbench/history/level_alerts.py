@@ -53,7 +53,7 @@ class Levels:
     """What the screen finds in the last runs, and no environment."""
     published: tuple[Change, ...]
     moves: tuple[Change, ...]
-    """Of the machine itself: no alarm."""
+    """Of the machine itself: no alert."""
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:

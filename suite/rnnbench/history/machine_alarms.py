@@ -36,7 +36,9 @@ class Share:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.count} of {self.of}, {self.count / self.of:.1%} ({low:.1%} to {high:.1%})"
+        return (
+            f"{self.count} of {self.of}, {100 * self.count / self.of:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)"
+        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ SIGNS = {"SLOWER": "▲", "FASTER": "▼"}
 RELEASE_LEGEND = (
     "A figure is the latency over that of the reference release, which was sampled in turn with it. "
     "▲ slower, ▼ faster than the measured release before it; a dash was not measured. "
-    f"All verdicts of one trial and path hold together with a chance of {1 - ERROR_RATE:.0%}."
+    f"All verdicts of one trial and path hold together with a chance of {100 * (1 - ERROR_RATE):.0f} %."
 )
 MISSING = "—"
 
@@ -47,14 +47,14 @@ def release_change_lines(series: Sequence[ReleaseSeries], smallest: float = SMAL
 
 
 def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
-    """ "between 1.20.1 and 1.21.0 the bound latency of … rose by 4.2 % (3.5 to 4.9)"."""
+    """ "between 1.20.1 and 1.21.0 the bound latency of … rose by 4.2 % (3.5 % to 4.9 %)"."""
     judged = step.judged
     low, high = judged.interval or (judged.ratio, judged.ratio)
     rose = judged.ratio > 1
-    bounds = sorted(abs(bound - 1) * (1 if (bound > 1) == rose else -1) for bound in (low, high))
+    bounds = sorted(100 * abs(bound - 1) * (1 if (bound > 1) == rose else -1) for bound in (low, high))
     return (
         f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial} "
-        f"{'rose' if rose else 'fell'} by {abs(judged.ratio - 1):.1%} ({bounds[0]:.1%} to {bounds[1]:.1%})"
+        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({bounds[0]:.1f} % to {bounds[1]:.1f} %)"
     )
 
 
@@ -100,7 +100,11 @@ def _detail(series: ReleaseSeries, smallest: float) -> ReleaseTable:
 
 
 def _against(step: ReleaseStep | None) -> str:
-    return f"{step.judged.verdict} {step.judged.ratio - 1:+.1%} {_interval(step.judged.interval)}" if step else ""
+    return (
+        f"{step.judged.verdict} {100 * (step.judged.ratio - 1):+.1f} % {_interval(step.judged.interval)}"
+        if step
+        else ""
+    )
 
 
 def _interval(interval: tuple[float, float] | None) -> str:

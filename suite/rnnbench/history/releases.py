@@ -1,6 +1,6 @@
 """Backfills: the latency of each release of a package over that of a reference, and between which releases it changed.
 
-A release was sampled in turn with the reference, so the machine's course is in both and is divided out.
+A release was sampled in turn with the reference, so the machine's speed is in both and is divided out.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 LEAST_TRIALS = 3
 """Of a series that is a median over trials, as that of a backend. Two trials have no median that one cannot move."""
 POLISH_ROUNDS = 6
-"""Rounds after which a common course hardly changes any more."""
+"""Rounds after which a common trend hardly changes any more."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Trials:
 
     @cached_property
     def _anchors(self) -> dict[str, Array]:
-        """[runs]: the anchors' common course by measure; NaN where a run has none."""
-        return {path: common_course(self._anchor_series(path)) for path in COMPARED_PATHS}
+        """[runs]: the anchors' common trend by measure; NaN where a run has none."""
+        return {path: common_trend(self._anchor_series(path)) for path in COMPARED_PATHS}
 
     def anchors(self, measure: Measure) -> Array | None:
         """[runs]: what the anchors say of the machine; None where no run has any, or the measure needs none."""
-        course = self._anchors[measure.anchored_by] if measure.anchored_by else None
-        return course if course is not None and np.isfinite(course).any() else None
+        trend = self._anchors[measure.anchored_by] if measure.anchored_by else None
+        return trend if trend is not None and np.isfinite(trend).any() else None
 
     def divided(self, measure: Measure) -> Array:
         """[trials, runs]: the measure's values over the anchors'."""
@@ -67,14 +67,14 @@ class Trials:
         return values if anchors is None else values - anchors
 
     def backend_series(self, measure: Measure) -> dict[str, Array]:
-        """[runs] by backend: the common course of its trials, over the anchors'."""
+        """[runs] by backend: the common trend of its trials, over the anchors'."""
         divided = self.divided(measure)
         members = {
             backend: [k for k in range(len(self.names)) if self.backends[k] == backend and not self.is_anchor[k]]
             for backend in sorted(set(self.backends))
         }
         measured = {b: [k for k in of if np.isfinite(divided[k]).any()] for b, of in members.items()}
-        return {b: common_course(divided[of]) for b, of in measured.items() if len(of) >= LEAST_TRIALS}
+        return {b: common_trend(divided[of]) for b, of in measured.items() if len(of) >= LEAST_TRIALS}
 
     def _anchor_series(self, path: str) -> Array:
         """[series, runs]: an anchor with other versions is another anchor, since its level may be another one."""
@@ -87,20 +87,20 @@ class Trials:
         ).reshape(-1, len(self.runs))
 
 
-def common_course(values: Array) -> Array:
+def common_trend(values: Array) -> Array:
     """[runs]: what series [series, runs] have in common, each with a level of its own: Tukey's median polish.
 
     A series that begins late, ends early or misses runs does not move it. NaN where a run has no value.
     """
-    course = np.zeros(values.shape[1])
+    trend = np.zeros(values.shape[1])
     present = np.isfinite(values).any(axis=0)
     kept = values[np.isfinite(values).any(axis=1)]
     if not len(kept):
-        return np.full_like(course, np.nan)
+        return np.full_like(trend, np.nan)
     for _ in range(POLISH_ROUNDS):
-        levels = np.nanmedian(kept - course, axis=1, keepdims=True)
-        course[present] = np.nanmedian(kept[:, present] - levels, axis=0)
-    return np.where(present, course, np.nan)
+        levels = np.nanmedian(kept - trend, axis=1, keepdims=True)
+        trend[present] = np.nanmedian(kept[:, present] - levels, axis=0)
+    return np.where(present, trend, np.nan)
 
 
 def machines_without_anchors(history: History, anchors: Sequence[str] = ()) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from rnnbench.results import visible
 NAMED = 5
 """Trials that are named of those that moved together."""
 LEGEND = (
-    "A size is new over old level, with its 95 % interval; the course of the machine's anchors (the baseline's trials) "
+    "A size is new over old level, with its 95 % interval; the trend of the machine's anchors (the baseline's trials) "
     "is divided out of times.",
-    "environment: the machine moved, or nothing of the program changed. No alarm.",
+    "environment: the machine moved, or nothing of the program changed. No alert.",
 )
 
 
@@ -28,11 +28,11 @@ def without_anchors(machine: str) -> str:
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
     """Backends first, then trials that no change of their backend has, then what the environment did."""
-    alarms = [change for change in changes if change.cause == "program"]
-    backends = [change for change in alarms if change.level == "backend"]
+    alerted = [change for change in changes if change.cause == "program"]
+    backends = [change for change in alerted if change.level == "backend"]
     for title, some in (
         ("Backends", backends),
-        ("Trials", [c for c in alarms if c.level == "trial" and not _in_backend(c, backends)]),
+        ("Trials", [c for c in alerted if c.level == "trial" and not _in_backend(c, backends)]),
         ("Environment", [c for c in changes if c.cause == "environment"]),
     ):
         if some:
@@ -60,9 +60,9 @@ def _in_backend(change: Change, backends: Sequence[Change]) -> bool:
 def _change(change: Change) -> Iterator[str]:
     title = MEASURES[change.measure].title
     subject = "the machine" if change.level == "machine" else change.subject
-    low, high = (f"{bound - 1:+.1%}" for bound in change.interval)
+    low, high = (f"{100 * (bound - 1):+.1f} %" for bound in change.interval)
     yield visible(
-        f"  {change.night[:10]}  {subject}: {title} {change.ratio - 1:+.1%} ({low} to {high}), "
+        f"  {change.night[:10]}  {subject}: {title} {100 * (change.ratio - 1):+.1f} % ({low} to {high}), "
         f"from {change.run} on{_versions(change.versions)} [machine {change.machine}]"
     )
     if change.reason:

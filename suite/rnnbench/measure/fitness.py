@@ -58,7 +58,8 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
             "until it has ended, or do not trust small differences."
         )
     if (facts["steal"] or 0.0) > STEAL:
-        yield f"The machine's host gives {facts['steal']:.1%} of the processors' time to others. Nothing here stops it."
+        steal = 100 * facts["steal"]
+        yield f"The machine's host gives {steal:.1f} % of the processors' time to others. Nothing here stops it."
     if facts.get("governor", "performance") != "performance":
         yield (
             f"The governor is '{facts['governor']}', which changes the clock rate: set it to 'performance' "

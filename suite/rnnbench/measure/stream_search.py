@@ -38,7 +38,7 @@ class StreamSearch:
         """`start` is what an earlier process held, and `step` how far from it to look first."""
         self._precision = precision
         self._quick = start == 1
-        self._start = self._upwards = start
+        self._start = start
         self._step = step
         self._most = MOST_STREAMS
         self._held: dict[int, bool] = {}

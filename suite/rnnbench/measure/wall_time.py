@@ -40,7 +40,7 @@ def describe_seconds(seconds: Mapping[str, float]) -> str:
     of_trials = sum(seconds.get(what, 0.0) for what in OF_TRIALS)
     imports, total = seconds.get("import", 0.0), seconds["total"]
     listed = ", ".join(f"{what} {seconds.get(what, 0.0):.0f} s" for what in OF_TRIALS)
-    share = f" ({(total - of_trials) / of_trials:.0%} of the trials' time)" if of_trials else ""
+    share = f" ({100 * (total - of_trials) / of_trials:.0f} % of the trials' time)" if of_trials else ""
     return (
         f"{total:.0f} s in total: {listed}; imports added {imports:.0f} s and the suite "
         f"{total - of_trials - imports:.1f} s{share}"

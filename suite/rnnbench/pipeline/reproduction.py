@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.made_environments import plain_environment, site_packages
 from rnnbench.pipeline.releases import newest_release
+from rnnbench.spelling import hint
 from rnnbench.worker import run_helper
 
 FOLDERS = (Path(__file__).parents[3] / "docs" / "upstream", Path(__file__).parents[1] / "docs" / "upstream")
@@ -92,7 +93,7 @@ def find_reproduction(name: str) -> Reproduction:
     """The script of this name. Raises ReproductionError with those that there are."""
     known = {one.name: one for one in reproductions()}
     if name not in known:
-        raise ReproductionError(f"no reproduction is called {name!r}; there are {', '.join(known)}")
+        raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, known)}")
     return known[name]
 
 

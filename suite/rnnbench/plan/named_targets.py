@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rnnbench.backends import AdapterError, BackendError, Probe, names, nearest
+from rnnbench.backends import AdapterError, BackendError, Probe, names
 from rnnbench.cases import Target
 from rnnbench.plan.adapters import STAND_IN, begin, probe, probe_or_stand_in
+from rnnbench.spelling import hint
 
 
 def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Target]:
@@ -17,9 +18,11 @@ def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Ta
     """
     formats, chosen = sorted(reading), dict[Target, None]()
     for text in requested:
-        name, _, route = text.strip().partition(":")
+        name, colon, route = text.strip().partition(":")
         answer = probe_or_stand_in(name)
         routes = answer.routes
+        if colon and not route:
+            raise BackendError(f"'{text}' names no route; expected {name}, {name}:* or {name}:{routes[0]}")
         if answer is STAND_IN:
             chosen[Target(name, routes[0] if route in ("", "*") else route)] = None
         elif route == "*":
@@ -28,7 +31,7 @@ def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Ta
             readers = () if route else _readers(answer, formats)
             chosen.update(dict.fromkeys(Target(name, r) for r in readers or (route or routes[0],)))
         else:
-            raise BackendError(f"unknown route '{name}:{route}'{nearest(route, routes)}")
+            raise BackendError(f"unknown route '{name}:{route}'; {hint(route, routes)}")
     return list(chosen)
 
 

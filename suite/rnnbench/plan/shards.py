@@ -22,7 +22,7 @@ from rnnbench.results import ShardInfo, WholePlan
 
 MOST_SHARDS = 10_000
 PREPARATION_S = 3.0
-"""Seconds of a trial's import, build and checks: the mean of the 258 trials of the three runs in `results/`, 2.9 s."""
+"""Seconds of a trial's import, build and checks: the mean of 258 trials of three runs, 2.9 s."""
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 

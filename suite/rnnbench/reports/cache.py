@@ -10,8 +10,7 @@ from rich.console import Console
 from rnnbench.cache import CacheFolder, Use
 from rnnbench.reports import units
 from rnnbench.reports.escape import show
-from rnnbench.reports.release_page import print_table
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import Table, print_table
 
 
 def print_cache(folder: CacheFolder, uses: Sequence[Use], console: Console) -> None:

@@ -68,6 +68,10 @@ STYLE = {
 BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
 """The grey line of the fastest program."""
 GREY = {"color": "#444444"}
+ALONE_POINTS = 16
+"""Length of the piece of line left of a mark that no line joins to another one."""
+ALONE_MARGIN = 0.1
+"""Part of an axis that is left free for it on either side."""
 LEGEND_INCHES = 2.7
 LEGEND_LINE_INCHES = 0.2
 NARROW = 10.0
@@ -83,6 +87,7 @@ class Canvas:
 
     def __init__(self, matplotlib: Any, panels: Panels, colours: Mapping[str, str], titles: Sequence[str]) -> None:
         self.panels = panels
+        self.times = sorted({line.time for lines in panels.values() for line in lines})
         self._matplotlib = matplotlib
         self._colours = colours
         origins = sorted({origin for origin, _ in panels}, key=ORIGINS.index)
@@ -105,6 +110,15 @@ class Canvas:
     def look(self, line: Line) -> dict[str, Any]:
         """Colour and dashes of a line."""
         return {"color": self._colours[line.target], "linestyle": _dashes(line.time)}
+
+    def join(self, axis: Any, line: Line, x: Sequence[float], y: Sequence[float], **look: Any) -> None:
+        """The line through the points. Where times differ, a point that is alone has a piece of it left of its mark."""
+        look = {**self.look(line), **look}
+        axis.plot(x, y, **look)
+        if len(x) == 1 and len(self.times) > 1:
+            axis.margins(x=ALONE_MARGIN)
+            piece = {**look, "arrowstyle": "-", "shrinkA": 0, "shrinkB": 0}
+            axis.annotate("", (x[0], y[0]), (-ALONE_POINTS, 0), textcoords="offset points", arrowprops=piece)
 
     def mark(self, axis: Any, line: Line, points: Sequence[tuple[float, float, Entry]], size: float = 5.0) -> None:
         """The points of a line at (x, y); hollow where a trial shares another one's measurement.
@@ -162,10 +176,7 @@ class Canvas:
         }
         sections: dict[str, dict[str, Mapping[str, Any]]] = {
             "program": {name: {"color": self._colours[target], "linewidth": 3} for target, name in programs.items()},
-            "time": {
-                in_picture(time): {**GREY, "linestyle": LINES.get(time, PARTIAL)}
-                for time in sorted({line.time for line in lines})
-            },
+            "time": {in_picture(time): {**GREY, "linestyle": _dashes(time)} for time in self.times},
             "state": {
                 f"{state} ({CARRIES[state]})": {**GREY, "linestyle": "none", "marker": marker}
                 for state, marker in MARKERS.items()

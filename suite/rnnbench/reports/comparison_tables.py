@@ -185,12 +185,12 @@ def _latency_table(comparison: Comparison) -> Table:
     ]
     return Table(
         "Latency per call, new against base",
-        ("verdict", "trial", "path", "base", "new", "ratio", f"{1 - ERROR_RATE:.0%}", "n"),
+        ("verdict", "trial", "path", "base", "new", "ratio", f"{100 * (1 - ERROR_RATE):.0f} %", "n"),
         tuple(rows),
         text=3,
         note=Markdown(
             f"The smallest change that matters is {_thresholds(comparison)}. The ratio is new over base, with its "
-            f"{1 - ERROR_RATE:.0%} interval over processes, n of each side. {how_sampled(comparison)}"
+            f"{100 * (1 - ERROR_RATE):.0f} % interval over processes, n of each side. {how_sampled(comparison)}"
         ),
     )
 

@@ -170,7 +170,7 @@ def _weights_share(entries: Sequence[Entry]) -> str:
         weights = floor.weights
         if (added := memory.steady - memory.imported) > 0:
             shares.append(min(1.0, weights / added))
-    return f"{units.nbytes(weights)}, {min(shares):.0%}" if shares else units.MISSING
+    return f"{units.nbytes(weights)}, {100 * min(shares):.0f} %" if shares else units.MISSING
 
 
 def _growth_of_memory(entries: Sequence[Entry]) -> tuple[str, str]:

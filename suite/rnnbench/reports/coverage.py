@@ -49,7 +49,7 @@ def sentences(case: Coverage) -> Iterable[str]:
             f"{case.case}: {units.count(case.points, 'point')} of a product of {case.product:,} ({part:.2g} of it), "
             f"with {case.pairs:,} of its {case.all_pairs:,} pairs of values"
         )
-    shares = (f"{target} {count / case.pairs:.0%}" for target, count in sorted(case.checked.items()))
+    shares = (f"{target} {100 * count / case.pairs:.0f} %" for target, count in sorted(case.checked.items()))
     yield f"  pairs supported and checked: {', '.join(shares)}"
 
 

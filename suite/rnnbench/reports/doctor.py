@@ -30,7 +30,7 @@ def _facts(fitness: Fitness) -> Iterator[str]:
     yield f"governor     {facts.get('governor', 'the kernel does not tell, as in most virtual machines')}"
     yield f"memory       {nbytes(facts['available'])} free of {nbytes(facts['memory'])}"
     steal = facts["steal"]
-    stolen = "cannot be read" if steal is None else f"{steal:.1%}"
+    stolen = "cannot be read" if steal is None else f"{100 * steal:.1f} %"
     yield f"load         {facts['load']:.2f} over a minute; time that the host took: {stolen}"
     yield f"clock        {seconds(facts['clock_resolution_s'])} apart at best, {seconds(facts['clock_cost_s'])} to read"
     temperature = facts.get("temperature")

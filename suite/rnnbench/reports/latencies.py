@@ -170,8 +170,8 @@ def strategy_pair_table(entries: Sequence[Entry]) -> Table:
         text=3,
         note=Markdown(
             f"The ratio of the two strategies' bound latencies. Below 1 the first one is faster. In brackets: the "
-            f"{RATIO_CONFIDENCE:.0%} interval over processes, in which both were sampled in turn. Verdicts are those "
-            f"of `rnnbench compare`; the smallest change that matters is {SMALLEST:.0%}."
+            f"{100 * RATIO_CONFIDENCE:.0f} % interval over processes, in which both were sampled in turn. Verdicts are "
+            f"those of `rnnbench compare`; the smallest change that matters is {100 * SMALLEST:.0f} %."
         ),
     )
 

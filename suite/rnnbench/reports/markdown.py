@@ -25,9 +25,14 @@ from rnnbench.reports.reliability import measurement_warnings, reliability_sente
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
-from rnnbench.reports.tables import APPROXIMATE, Table, legend
+from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 
+ANSWER_SIGNS = {
+    "=": "= the same program, called the same way; measured once",
+    APPROXIMATE: f"{APPROXIMATE} {SIGNS[APPROXIMATE][1]}",
+}
+"""What signs between words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)
 COSTS = (
     build_table,
@@ -79,8 +84,10 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield Markdown("> **Warning:** {}").format(warning)
     yield Markdown("## The answer")
     yield _outcomes(view)
-    for workload, entries in view.workloads.items():
-        yield from _answer(workload, entries)
+    answers = [part for workload, entries in view.workloads.items() for part in _answer(workload, entries)]
+    yield from answers
+    if meanings := [meaning for sign, meaning in ANSWER_SIGNS.items() if any(f" {sign} " in part for part in answers)]:
+        yield f"Signs: {'. '.join(meanings)}."
     if sentences := reliability_sentences(view):
         yield " ".join(sentences)
     yield Markdown("## Ranking")
@@ -149,8 +156,13 @@ def _fastest(ranking: Ranking) -> Markdown:
         text = Markdown("{}; equal to {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
-        return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))
+        return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), _times(behind))
     return text if level else Markdown("{}; the only one").format(text)
+
+
+def _times(ratio: float) -> str:
+    """`1.66×`, and `1.003×` and `1.0004×`, which would be 1.00×."""
+    return units.ratio(ratio) if ratio >= 1.01 else f"{ratio:.{3 if ratio >= 1.001 else 4}f}×"
 
 
 def _named(place: Place) -> Markdown:

@@ -1,12 +1,23 @@
-"""The data of the pictures: lines of trials by origin and hidden size, and the fastest program of each chunk."""
+"""The data of the pictures: lines of trials by origin and hidden size, where they stand, and the fastest program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rnnbench.measure import most_missed
 from rnnbench.results import Entry, Latency, StreamTest
+
+DODGE = 0.4
+"""Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
+WIDEST_DODGE = 0.5
+"""Most octaves of that."""
+COLUMN = 0.8
+"""Part of a column of a picture with a single chunk over which its lines are spread."""
+Places = Mapping[int, float]
+"""By chunk, where on the horizontal axis a point stands."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +83,34 @@ def built(line: Line) -> list[tuple[Entry, float, Latency]]:
         for entry in line.points
         if entry.measured and entry.measured.timing.build_s and entry.bound
     ]
+
+
+def chunks_of(panels: Panels) -> list[int]:
+    return sorted({entry.chunk for lines in panels.values() for line in lines for entry in line.points})
+
+
+def latencies_of(panels: Panels, path: str) -> list[tuple[Entry, Latency]]:
+    """The trials that have a latency of this path."""
+    entries = (entry for lines in panels.values() for line in lines for entry in line.points)
+    return [(entry, latency) for entry in entries if (latency := entry.latency(path)) is not None]
+
+
+def by_chunk(lines: Sequence[Line], chunks: Sequence[int]) -> Iterator[tuple[Line, Places]]:
+    """Each line with its places: beside the others at each chunk."""
+    spread = min([WIDEST_DODGE, *(DODGE * math.log2(b / a) for a, b in pairwise(chunks))])
+    for line, place in zip(lines, _side_by_side(len(lines)), strict=True):
+        shift = 2 ** (spread * place)
+        yield line, {chunk: chunk * shift for chunk in chunks}
+
+
+def by_time(lines: Sequence[Line], times: Sequence[str]) -> Iterator[tuple[Line, Places]]:
+    """Each line of a single chunk with its place: beside the others of its time. No line is drawn that tells times."""
+    for column, time in enumerate(times):
+        group = [line for line in lines if line.time == time]
+        for line, place in zip(group, _side_by_side(len(group)), strict=True):
+            yield line, {entry.chunk: column + COLUMN * place for entry in line.points}
+
+
+def _side_by_side(number: int) -> list[float]:
+    """As many places, from -0.5 to 0.5."""
+    return [index / (number - 1) - 0.5 for index in range(number)] if number > 1 else [0.0] * number

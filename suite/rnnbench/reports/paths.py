@@ -124,7 +124,7 @@ def _figure(path: str, figure: PathFigure, entry: Entry) -> str:
 def _narrow_figure(path: str, figure: PathFigure, entry: Entry) -> str:
     latency = entry.latency(path)
     if figure.unit == "count" and latency and figure.name in latency.figures:
-        return f"{latency.figures[figure.name] / latency.count:.2%}"
+        return f"{100 * latency.figures[figure.name] / latency.count:.2f} %"
     return _figure(path, figure, entry)
 
 
@@ -135,7 +135,7 @@ def _broken(title: str) -> str:
 
 def _share(value: float, latency: Latency) -> str:
     """`30 of 3,000 (1.00%)`."""
-    share = f" ({value / latency.count:.2%})" if value else ""
+    share = f" ({100 * value / latency.count:.2f} %)" if value else ""
     return f"{value:.0f} of {latency.count:,}{share}"
 
 

@@ -5,27 +5,37 @@ The same run gives the same bytes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rnnbench.measure import PATHS, LatencyPath
 from rnnbench.optional import require
 from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
-from rnnbench.reports.panels import Line, arrange, built, fastest, stream_tests
+from rnnbench.reports.escape import in_picture
+from rnnbench.reports.panels import (
+    WIDEST_DODGE,
+    Line,
+    Panels,
+    Places,
+    arrange,
+    built,
+    by_chunk,
+    by_time,
+    chunks_of,
+    fastest,
+    latencies_of,
+    stream_tests,
+)
 from rnnbench.reports.tables import p99
+from rnnbench.reports.units import count
 from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
 
-DODGE = 0.4
-"""Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
-WIDEST_DODGE = 0.5
-"""Most octaves of that."""
 
 
 class ReportError(ValueError):
@@ -53,7 +63,7 @@ def draw(view: View, folder: Path) -> list[Picture]:
         for family, sizes in view.families.items():
             panels = arrange(sizes)
             kernels = any(origin == "kernel" for origin, _ in panels)
-            for picture, fill in _pictures(family, [line for lines in panels.values() for line in lines]):
+            for picture, fill in _pictures(family, panels):
                 canvas = Canvas(matplotlib, panels, colours, (picture.title, str(family)))
                 fill(canvas)
                 canvas.save(folder, picture.stem)
@@ -74,16 +84,16 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
         )
     ((family, sizes),) = view.families.items()
     panels = arrange(sizes)
-    if path not in PATHS or not any(
-        e.latency(path) for lines in panels.values() for line in lines for e in line.points
-    ):
+    if path not in PATHS or not latencies_of(panels, path):
         raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
     matplotlib = require("matplotlib", "report", "drawing plots")
     require("matplotlib.figure", "report", "drawing plots")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
-        canvas = Canvas(matplotlib, panels, _colours(view), (_latency_picture(family, PATHS[path]).title, str(family)))
+        canvas = Canvas(
+            matplotlib, panels, _colours(view), (_latency_picture(family, PATHS[path], panels).title, str(family))
+        )
         _latencies(canvas, path=path)
         canvas.save_as(file)
     return file
@@ -93,11 +103,12 @@ def _colours(view: View) -> dict[str, str]:
     return {target: PALETTE[index % len(PALETTE)] for index, target in enumerate(view.targets)}
 
 
-def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
+def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
     """The pictures that some lines have data for, each with the function that draws it."""
+    lines = [line for group in panels.values() for line in group]
     for path in COMPARED_PATHS:
-        if any(entry.latency(path) for line in lines for entry in line.points):
-            yield _latency_picture(family, PATHS[path]), partial(_latencies, path=path)
+        if latencies_of(panels, path):
+            yield _latency_picture(family, PATHS[path], panels), partial(_latencies, path=path)
     if any(stream_tests(entry) for line in lines for entry in line.points):
         yield _streams_picture(family), _streams
     if any(built(line) for line in lines):
@@ -106,10 +117,11 @@ def _pictures(family: Family, lines: Sequence[Line]) -> Iterator[tuple[Picture, 
         yield _growth_picture(family), _growth
 
 
-def _latency_picture(family: Family, path: LatencyPath) -> Picture:
+def _latency_picture(family: Family, path: LatencyPath, panels: Panels) -> Picture:
+    axis = "against chunk" if len(chunks_of(panels)) > 1 else "by how time advances"
     return Picture(
         f"latency-{path.name}-{family.slug}",
-        f"Latency per step against chunk, {path.name} path",
+        f"Latency per step {axis}, {path.name} path",
         f"{path.meaning} Marks are medians. The thin line reaches up to p99 (of 100 samples or more); the bar is p90. "
         "Grey: the fastest streaming program of any origin but kernel.",
     )
@@ -128,8 +140,8 @@ def _build_picture(family: Family) -> Picture:
     return Picture(
         f"build-{family.slug}",
         "Latency per step, bound path, against compile time",
-        "Each point is one cold build; a larger point has a larger chunk. A line joins the chunks of one strategy. "
-        "Lower and further left is better.",
+        "Each point is one cold build; a larger point has a larger chunk. A line joins the chunks of one strategy; a "
+        "point that is alone has a piece of it on its left. Lower and further left is better.",
     )
 
 
@@ -143,33 +155,43 @@ def _growth_picture(family: Family) -> Picture:
 
 def _latencies(canvas: Canvas, path: str) -> None:
     best = fastest(canvas.panels, path)
-    chunks = sorted({e.chunk for lines in canvas.panels.values() for line in lines for e in line.points})
-    spread = min([WIDEST_DODGE, *(DODGE * math.log2(b / a) for a, b in pairwise(chunks))])
+    chunks = chunks_of(canvas.panels)
+    unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, path)])
     for (origin, hidden), axis in canvas.axes.items():
-        envelope = [seconds * 1e6 for seconds in best[hidden].values()]
-        if len(envelope) > 1:
-            axis.plot(list(best[hidden]), envelope, **BEST, zorder=1)
-        elif envelope:
-            axis.axhline(envelope[0], **BEST, zorder=1)
+        _draw_fastest(axis, {chunk: seconds * scale for chunk, seconds in best[hidden].items()}, chunks)
         lines = canvas.panels.get((origin, hidden), ())
-        for index, line in enumerate(lines):
-            shift = 2 ** (spread * (index / (len(lines) - 1) - 0.5)) if len(lines) > 1 else 1.0
-            _draw_latency(canvas, axis, line, shift, path)
-        _by_chunk(axis, chunks)
-    canvas.label("chunk: time steps per call", "µs per step")
-    looks: dict[str, dict[str, Any]] = {
-        "bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"},
-        "fastest but kernels": BEST,
-    }
+        for line, places in by_chunk(lines, chunks) if len(chunks) > 1 else by_time(lines, canvas.times):
+            _draw_latency(canvas, axis, line, places, path, scale)
+        if len(chunks) > 1:
+            _chunk_axis(axis, chunks)
+        else:
+            axis.set_xticks(range(len(canvas.times)), map(in_picture, canvas.times))
+            axis.set_xlim(-0.5, len(canvas.times) - 0.5)
+    one_chunk = f"how time advances in a call of {count(chunks[0], 'step')}"
+    canvas.label("chunk: time steps per call" if len(chunks) > 1 else one_chunk, f"{unit} per step")
+    looks: dict[str, dict[str, Any]] = {"bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"}}
+    if any(best.values()):
+        looks["fastest but kernels"] = BEST
     canvas.legend("latency", looks)
 
 
-def _draw_latency(canvas: Canvas, axis: Any, line: Line, shift: float, path: str) -> None:
+def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -> None:
+    """By chunk. Of a single one of several chunks, a piece as wide as its marks."""
+    if len(best) > 1:
+        axis.plot(list(best), list(best.values()), **BEST, zorder=1)
+    for chunk, value in best.items() if len(best) == 1 else ():
+        if len(chunks) == 1:
+            axis.axhline(value, **BEST, zorder=1)
+        else:
+            axis.plot([chunk / 2**WIDEST_DODGE, chunk * 2**WIDEST_DODGE], [value, value], **BEST, zorder=1)
+
+
+def _draw_latency(canvas: Canvas, axis: Any, line: Line, places: Places, path: str, scale: float) -> None:
     measured = [(e, latency) for e in line.points if (latency := e.latency(path)) is not None]
-    x = [e.chunk * shift for e, _ in measured]
-    y = [latency.median / e.chunk * 1e6 for e, latency in measured]
-    p90 = [latency.p90 / e.chunk * 1e6 for e, latency in measured]
-    ends = [(p99(latency) or latency.p90) / e.chunk * 1e6 for e, latency in measured]
+    x = [places[e.chunk] for e, _ in measured]
+    y = [latency.median / e.chunk * scale for e, latency in measured]
+    p90 = [latency.p90 / e.chunk * scale for e, latency in measured]
+    ends = [(p99(latency) or latency.p90) / e.chunk * scale for e, latency in measured]
     colour = canvas.look(line)["color"]
     canvas.reach(axis, line, x, y, ends, linewidth=0.8)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
@@ -204,18 +226,19 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
 def _builds(canvas: Canvas) -> None:
     chunks = sorted({e.chunk for lines in canvas.panels.values() for line in lines for e, _, _ in built(line)})
     widths = {chunk: 3.5 + 6 * index / max(1, len(chunks) - 1) for index, chunk in enumerate(chunks)}
+    unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, "bound")])
     for key, axis in canvas.axes.items():
         for line in canvas.panels.get(key, ()):
             points = built(line)
             x = [seconds for _, seconds, _ in points]
-            y = [latency.median / e.chunk * 1e6 for e, _, latency in points]
-            axis.plot(x, y, **canvas.look(line), linewidth=1.0, alpha=0.45, zorder=2)
+            y = [latency.median / e.chunk * scale for e, _, latency in points]
+            canvas.join(axis, line, x, y, linewidth=1.0, alpha=0.45, zorder=2)
             marks = list(zip(x, y, (entry for entry, _, _ in points), strict=True))
             for chunk, group in groupby(marks, key=lambda mark: mark[2].chunk):
                 canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
         canvas.ticks(axis.xaxis, (1, 3))
-    canvas.label("cold build, s", "µs per step")
+    canvas.label("cold build, s", f"{unit} per step")
     sizes = {str(c): {**GREY, "linestyle": "none", "marker": "o", "markersize": width} for c, width in widths.items()}
     canvas.legend("chunk", sizes)
 
@@ -234,14 +257,19 @@ def _growth(canvas: Canvas) -> None:
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
             axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
-        _by_chunk(axis, chunks)
+        _chunk_axis(axis, chunks)
         axis.set_ylim(least / 1.5, most * 1.5)
     canvas.label("chunk: time steps per call", "cold build, s")
     canvas.legend("growth", {"chunk¹ and chunk²": thin})
 
 
-def _by_chunk(axis: Any, chunks: Sequence[int]) -> None:
+def _chunk_axis(axis: Any, chunks: Sequence[int]) -> None:
     """Chunks along an axis, each with its number."""
     axis.set_xscale("log", base=2)
     axis.set_xticks(chunks, [str(chunk) for chunk in chunks])
     axis.minorticks_off()
+
+
+def _unit(seconds: Sequence[float]) -> tuple[str, float]:
+    """The unit of a picture's latencies, and how many there are in a second."""
+    return ("ms", 1e3) if min(seconds) >= 1e-3 else ("µs", 1e6)

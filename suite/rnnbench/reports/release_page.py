@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from rnnbench.disk import write_text
 from rnnbench.reports import markdown
-from rnnbench.reports.escape import Markdown, grid, line, paragraph
+from rnnbench.reports.escape import Markdown, paragraph
 from rnnbench.reports.plots import ReportError
 from rnnbench.reports.tables import Table
 
 PAGE = "releases.md"
-
-
-def print_table(content: Table, console: Console) -> None:
-    """One table in the terminal."""
-    shown = grid(content.title)
-    for index, name in enumerate(content.columns):
-        shown.add_column(name, justify="left" if index < content.text else "right", overflow="fold")
-    for row in content.rows:
-        shown.add_row(*map(line, row))
-    console.print(shown)
 
 
 def write_release_page(title: str, sentences: Sequence[str], tables: Sequence[Table], folder: Path) -> Path:

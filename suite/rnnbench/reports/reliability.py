@@ -68,7 +68,8 @@ def slow_bound_warning(view: View) -> str | None:
     if not slower:
         return None
     named = ", ".join(
-        f"{e.target} {e.strategy} at chunk {e.chunk_label} (at least +{excess:.0%})" for excess, e in slower[:NAMED]
+        f"{e.target} {e.strategy} at chunk {e.chunk_label} (at least +{100 * excess:.0f} %)"
+        for excess, e in slower[:NAMED]
     )
     more = f" and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
     return (
@@ -94,7 +95,7 @@ def disturbance_warning(view: View) -> str | None:
     if share is None or share < MANY_DISTURBED:
         return None
     return (
-        f"{_disturbers(view)} during {share:.0%} of the sampled blocks (marked in "
+        f"{_disturbers(view)} during {100 * share:.0f} % of the sampled blocks (marked in "
         f"the files of samples). Run again on an idle machine, or do not rely on small differences"
     )
 
@@ -155,14 +156,14 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
         yield "It could not be read whether another process used the core"
     else:
         what = "The core or the device was disturbed" if _has_device_state(view) else "Another process used the core"
-        yield f"{what} during {share:.0%} of the blocks"
+        yield f"{what} during {100 * share:.0f} % of the blocks"
     if drifts := [drift for entries in view.workloads.values() if (drift := _baseline_drift(entries)) is not None]:
-        yield f"the baseline drifted by up to {max(map(abs, drifts)):.1%} while it was sampled"
+        yield f"the baseline drifted by up to {100 * max(map(abs, drifts)):.1f} % while it was sampled"
     conditions = [run.info.conditions for run in view.runs]
     conditions += [node.conditions for run in view.runs for node in run.info.nodes.values()]
     stolen = [of.steal for of in conditions if of is not None]
     if known := [steal for steal in stolen if steal is not None]:
-        yield f"the machine's host gave {max(known):.1%} of the processors' time to others"
+        yield f"the machine's host gave {100 * max(known):.1f} % of the processors' time to others"
 
 
 def _baseline_drift(entries: Sequence[Entry]) -> float | None:

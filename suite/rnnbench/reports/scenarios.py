@@ -57,7 +57,7 @@ def server_table(entries: Sequence[Entry]) -> Table:
             entry.chunk_label,
             units.seconds(server.median),
             units.seconds(server.p99),
-            f"{server.utilisation:.0%}",
+            f"{100 * server.utilisation:.0f} %",
             f"{server.requests:,}",
             f"{server.unserved:,}",
         )

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from rnnbench.reports import units
 from rnnbench.reports.escape import show
-from rnnbench.reports.release_page import print_table
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import Table, print_table
 from rnnbench.results import Run, WholePlan, fingerprint
 
 

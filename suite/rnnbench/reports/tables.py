@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console
 
 from rnnbench.reports import units
+from rnnbench.reports.escape import grid, line
 from rnnbench.results import Entry, Latency
 
 APPROXIMATE = "≈"
@@ -52,6 +56,17 @@ def legend(cells: Iterable[str]) -> str:
         f"{sign} {meaning}" for sign, (pattern, meaning) in SIGNS.items() if re.search(pattern, lines, re.MULTILINE)
     ]
     return f"Signs: {'. '.join(used)}." if used else ""
+
+
+def print_table(content: Table, console: Console, *, folds: bool = True) -> None:
+    """One table in the terminal. Unless `folds`, only cells of the first column may take several lines."""
+    shown = grid(content.title)
+    for index, name in enumerate(content.columns):
+        justify: Literal["left", "right"] = "left" if index < content.text else "right"
+        shown.add_column(name, justify=justify, no_wrap=index > 0 and not folds, overflow="fold")
+    for row in content.rows:
+        shown.add_row(*map(line, row))
+    console.print(shown)
 
 
 def program(entry: Entry) -> str:

@@ -18,7 +18,7 @@ from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.scenarios import offline_table, server_table, streams_table
-from rnnbench.reports.tables import NOT_BELIEVED, SHARED, Table, legend, per_call_and_step, program, strategy
+from rnnbench.reports.tables import NOT_BELIEVED, SHARED, legend, per_call_and_step, print_table, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
 
 STYLES = {
@@ -42,20 +42,20 @@ def print_summary(run: Run, console: Console) -> None:
         if latencies := _latencies(workload, entries, wide):
             console.print(latencies)
         if (software := software_device_table(entries)).rows:
-            console.print(_grid(software))
+            print_table(software, console, folds=False)
             show(console, software.note, style="dim")
         if (further_paths := narrow_path_table(entries)).rows:
-            console.print(_grid(further_paths))
+            print_table(further_paths, console, folds=False)
             show(console, plain_path_answer(entries))
         for further in (streams_table(entries), server_table(entries), energy_table(entries)):
             if further.rows:
-                console.print(_grid(further))
+                print_table(further, console, folds=False)
                 show(console, further.note, style="dim")
     for title, contents in crossing_tables(shown):
         for content in filter(lambda table: table.rows, contents):
-            console.print(_grid(replace(content, title=f"{title}: {content.title.lower()}")))
+            print_table(replace(content, title=f"{title}: {content.title.lower()}"), console, folds=False)
     if (offline := offline_table(shown.entries)).rows:
-        console.print(_grid(offline))
+        print_table(offline, console, folds=False)
         show(console, offline.note, style="dim")
     if any(entry.ranked for entry in shown.entries):
         show(console, f"Medians, ranked by bound latency. {_legend(shown, wide)}", style="dim")
@@ -77,15 +77,6 @@ def print_outcomes(shown: View, console: Console) -> None:
     for text in (*_reasons(shown), *_not_believed(shown), *_expected(shown)):
         console.print(text, highlight=False)
     console.print(_outcomes(shown), highlight=False)
-
-
-def _grid(content: Table) -> Grid:
-    shown = grid(content.title)
-    for index, name in enumerate(content.columns):
-        shown.add_column(name, justify="left" if index < content.text else "right", no_wrap=index > 0, overflow="fold")
-    for row in content.rows:
-        shown.add_row(*map(line, row))
-    return shown
 
 
 def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid | None:

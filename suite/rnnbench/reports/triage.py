@@ -23,7 +23,7 @@ MAGNITUDES = ((0.03, "small"), (0.10, "medium"), (0.50, "large"))
 VERY_LARGE = "very large"
 LEGEND = (
     "Changes are new over old, with their 95 % interval. "
-    + ", ".join(f"**{word}**: below {bound:.0%}" for bound, word in MAGNITUDES)
+    + ", ".join(f"**{word}**: below {100 * bound:.0f} %" for bound, word in MAGNITUDES)
     + f"; **{VERY_LARGE}**: more. A *candidate* is seen by the screen alone, and most are noise: a measurement has to "
     "confirm it. To decide, edit the alert in the file named above; docs/history.md has the states."
 )

@@ -61,8 +61,8 @@ def end_of_ratio(value: float) -> str:
 
 
 def relative_change(ratio: float) -> str:
-    """A ratio as a change: `+3.1%`; `>+1000%` beyond that."""
-    return f"{ratio - 1:+.1%}" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f}%"
+    """A ratio as a change: `+3.1 %`; `>+1000 %` beyond that."""
+    return f"{100 * (ratio - 1):+.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
 
 
 def multiple(value: float) -> str:

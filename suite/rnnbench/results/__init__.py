@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
     from rnnbench.results.claims import Claim, Contradiction, contradictions
     from rnnbench.results.columns import Column, Value, versions_text
-    from rnnbench.results.compare import COMPARED_PATHS, Comparison, LatencyChange, compare_runs
+    from rnnbench.results.compare import COMPARED_PATHS, Comparison, LatencyChange, compare_runs, compared_record
     from rnnbench.results.compare_json import comparison_json
-    from rnnbench.results.compared import compared_record
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
@@ -129,8 +128,7 @@ _NAMES = {
     "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
     "claims": ("Claim", "Contradiction", "contradictions"),
     "columns": ("Column", "Value", "versions_text"),
-    "compare": ("COMPARED_PATHS", "Comparison", "LatencyChange", "compare_runs"),
-    "compared": ("compared_record",),
+    "compare": ("COMPARED_PATHS", "Comparison", "LatencyChange", "compare_runs", "compared_record"),
     "compressed": ("compress_records",),
     "compare_json": ("comparison_json",),
     "costs": ("COSTS", "FALLS", "RISES", "CostChange", "scatter_of"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rnnbench.results.costs import COSTS, RISES
 from rnnbench.results.record import FAILURES
+from rnnbench.spelling import hint
 
 if TYPE_CHECKING:
     from rnnbench.results.compare import Comparison
@@ -95,7 +96,7 @@ def parse_fail_on(texts: Iterable[str]) -> tuple[str, ...]:
     known = {**{name: (name,) for name in FAIL_ON}, "all": tuple(FAIL_ON), "none": ()}
     for name in names:
         if name not in known:
-            raise ValueError(f"expected names of {', '.join(known)}, between commas; got '{name}'")
+            raise ValueError(f"unknown name '{name}'; {hint(name, known)}")
     if "none" in names and len(set(names)) > 1:
         raise ValueError("'none' stands alone; leave it out, or leave out the other names")
     wanted = {each for name in names for each in known[name]}

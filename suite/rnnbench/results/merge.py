@@ -115,7 +115,7 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
 def _shard(folder: Path) -> Run:
     run = read_run(folder)
     if run.info.shard is None:
-        raise StoreError(f"{folder}: is the run of a whole plan and no shard; a shard is made by: rnnbench run --shard")
+        raise StoreError(f"{folder} is the run of a whole plan, not of a shard; `rnnbench run --shard K/N` makes one")
     return run
 
 

@@ -276,7 +276,7 @@ class Record(FrozenModel):
 
     @property
     def is_anchor(self) -> bool:
-        """Whether its course over the runs is the machine's: of the baseline, or of pinned versions."""
+        """Whether its trend over the runs is the machine's: of the baseline, or of pinned versions."""
         return self.baseline or bool(self.params.pinned)
 
     @property

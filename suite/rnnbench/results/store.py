@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import gc
 import io
 import os
@@ -24,6 +23,7 @@ from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
+from rnnbench.spelling import did_you_mean
 
 Keep = Callable[[Record], Record]
 LATEST = "latest"
@@ -74,8 +74,8 @@ class Store:
             runs = self.runs()
             if not runs:
                 raise StoreError(
-                    f"{self.root} holds no run yet, so none is the latest; `rnnbench run CASE…` makes one, and "
-                    f"--results names another folder"
+                    f"no folder in {self.root} has the name that `rnnbench run` gives, so none is the latest run; "
+                    f"run a case, name the run, or give its folder of runs with --results"
                 )
             return runs[-1]
         candidates = [Path(run), self.root / run]
@@ -85,10 +85,9 @@ class Store:
         for path in candidates:
             if os.path.exists(path):
                 raise _not_a_run(path)
-        names = [path.name for path in self.runs()]
-        close = difflib.get_close_matches(str(run), names, n=1, cutoff=0.5)
-        hint = f"did you mean '{close[0]}'?" if close else "give a folder, a name in it, or 'latest'"
-        raise StoreError(f"no run '{run}', here or in {self.root}; {hint}")
+        near = did_you_mean(str(run), (path.name for path in self.runs()))
+        advice = near or f"give a run's folder, its name in {self.root}, or 'latest'"
+        raise StoreError(f"no run '{run}', here or in {self.root}; {advice}")
 
     def read(self, run: str | Path, keep: Keep | None = None) -> Run:
         return read_run(self.resolve(run), keep)
@@ -107,7 +106,7 @@ def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
     return f"{stamp}{joined}{ending}"
 
 
-def read_run(path: Path, keep: Keep | None = None) -> Run:
+def read_run(folder: str | Path, keep: Keep | None = None) -> Run:
     """Read a run's folder, or that of merged shards; records of an older schema are upgraded.
 
     `keep` makes of each record what is kept of it, for commands that need little of many.
@@ -115,12 +114,13 @@ def read_run(path: Path, keep: Keep | None = None) -> Run:
     Lines that are no records become warnings, and so do fields that a newer rnnbench wrote. Raises StoreError where
     `run.json` cannot be read, and for records of a newer schema.
     """
+    path = Path(folder)
     info, warnings = read_info(path)
     if info.merged is None:
         return _with_records(path, info, warnings, keep)
 
-    def read_shard(folder: Path) -> Run:
-        return _with_records(folder, *read_info(folder), keep)
+    def read_shard(part: Path) -> Run:
+        return _with_records(part, *read_info(part), keep)
 
     return read_merged(path, info, warnings, info.merged, read_shard)
 

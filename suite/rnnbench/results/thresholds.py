@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.verdict import SMALLEST
+from rnnbench.spelling import hint
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def checked(given: Mapping[str, float]) -> Mapping[str, float]:
     """The thresholds of a command or of Python. Raises ValueError for an unknown kind and for what is no share."""
     for kind, value in given.items():
         if kind not in THRESHOLDS:
-            raise ValueError(f"unknown threshold '{kind}'; expected one of {', '.join(THRESHOLDS)}")
+            raise ValueError(f"unknown threshold '{kind}'; {hint(kind, THRESHOLDS)}")
         if not _is_possible(kind, value):
             least, most = THRESHOLDS[kind].least, THRESHOLDS[kind].most
             raise ValueError(

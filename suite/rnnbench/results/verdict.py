@@ -76,13 +76,13 @@ def judge_pairs(
     return _judgement(mean, interval, smallest, len(logs), within)
 
 
-def judge_once(ratios: Sequence[float], confidence: float, smallest: float = SMALLEST) -> Judgement:
+def judge_once(ratios: Sequence[float], confidence: float) -> Judgement:
     """The verdict on the ratios of pairs that are looked at once, their number having been fixed before."""
     logs = [math.log(ratio) for ratio in ratios]
     if len(logs) < 2:
         return Judgement(math.exp(statistics.fmean(logs)), None, "UNDECIDED", len(logs))
     interval = _paired(logs, confidence)
-    return _judgement(statistics.fmean(logs), interval, smallest, len(logs))
+    return _judgement(statistics.fmean(logs), interval, SMALLEST, len(logs))
 
 
 def judge_apart(

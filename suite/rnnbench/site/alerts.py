@@ -232,7 +232,7 @@ def _decided(alert: Alert) -> Iterator[str]:
 
 
 def size(ratio: float, interval: tuple[float, float] | None, confidence: str = "95 % interval ") -> str:
-    """`+3.1% (95 % interval +2.5% to +3.8%)`. That of a comparison by `ab` holds with more than 95 %.
+    """`+3.1 % (95 % interval +2.5 % to +3.8 %)`. That of a comparison by `ab` holds with more than 95 %.
 
     `confidence` stands before the interval.
     """

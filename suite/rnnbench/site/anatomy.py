@@ -22,9 +22,9 @@ NEAR_END = 10.0
 MOST_TICKS = 6
 TICK_WIDTH = 17.0
 """Per cent of the width that a tick's label takes on a phone."""
-ONCE = "none: once"
+ONCE = "none: measured once"
 ONE_PROCESS = "none: one process"
-FLOOR = "of its ratio: above"
+FLOOR = "that of its ratio is above"
 
 
 PARTS: Mapping[str, str] = {

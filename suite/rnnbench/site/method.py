@@ -15,7 +15,7 @@ from rnnbench.site.page import EXTRA, PURPOSE, Folder
 DOCUMENTS: Mapping[str, str] = {
     "measurement": "How latency, build time and memory are measured; warm-up, sampling, the floor, verdicts",
     "conformance": "What is checked before anything is timed, and by which tolerances",
-    "history": "How nights become series, and when a change becomes an alarm",
+    "history": "How nights become series, and when a change becomes an alert",
     "night": "How new versions are compared every night, and how often a machine raises a false alarm",
     "reports": "How rankings, pictures and tables are made",
     "results": "Every file, field and column",

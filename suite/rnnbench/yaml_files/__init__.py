@@ -5,7 +5,7 @@ source           `read_source`: a file's one document; what YAML does by magic i
 schema_errors    `problems_of`: Pydantic's errors as problems of the file, in the words of `TitleGenerator`
 """
 
-from rnnbench.yaml_files.errors import FileError, Place, Problem, hint
+from rnnbench.yaml_files.errors import FileError, Place, Problem
 from rnnbench.yaml_files.schema_errors import TitleGenerator, missing_key, problems_of
 from rnnbench.yaml_files.source import MAX_BYTES, FileKind, KeyPath, Source, dotted, parse, read_source
 
@@ -19,7 +19,6 @@ __all__ = [
     "Source",
     "TitleGenerator",
     "dotted",
-    "hint",
     "missing_key",
     "parse",
     "problems_of",

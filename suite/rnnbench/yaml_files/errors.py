@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -54,9 +53,3 @@ class FileError(ValueError):
         if len(self.problems) > SHOWN:
             lines.append(f"… and others: {SHOWN} of {len(self.problems)} problems are shown")
         return "\n".join(lines)
-
-
-def hint(word: str, names: Sequence[str]) -> str:
-    """`did you mean 'hidden'?`, or the names themselves where none is near."""
-    near = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(names)}"

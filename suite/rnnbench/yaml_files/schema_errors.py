@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, core_schema
 
-from rnnbench.yaml_files.errors import Problem, hint
+from rnnbench.spelling import did_you_mean, hint
+from rnnbench.yaml_files.errors import Problem
 from rnnbench.yaml_files.source import KeyPath, Source, dotted
 
 Schema = dict[str, Any]
@@ -111,8 +112,8 @@ def _got(path: KeyPath, source: Source, schema: Schema) -> str:
     if isinstance(value, str):
         shown = repr(value if len(value) <= 60 else value[:60] + "…")
         names = _choices(_descend(path, schema))
-        near = hint(value, names) if names else ""
-        return f"the text {shown}" + (f"; {near}" if near.startswith("did") else "")
+        near = did_you_mean(value, names)
+        return f"the text {shown}" + (f"; {near}" if near else "")
     return str(value)
 
 

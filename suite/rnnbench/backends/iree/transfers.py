@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-Read = Callable[[Any, np.dtype[Any]], np.ndarray]
-"""From a buffer view of the runtime, and the type of its elements, to a copy that the caller owns."""
 
 
 def read_mapped(view: Any, dtype: np.dtype[Any]) -> np.ndarray:

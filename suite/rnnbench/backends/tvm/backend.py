@@ -21,8 +21,6 @@ from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import FORMATS, fewest_blocks, layout, size
 from rnnbench.backends.tvm.persistent import support as persistent
-from rnnbench.backends.tvm.unrolling import copies
-from rnnbench.cases import Strategy
 from rnnbench.devices import VARIABLES
 from rnnbench.rnn import TOGETHER, runs_together
 
@@ -123,7 +121,8 @@ def _unsupported_by_all(request: Request) -> str:
             "Relax has no RNN operator, and topi.nn.lstm is a te.scan, which te.create_prim_func refuses "
             "(Unsupported Operation: te.ScanOp)."
         )
-    if request.file is None and _copies(strategy) is None and not runs_together(strategy.time):
+    is_known = strategy.time.partition(":")[0] in ("fused", "looped", "unrolled") or runs_together(strategy.time)
+    if request.file is None and not is_known:
         return f"A program advances time looped or unrolled here, and not {strategy.time}."
     return _too_many_threads(request)
 
@@ -164,7 +163,7 @@ def _too_large(request: Request) -> str:
     """Which limit a request exceeds; empty where it exceeds none."""
     network, strategy = request.model, request.strategy
     together = runs_together(strategy.time)
-    steps = (strategy.copies or strategy.chunk) if together else _copies(strategy) or 1
+    steps = 1 if request.file is not None else strategy.copies or strategy.chunk
     bodies = (1 if together else steps) * sum(bool(layer.states) for layer in network.graph)
     if bodies > MAX_COPIES:
         return f"A program of {bodies} copies of a step takes minutes to compile; at most {MAX_COPIES} are built."
@@ -177,8 +176,3 @@ def _too_large(request: Request) -> str:
     if elements > MAX_ELEMENTS:
         return f"An array of {elements} elements is beyond the 32-bit offsets of a kernel."
     return ""
-
-
-def _copies(strategy: Strategy) -> int | None:
-    """Copies of the step in one pass of a loop. An imported operator has one for each step. None: unknown `time`."""
-    return strategy.chunk if strategy.time == "fused" else copies(strategy)

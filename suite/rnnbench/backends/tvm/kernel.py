@@ -31,7 +31,6 @@ from rnnbench.backends.tvm.packing import (
 from rnnbench.backends.tvm.product import Emitter
 from rnnbench.backends.tvm.step import CellStep, StepRows
 from rnnbench.backends.tvm.sums import Product, Rows, each
-from rnnbench.backends.tvm.unrolling import copies
 from rnnbench.cases import Strategy
 from rnnbench.rnn import GATES, Model, Weights
 
@@ -45,7 +44,7 @@ MANY_REGISTERS = 32
 
 def tile(strategy: Strategy) -> int:
     """Steps that are projected together: TILE, or as many as the copies of a loop's body make of it."""
-    number = copies(strategy) or 1
+    number = strategy.copies or strategy.chunk
     return min(strategy.chunk, max(TILE // number, 1) * number)
 
 
@@ -100,7 +99,7 @@ class _Kernel:
         self.strategy = strategy
         self.batch = batch
         self.chunk = strategy.chunk
-        self.copies = copies(strategy) or 1
+        self.copies = strategy.copies or strategy.chunk
         self.tile = tile(strategy)
         self.emit = emit
         self.layers = layers
