@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 
+from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import LoadAdapter, guard
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.kernel import family
 from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Reply
-from rnnbench.worker.supervisor import supervise
 
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
@@ -52,7 +52,7 @@ class AdapterProcess(AskedProcess[Done]):
         ours, theirs = socket.socketpair()
         held, self._held_by_suite = os.pipe()
         mark = new_mark()
-        temporary = supervise()
+        temporary = TemporaryFolder()
         self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
         self._used, self._looked = 0, time.monotonic()
         with warnings.catch_warnings():

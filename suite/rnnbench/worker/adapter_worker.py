@@ -3,7 +3,7 @@
     suite ─► guard ─► adapter
 
 The guard runs nothing of the adapter's. It adopts whatever the adapter starts, ends all of it once the adapter's
-process or the suite has ended, and then ends as the adapter's process did.
+process or the suite has ended, removes their temporary files, and then ends as the adapter's process did.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         os.close(channel)
         status = _wait(adapter, suite, ended)
         _end_descendants(mark)
+        temporary.remove()
         _end_as(status)
     finally:
         os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
