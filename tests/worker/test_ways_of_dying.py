@@ -224,17 +224,44 @@ def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, opti
         wait_until(lambda pid=pid: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "it outlived the suite")
 
 
+LEAVES_A_FILE = "import tempfile; open(tempfile.mkdtemp() + '/left', 'w').write('left behind')\n"
+
+
+@pytest.mark.parametrize("ends", ["os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "time.sleep(3600)"])
+def test_temporary_files_go_with_a_worker_that_removes_none(start, ends):
+    worker = start(LEAVES_A_FILE + "line.sendall(REPLY); line.recv(65536)\n" + ends)
+    worker.ready()
+    folder = worker._temporary.path
+    assert [path.name for path in folder.glob("*/*")] == ["left"]
+    with pytest.raises(WorkerError):
+        worker.ask(EndFork(), 1)
+    assert not folder.exists()
+
+
+def test_temporary_files_go_with_a_suite_that_is_killed(tmp_path):
+    (tmp_path / "odd_worker.py").write_text(BEGIN + LEAVES_A_FILE + "line.sendall(REPLY); time.sleep(3600)")
+    users = tmp_path / "users"
+    users.mkdir()
+    command = [sys.executable, "-c", SUITE.format(paused="assert os.listdir('users')")]
+    variables = {**os.environ, "TMPDIR": str(users), "RNNBENCH_USERS_TMPDIR": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, check=False, timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: not os.listdir(users), "temporary files outlived the suite")
+
+
 def test_another_supervisor_takes_the_place_of_one_that_was_killed():
     supervisor.supervise()
     first = supervisor._supervisor
     supervisor.supervise()
     assert supervisor._supervisor is first
+    folder = first.temporary
     for process in psutil.process_iter(["cmdline"]):
         if supervisor.SUITE in (process.info["cmdline"] or ()):
             process.kill()
     wait_until(lambda: not first.is_alive, "it was killed")
     supervisor.supervise()
     assert supervisor._supervisor is not first
+    assert supervisor._supervisor.temporary is folder, "what is in it goes with the suite all the same"
     assert supervisor._supervisor.is_alive
 
 
@@ -254,9 +281,10 @@ def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, modul
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
+        "from rnnbench.temporary import TemporaryFolder\n"
         "from rnnbench.worker import Host, WorkerProcess, launcher\n"
         "from rnnbench.worker.commands import EndFork\n"
-        "launcher.supervise = lambda: None\n"
+        "launcher.supervise = TemporaryFolder\n"
         f"worker = WorkerProcess({module!r}, EndFork(), Host(Path(sys.argv[1]), dict()))\n"
         "print(worker._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -18,6 +18,7 @@ from rnnbench.worker.kernel import family
 from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Reply
+from rnnbench.worker.supervisor import supervise
 
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
@@ -51,6 +52,7 @@ class AdapterProcess(AskedProcess[Done]):
         ours, theirs = socket.socketpair()
         held, self._held_by_suite = os.pipe()
         mark = new_mark()
+        temporary = supervise()
         self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
         self._used, self._looked = 0, time.monotonic()
         with warnings.catch_warnings():
@@ -58,10 +60,12 @@ class AdapterProcess(AskedProcess[Done]):
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            guard(theirs.fileno(), held, mark)
+            guard(theirs.fileno(), held, mark, temporary)
         theirs.close()
         os.close(held)
-        super().__init__(_Forked(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark)
+        super().__init__(
+            _Forked(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark, temporary
+        )
 
     def answer(self, command: Command[Reply]) -> Reply:
         """The reply to a command, within the limits of every adapter. Raises WorkerError."""

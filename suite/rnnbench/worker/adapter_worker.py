@@ -25,6 +25,7 @@ from typing import NoReturn
 from rnnbench.backends import Backend, Probe, Request, Support, find
 from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import AnyNetwork, Weights
+from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.kernel import MARK, adopt_orphans, family
 from rnnbench.worker.protocol import Command, Done, Failed
@@ -101,7 +102,7 @@ class AdapterWorker:
         return tuple(attempt(partial(self._backend.support, sent.request), "run-failed") for sent in command.requests)
 
 
-def guard(channel: int, suite: int, mark: str) -> NoReturn:
+def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> NoReturn:
     """What the suite's child does: fork the adapter's process, and outlive it.
 
     `channel` is the adapter's end of the line, `suite` a pipe that the kernel closes with the suite.
@@ -111,6 +112,7 @@ def guard(channel: int, suite: int, mark: str) -> NoReturn:
         _leave_the_suite({channel, suite})
         adopt_orphans()
         os.environ[MARK] = mark
+        temporary.use()
         ended, woken = os.pipe()
         os.set_blocking(woken, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)

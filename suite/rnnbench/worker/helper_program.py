@@ -24,7 +24,7 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
     Raises OSError where it cannot be started, and subprocess.TimeoutExpired once its time is over.
     """
     mark = new_mark()
-    supervise()
+    temporary = supervise()
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
@@ -32,12 +32,13 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env={**os.environ, MARK: mark},
+        env={**os.environ, MARK: mark, **temporary.variables},
     )
     try:
         printed, errors = process.communicate(text, limit_s)
     finally:
         _end(process, mark)
+        temporary.remove()
     return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
 

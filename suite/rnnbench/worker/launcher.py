@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rnnbench.cache import CacheFolder
 from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Finding, Outcome
+from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
@@ -99,15 +100,25 @@ class AskedProcess(Generic[Ready]):
     """A process at the other end of a channel. It takes commands, and whatever it does ends itself alone.
 
     `start` is the first command. Its reply is what `ready` returns. All that it starts has `mark` in its environment.
+    Its temporary files are in `temporary`.
     """
 
-    def __init__(self, process: ChildProcess, channel: Channel, start: Command[Ready], log: Path, mark: str) -> None:
+    def __init__(
+        self,
+        process: ChildProcess,
+        channel: Channel,
+        start: Command[Ready],
+        log: Path,
+        mark: str,
+        temporary: TemporaryFolder,
+    ) -> None:
         self._started = time.monotonic()
         self._process = process
         self._channel = channel
         self._start = start
         self._log = log
         self._mark = mark
+        self._temporary = temporary
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
         self._memory = ResidentMemory(process.pid)
@@ -183,6 +194,7 @@ class AskedProcess(Generic[Ready]):
         if self._process.returncode is None:
             self._kill_family()
             self._process.wait()
+            self._temporary.remove()
         self._channel.close()
 
     def _reply(self, command: Command[Reply], deadline: float, timeout: float, memory: int | None) -> Reply:
@@ -237,6 +249,7 @@ class AskedProcess(Generic[Ready]):
         oom_killed = self._oom_kills.happened()
         self._kill_family()
         status = self._process.wait()
+        self._temporary.remove()
         self._channel.close()
         words = self._last_words()
         if not has_ended:
@@ -301,7 +314,7 @@ class WorkerProcess(AskedProcess[Ready]):
         ours, theirs = socket.socketpair()
         host.log.parent.mkdir(parents=True, exist_ok=True)
         mark = new_mark()
-        supervise()
+        temporary = supervise()
         with theirs, host.log.open("ab") as output:
             process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
@@ -309,10 +322,10 @@ class WorkerProcess(AskedProcess[Ready]):
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **host.variables, **NO_PLUGINS, MARK: mark},
+                env={**os.environ, **host.variables, **NO_PLUGINS, MARK: mark, **temporary.variables},
                 start_new_session=True,
             )
-        super().__init__(process, Channel(ours), start, host.log, mark)
+        super().__init__(process, Channel(ours), start, host.log, mark, temporary)
 
 
 def new_mark() -> str:

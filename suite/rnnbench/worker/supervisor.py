@@ -1,4 +1,4 @@
-"""What ends the processes that a suite leaves behind where it is killed itself.
+"""What ends the processes that a suite leaves behind where it is killed itself, and removes their temporary files.
 
 The kernel ends each worker with the suite (`kernel.die_with_parent`), and no more than that: a compiler that a worker
 has started would run on. A process apart waits for the end of the suite, and then ends all that have its mark.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
+from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.kernel import marked
 
 SUITE = uuid.uuid4().hex
@@ -34,7 +36,7 @@ _PROGRAM = (
     "if os.fork(): os._exit(0)\n"
     "sys.path.append(sys.argv[1])\n"
     "from rnnbench.worker.supervisor import main\n"
-    "main(sys.argv[2])\n"
+    "main(*sys.argv[2:])\n"
 )
 """It is nobody's child: whoever waits for all children of the suite does not wait for it."""
 
@@ -42,9 +44,10 @@ _PROGRAM = (
 class _Supervisor:
     """The suite's side: a pipe whose other end the supervisor waits at. The kernel closes it with the suite."""
 
-    def __init__(self) -> None:
+    def __init__(self, temporary: TemporaryFolder) -> None:
+        self.temporary = temporary
         reading, self._writing = os.pipe()
-        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, SUITE]
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, SUITE, str(self.temporary.path or "")]
         try:
             subprocess.run(
                 command,
@@ -75,26 +78,34 @@ _lock = Lock()
 _supervisor: _Supervisor | None = None
 
 
-def supervise() -> None:
-    """See to it that a supervisor waits for the end of this process."""
+def supervise() -> TemporaryFolder:
+    """See to it that a supervisor waits for the end of this process.
+
+    Returns a folder for the temporary files of what is started next. What is left of it goes with this process.
+    """
     global _supervisor
     with _lock:
-        if _supervisor is not None and not _supervisor.is_alive:
+        if _supervisor is None:
+            _supervisor = _started(TemporaryFolder())
+        elif not _supervisor.is_alive:
             _supervisor.close()
-            _supervisor = None
-        _supervisor = _supervisor or _started()
+            _supervisor = _started(_supervisor.temporary)
+        return TemporaryFolder(_supervisor.temporary.path)
 
 
-def _started() -> _Supervisor:
+def _started(temporary: TemporaryFolder) -> _Supervisor:
     """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started."""
     for _ in range(STARTS - 1):
         with suppress(subprocess.CalledProcessError):
-            return _Supervisor()
-    return _Supervisor()
+            return _Supervisor(temporary)
+    return _Supervisor(temporary)
 
 
-def main(suite: str) -> None:
-    """Wait for the end of standard input, which is that of the suite, and kill what is left of it."""
+def main(suite: str, temporary: str) -> None:
+    """Wait for the end of standard input, which is that of the suite, and kill what is left of it.
+
+    Its folder of temporary files is removed then; an empty name is none.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.read(0, 1)
@@ -106,3 +117,5 @@ def main(suite: str) -> None:
                 os.kill(pid, signal.SIGKILL)
         looks = 0 if left else looks + 1
         time.sleep(PAUSE_S)
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -9,6 +9,7 @@ import pytest
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import TorchBackend
+from rnnbench.backends.torch.inductor import keep_precompiled_headers
 from rnnbench.backends.torch.toolchain import find_out
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.rnn.spec import Model
@@ -40,6 +41,18 @@ def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_befor
     assert of_build, "the build asked for no header: Inductor asks in another way now"
     assert [question for question in of_build if question not in questions] == []
     assert joint_graph.lazy_init.cache_info().misses == traced, "a build traces the patterns for another device"
+
+
+def test_precompiled_headers_outlive_the_worker_that_has_a_folder_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("_HEADER_DIR", "_HEADER_LOCK_DIR"):
+        monkeypatch.setattr(codecache, name, getattr(codecache, name))
+    monkeypatch.setenv("RNNBENCH_USERS_TMPDIR", str(tmp_path))
+    keep_precompiled_headers()
+    codecache.write(content="", extension="h", specified_dir=codecache._HEADER_DIR)
+    (header,) = tmp_path.glob("torchinductor_*/precompiled_headers/*.h")
+    assert Path(codecache._HEADER_LOCK_DIR) == header.parent / "locks"
 
 
 def build(route: str, cache: Path) -> None:

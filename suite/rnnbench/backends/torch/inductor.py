@@ -20,6 +20,7 @@ from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn import LayerBody
+from rnnbench.temporary import users_folder
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 MESSAGE_END_CHARACTERS = 600
@@ -113,9 +114,22 @@ def tracing_settings(request: Request) -> Iterator[None]:
         sys.setrecursionlimit(recursion_limit)
 
 
+def keep_precompiled_headers() -> None:
+    """Inductor's precompiled headers lie where the user's torch has them, and are made once for all processes.
+
+    Inductor (2.13) names their folder when it is imported, by TMPDIR, which a worker has for itself.
+    """
+    from torch._inductor import codecache
+
+    own = Path(codecache._HEADER_DIR)
+    codecache._HEADER_DIR = str(users_folder() / own.parent.name / own.name)
+    codecache._HEADER_LOCK_DIR = str(Path(codecache._HEADER_DIR) / Path(codecache._HEADER_LOCK_DIR).name)
+
+
 @contextmanager
 def inductor_in(cache: Path) -> Iterator[None]:
     """Inductor's folder is in `cache`. Inductor reads the folder's name from the environment at each access."""
+    keep_precompiled_headers()
     previous = os.environ.get(FOLDER)
     os.environ[FOLDER] = str(cache.resolve() / "inductor")
     try:

@@ -1,0 +1,48 @@
+"""Temporary files: a process that the suite starts has a folder of its own for them, and the folder goes with it.
+
+A process that is killed, or that ends as a fork does (`os._exit`), removes none of what it made. TensorFlow leaves a
+file for each function that it traces, and AOTInductor a folder for each package that it loads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+PREFIX = "rnnbench-"
+_VARIABLE = "TMPDIR"
+_OF_THE_USER = "RNNBENCH_USERS_TMPDIR"
+
+
+def users_folder() -> Path:
+    """Where temporary files of the user lie. Things that outlive a process of the suite belong there."""
+    return Path(os.environ.get(_OF_THE_USER) or tempfile.gettempdir())
+
+
+class TemporaryFolder:
+    """A folder for temporary files, of this process or of one that it starts. Only its user may read it."""
+
+    def __init__(self, parent: Path | None = None) -> None:
+        """A folder in `parent`, or where the user's lie. On a disk that takes none, there is none."""
+        self.path: Path | None = None
+        with suppress(OSError):
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent or users_folder()))
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What makes a process that has them in its environment use the folder."""
+        return {_VARIABLE: str(self.path), _OF_THE_USER: str(users_folder())} if self.path else {}
+
+    def use(self) -> None:
+        """This process, which was forked for it, uses the folder from now on."""
+        os.environ.update(self.variables)
+        tempfile.tempdir = None
+
+    def remove(self) -> None:
+        """The folder and all in it, as far as that is allowed."""
+        if self.path:
+            shutil.rmtree(self.path, ignore_errors=True)

@@ -1,0 +1,65 @@
+"""A process has a folder of its own for temporary files, and the folder goes with it."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rnnbench.temporary import TemporaryFolder, users_folder
+
+
+@pytest.fixture(autouse=True)
+def users(tmp_path, monkeypatch):
+    """The user's folder for temporary files is this one."""
+    monkeypatch.delenv("RNNBENCH_USERS_TMPDIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def printed(script: str, variables: dict[str, str]) -> str:
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_it_lies_in_the_users_and_nobody_else_may_read_it(users):
+    folder = TemporaryFolder()
+    assert folder.path.parent == users
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+
+
+def test_a_process_that_has_its_variables_uses_it_and_knows_the_users(users):
+    folder = TemporaryFolder()
+    script = (
+        "import tempfile; from rnnbench.temporary import users_folder; print(tempfile.gettempdir(), users_folder())"
+    )
+    assert printed(script, {**folder.variables, "PYTHONPATH": ":".join(sys.path)}) == f"{folder.path} {users}"
+
+
+def test_one_that_a_process_with_a_folder_makes_lies_in_the_users_too(users, monkeypatch):
+    TemporaryFolder().use()
+    assert tempfile.gettempdir() != str(users)
+    assert users_folder() == users
+    assert TemporaryFolder().path.parent == users
+
+
+def test_it_is_removed_with_all_that_is_in_it():
+    folder = TemporaryFolder()
+    inner = TemporaryFolder(folder.path)
+    (inner.path / "left").write_text("left behind")
+    folder.remove()
+    assert not folder.path.exists()
+    folder.remove()
+
+
+def test_where_none_can_be_made_the_users_is_used(users, monkeypatch):
+    folder = TemporaryFolder(users / "missing")
+    assert folder.path is None
+    assert folder.variables == {}
+    folder.remove()
+    assert Path(tempfile.gettempdir()) == users
