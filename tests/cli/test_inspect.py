@@ -39,6 +39,7 @@ def test_json_has_the_same(rnnbench, folder):
         "not_compared": "",
         "made_sizes": {},
         "one_row": "",
+        "failing_steps": {},
     }
     assert [array["name"] for array in printed["description"]["arrays"]] == ["x", "h0", "y", "hn"]
 

@@ -271,6 +271,6 @@ def test_numbers_of_steps_that_fail_are_told_and_no_case_has_them(tmp_path):
     network = network_of(path, section, found)
     text = case_of_file(section, "packed", network, failing_steps=check.failing_steps)
     assert "  chunk: [8] " in text
-    assert "# Calls of 1 step(s) fail, so there are none:" in text
+    assert "# Calls of 1 step fail, so there are none:" in text
     with pytest.raises(ModelFileError, match="calls of 1 and of 8 steps fail: why"):
         case_of_file(section, "packed", network, failing_steps={1: "why", 8: "why"})

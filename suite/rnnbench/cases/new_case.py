@@ -50,7 +50,10 @@ def case_of_file(
     chunks = [steps for steps in CALLS_OF if steps not in failing]
     if chunk is None and not chunks:
         raise ModelFileError(f"calls of {' and of '.join(map(str, CALLS_OF))} steps fail: {failing[CALLS_OF[0]]}")
-    notes = [*notes, *(f"Calls of {steps} step(s) fail, so there are none: {why}" for steps, why in failing.items())]
+    notes = [
+        *notes,
+        *(f"Calls of {steps} step{'s' * (steps > 1)} fail, so there are none: {why}" for steps, why in failing.items()),
+    ]
     states = ("stitched", "stateful") if section.state else ("none",)
     for state in states:
         if refused := network.refusal(

@@ -86,7 +86,8 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     check = check_file(file, sizes_said, section)  # A file that cannot be computed has no case.
     if fault := fault_of(check, description, section):
         raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")
-    text = case(with_made_sizes(section, check), check.failing_steps)
+    failing = {steps: why.removeprefix(f"{file}: ") for steps, why in check.failing_steps.items()}
+    text = case(with_made_sizes(section, check), failing)
     for note in notes:
         tell(f"note: {note}", is_error=True)
     return text

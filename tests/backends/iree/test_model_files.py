@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import onnx_files as files
 import pytest
 import typed_streams as typed
 
 from rnnbench.backends.iree import IreeBackend
+from rnnbench.model_files import FileSection
 
 
 @pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("float64", "Sigmoid")])
@@ -22,3 +24,14 @@ def test_an_operator_without_a_function_in_float64_is_unsupported(tmp_path):
 @pytest.mark.parametrize(("dtype", "state"), [("int64", "stitched"), ("uint8", "stateful"), ("bool", "stitched")])
 def test_a_state_of_whole_numbers(tmp_path, dtype, state):
     typed.assert_right(IreeBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
+
+
+def test_a_file_whose_weights_are_inputs_as_in_old_files(tmp_path):
+    """The importer makes its operators newer, and that needs weights among the inputs, or a newer format."""
+    proto = files.cell("x", ["h"], ["next_h"])
+    proto.ir_version, proto.opset_import[0].version = 3, 7
+    proto.graph.input.extend(files.arrays(*((each.name, list(each.dims)) for each in proto.graph.initializer)))
+    path = files.saved(proto, tmp_path / "old.onnx")
+    typed.assert_right(
+        IreeBackend(), typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"})), tmp_path
+    )

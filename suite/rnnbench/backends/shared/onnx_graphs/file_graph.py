@@ -18,6 +18,8 @@ from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_vers
 
 _SLICE_OF_INPUTS = 10
 """The first set of ONNX's operators in which Slice takes its ends as inputs, and no more as attributes."""
+_WEIGHTS_APART = 4
+"""The first version of ONNX's format in which weights are no inputs of the graph. The made graph has them so."""
 OWN, LAID = "~file/", "~laid/"
 """Before the names of everything that is the file's own, and of what lies between it and the suite's arrays."""
 
@@ -80,7 +82,7 @@ def _model(graph: Any, file: Any) -> Any:
         graph,
         producer_name="rnnbench",
         opset_imports=file.opset_import,
-        ir_version=file.ir_version,
+        ir_version=max(file.ir_version, _WEIGHTS_APART),
         functions=file.functions,
     )
     try:
