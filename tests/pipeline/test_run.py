@@ -24,7 +24,7 @@ from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import begin_run, resume_run
 from rnnbench.results import Store, read_run
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 PAGES = 1 << 20
 """Bytes by which a worker may shrink between two readings: the allocator gives back, and the kernel counts late."""

@@ -19,7 +19,7 @@ from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor_code import lowered_code
 from rnnbench.backends.torch.recorder import Recorder, in_place
-from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.networks.rnnoise import RNNoise
@@ -50,10 +50,10 @@ def build(request: Request, cache: Path) -> Program:
     return TorchBackend().build(request, cache)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def inductor(workshop: Any) -> Path:
     """Where the common suite builds what torch.compile makes: C++ headers are compiled there once."""
-    cache: Path = workshop.store(Target("torch", "compile")).programs
+    cache: Path = workshop.inductor
     return cache
 
 
