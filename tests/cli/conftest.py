@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from few_checks import make_few_checks
-from forked_workers import fork_workers
+from forked_workers import fork_file_readers, fork_workers
 from harness_command import run_command
 
 CASE = """\
@@ -27,6 +27,7 @@ def hurried():
     with pytest.MonkeyPatch.context() as patch:
         fork_workers(patch)
         make_few_checks(patch)
+        fork_file_readers(patch)
         patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
         yield
 

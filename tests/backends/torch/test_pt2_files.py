@@ -18,7 +18,6 @@ from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
     ("backend", "route", "state"),
     [
         ("torch", "compile", "stateful"),
-        ("torch", "aoti", "stitched"),
         ("iree", "torch", "stateful"),
         ("tvm", "torch", "stateful"),
     ],
