@@ -1,7 +1,7 @@
 """A few checks instead of all, where nobody looks at what each of them finds: `conformance/` shows that.
 
-All checks of a small trial take as much of the processor as everything else that its worker does, twice. Workers must be
-forked (`forked_workers.py`): a started one has all checks.
+All checks of a small trial take two thirds of what building and checking it costs. Workers must be forked
+(`forked_workers.py`): a started one has all checks.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
 
 
 def fork_file_readers(patch: pytest.MonkeyPatch) -> None:
-    """From now on the processes that read model files are forked, too. `worker/test_file_process.py` has started ones."""
+    """From now on processes that read model files are forked, too. `worker/test_file_process.py` has started ones."""
     from rnnbench.worker import file_process, file_worker
 
     importlib.import_module("onnx")
