@@ -7,7 +7,6 @@ import random
 import pytest
 from soak import soak_round
 
-
 pytestmark = pytest.mark.usefixtures("few_checks")
 
 
