@@ -18,7 +18,7 @@ from verdicts import failures
 from rnnbench.cases import Strategy
 from rnnbench.rnn import Arithmetic
 
-MODELS = 2 if settings.default.derandomize else settings.default.max_examples
+MODELS = 3 if settings.default.derandomize else settings.default.max_examples
 """Models of each arithmetic and dtype: a few in every test run; 125, so 3,000 in all, with the profile `explore`."""
 
 
