@@ -7,7 +7,7 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG := backend-torch room-pipeline backend-iree others backend-tvm room-cli backend-tensorflow
+LONG := backend-torch backend-tvm backend-iree others backend-tensorflow room-pipeline room-cli
 ROOMS := pipeline cli conformance worker sampling history rnn night site reports model_files fleet
 BACKENDS := iree torch tvm tensorflow iree-vulkan litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))

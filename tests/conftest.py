@@ -54,6 +54,16 @@ def forked_workers() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def few_checks(forked_workers: None) -> Iterator[None]:
+    """Workers of this module's tests are forked, and make a few of the checks: see `fake/few_checks.py`."""
+    from few_checks import make_few_checks
+
+    with pytest.MonkeyPatch.context() as patch:
+        make_few_checks(patch)
+        yield
+
+
 @pytest.fixture
 def own_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of shared memory that this process takes for the machine's: a neighbour makes its segments elsewhere."""

@@ -12,7 +12,7 @@ import rnnbench
 from rnnbench.backends.registry import BackendError
 from rnnbench.reports import ReportError
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 ROOT = Path(__file__).parent.parent
 CASE = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -181,6 +181,7 @@ ON_VULKAN = [
 ]
 """For a software device: a call takes 10 ms of the processor's time."""
 
+INDUCTOR_FOLDER = "inductor"
 INDUCTOR_TARGETS = {Target("torch", "compile"), Target("torch", "aoti")}
 """Whose programs have one folder, as in a run: Inductor compiles C++ headers once for a folder."""
 
@@ -258,8 +259,13 @@ class Workshop:
 
     def store(self, target: Target) -> ProgramStore:
         """Where the next program of a target is built."""
-        place = "inductor" if target in INDUCTOR_TARGETS else str(len(self.built))
+        place = INDUCTOR_FOLDER if target in INDUCTOR_TARGETS else str(len(self.built))
         return ProgramStore(self.folder / place)
+
+    @property
+    def inductor(self) -> Path:
+        """Where all programs of Inductor are built."""
+        return ProgramStore(self.folder / INDUCTOR_FOLDER).programs
 
     def close(self) -> None:
         for subject in self.built.values():
@@ -271,6 +277,17 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     workshop = Workshop(tmp_path_factory.mktemp("programs"))
     yield workshop
     workshop.close()
+
+
+@pytest.fixture
+def cache_for(workshop: Workshop, tmp_path: Path) -> Callable[[str], Path]:
+    """Where a test builds a program of a target, such as `torch:aoti`: a folder of its own, but for Inductor's."""
+
+    def cache(target: str) -> Path:
+        of_inductor = Target(*target.split(":")) in INDUCTOR_TARGETS
+        return workshop.inductor if of_inductor else tmp_path / "cache"
+
+    return cache
 
 
 @pytest.fixture

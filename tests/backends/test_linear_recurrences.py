@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,13 +59,13 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
     ],
 )
 def test_many_steps_at_once_are_the_recurrence(
-    tmp_path: Path, written: str, name: str, time: str, chunk: int, lowered: str
+    cache_for: Callable[[str], Path], written: str, name: str, time: str, chunk: int, lowered: str
 ) -> None:
     backend, _, route = written.partition(":")
     request = request_for(route, name, time, chunk)
     if lack := find(backend).probe().lack(route):
         pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
-    program = find(backend).build(request, tmp_path)
+    program = find(backend).build(request, cache_for(written))
     network, session = request.model, program.open()
     assert program.artifact.lowered == lowered.format(sum(bool(layer.states) for layer in network.graph))
     x, start = draw_inputs(network, STEPS, BATCH, 1), draw_state(network, BATCH, 2)

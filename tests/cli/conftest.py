@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from forked_workers import fork_workers
+from few_checks import make_few_checks
+from forked_workers import fork_file_readers, fork_workers
 from harness_command import run_command
 
 CASE = """\
@@ -25,6 +26,8 @@ def hurried():
     """What workers and pictures are is shown elsewhere, and those of a report take two thirds of a run's time."""
     with pytest.MonkeyPatch.context() as patch:
         fork_workers(patch)
+        make_few_checks(patch)
+        fork_file_readers(patch)
         patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
         yield
 

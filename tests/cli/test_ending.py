@@ -30,10 +30,12 @@ STOPPED_IN = {
 }
 FORKED = """
 import pytest
+from few_checks import make_few_checks
 from forked_workers import fork_workers
 fork_workers(pytest.MonkeyPatch())
+make_few_checks(pytest.MonkeyPatch())
 """
-"""Workers that are forked, where nobody looks at how they start."""
+"""Workers that are forked and make a few checks, where nobody looks at how they start and what they find."""
 PLAIN = (
     FORKED
     + """

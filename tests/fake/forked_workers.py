@@ -51,8 +51,9 @@ MAINS: dict[str, Callable[[], None]] = {
     "rnnbench.pipeline.environment_worker": _describe_environment,
     "rnnbench.explain.worker": explain_worker.main,
 }
-"""What a process of each module runs. Processes of other modules are started: that which reads model files limits its
-memory, and a fork has the tests' own memory, too."""
+"""What a process of each module runs. Processes of other modules are started."""
+ROOMY = 64 << 30
+"""Bytes for a forked process that reads a model file: it has the tests' own memory, too."""
 
 ABOVE = {"plan", "history", "reports", "sampling", "pipeline", "fleet", "fidelity", "explain", "site", "night", "cli"}
 """Rooms of the suite that a started worker has not imported. It does not look for replaced functions in them either."""
@@ -81,6 +82,15 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
         for message in (command, _reply_type(command)):
             _adapter(message)
     patch.setattr(launcher, "subprocess", SimpleNamespace(Popen=_started, DEVNULL=subprocess.DEVNULL))
+
+
+def fork_file_readers(patch: pytest.MonkeyPatch) -> None:
+    """From now on processes that read model files are forked, too. `worker/test_file_process.py` has started ones."""
+    from rnnbench.worker import file_process, file_worker
+
+    importlib.import_module("onnx")
+    patch.setitem(MAINS, "rnnbench.worker.file_worker", file_worker.main)
+    patch.setattr(file_process, "MEMORY", ROOMY)
 
 
 def _started(command: Sequence[str], **how: object) -> object:

@@ -56,13 +56,13 @@ def flag_request(folder: Path, state: State = "stitched") -> Request:
     return request_for(path, state, FileSection(path.name, {"h": "next_h"}, outputs=("y",)))
 
 
-def assert_right(backend: Backend, request: Request, folder: Path) -> None:
+def assert_right(backend: Backend, request: Request, cache: Path) -> None:
     network, dtype = request.model, request.precision.state
     assert backend.support(request).level in ("native", "emulated")
     x, start = draw_inputs(network, STEPS, 1, 0, dtype), draw_state(network, 1, 0, dtype)
     exact = run_reference(network, Weights(), x, start)
     rounding = expected_rounding(network, Weights(), x, start, dtype, 0)
-    session = backend.build(request, folder / "cache").open()
+    session = backend.build(request, cache).open()
     fresh = session.get_state()
     session.set_state(start)
     read = session.get_state()

@@ -13,7 +13,7 @@ from rnnbench.sampling import pairs
 
 pytest.importorskip("scipy")
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 CASE = """\
 schema: 1

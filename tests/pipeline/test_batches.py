@@ -20,6 +20,8 @@ from rnnbench.pipeline.batches import AHEAD, Batch, ahead_of, build_and_check_al
 from rnnbench.plan import examine
 from rnnbench.stages import Examined
 
+pytestmark = pytest.mark.usefixtures("few_checks")
+
 GIB = 1 << 30
 CORES = os.sched_getaffinity(0)
 

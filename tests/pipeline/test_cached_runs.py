@@ -25,7 +25,7 @@ from rnnbench.stages import Examined
 from rnnbench.worker import kept_programs, start_trial_worker, trial_process, trial_worker
 from rnnbench.worker.prepared_program import PreparedProgram
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 TRIAL, NUMPY = make_trial(), make_trial("numpy:eager")
 

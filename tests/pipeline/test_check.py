@@ -16,7 +16,7 @@ from rnnbench.results import Store, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import worker_key
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 
 def examined(route: str, chunks: int, slow: tuple[str, ...] = ()) -> list[Examined]:

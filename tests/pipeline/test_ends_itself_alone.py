@@ -13,7 +13,7 @@ from rnnbench.plan import examine, targets
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, RunChecks
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 WAYS = {
     "support-exits": (

@@ -16,6 +16,8 @@ from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.stages import Failure
 from rnnbench.worker import WorkerError, start_trial_worker
 
+pytestmark = pytest.mark.usefixtures("few_checks")
+
 LIMIT_S = 1.0
 """Each command that does not hang takes some milliseconds."""
 MEASURE = Measure(budget=0.05, processes=1, settings={"cold": 1.0, "period": 0.001})

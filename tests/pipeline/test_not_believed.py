@@ -17,7 +17,7 @@ from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
 from rnnbench.worker import Build
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 ROUTES = ("honest", "sample-slows-the-clock", "sample-turns-the-clock-back")
 

@@ -16,7 +16,7 @@ from rnnbench.plan import begin_run, examine, resume_run
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.stages import BuildFigures, Failure
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 FULL = "OSError: [Errno 28] No space left on device: '/x'"
 BROKEN = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -68,7 +68,7 @@ def test_checks_have_more_time_where_the_reference_took_long(tmp_path: Path) -> 
     assert compute_reference(limited(600), FakeWorker(400), context) == 600
 
 
-@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.usefixtures("few_checks")
 def test_a_trial_with_a_slow_reference_says_so_and_others_go_on(tmp_path: Path) -> None:
     slow = limited(1e-6, chunk=2)
     trials = [slow, replace(slow, seed=1), replace(slow, target=make_trial("fake:wrong-bound").target), make_trial()]

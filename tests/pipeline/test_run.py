@@ -24,7 +24,7 @@ from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import begin_run, resume_run
 from rnnbench.results import Store, read_run
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 PAGES = 1 << 20
 """Bytes by which a worker may shrink between two readings: the allocator gives back, and the kernel counts late."""
@@ -148,9 +148,11 @@ def test_a_second_process_gives_a_second_median(tmp_path):
     assert set(samples[:, 0]) == {0, 1}
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_path, how):
-    """The real signal to the real command, in the middle of a trial that would take an hour."""
+def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_path):
+    """The real signal to the real command, in the middle of a trial that would take an hour.
+
+    `cli/test_ending.py` has the other signals, at other moments.
+    """
     case = tmp_path / "slow.yaml"
     case.write_text(
         "schema: 1\nname: slow\nmodel: {cell: lstm, input: 3, hidden: 4}\nworkload: {steps: 8, chunk: [2, 4]}\n"
@@ -167,7 +169,7 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_pat
     )
     wait_until(lambda: bool(_records(tmp_path)) and _hangs(tmp_path), "no trial finished, or none hangs", process)
     workers = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(how)
+    process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "--resume" in errors

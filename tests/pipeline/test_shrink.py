@@ -15,7 +15,7 @@ from rnnbench.pipeline import reproduce_command
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.rnn.spec import Model
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 CASE = """\
 schema: 1

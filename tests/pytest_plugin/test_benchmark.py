@@ -21,7 +21,7 @@ FIRST = "rnnbench(chunk=2, time='looped', state='stitched')"
 
 
 @pytest.fixture
-def benchmarks(tiny, forked_workers):
+def benchmarks(tiny, few_checks):
     """Runs pytest on some trials, and reads the file that pytest-benchmark wrote."""
 
     def run(*arguments):
@@ -69,7 +69,7 @@ def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     )
 
 
-@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.usefixtures("few_checks")
 @pytest.mark.parametrize("option", ["--benchmark-skip", "-pno:benchmark"])
 def test_without_benchmarks_trials_are_checked(tiny, option):
     result = tiny.runpytest_inprocess("--rnnbench-backend=fake:honest", "--rnnbench-endurance=0", option, "-m", FIRST)

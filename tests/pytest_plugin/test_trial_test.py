@@ -16,7 +16,7 @@ from waiting import PATIENCE_S, ended, wait_until
 
 QUICK = "--rnnbench-endurance=0"
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 ROUTES = "fake:honest,fake:wrong-third-step,fake:build-fails"
 
 

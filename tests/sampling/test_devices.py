@@ -14,7 +14,7 @@ from rnnbench.measure import DeviceConditions, Roof
 from rnnbench.results import row
 from rnnbench.results.store import read_run
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 MEASURE = Measure(budget=0.4, processes=2, precision=0.5, settings={"cold": 1.0, "energy": 1.0})
 FIGURES = {"latency_floor", "cold", "device_memory", "device_conditions", "energy"}
 LAUNCH_S = 10.0

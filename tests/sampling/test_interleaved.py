@@ -15,7 +15,7 @@ from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import dispatch_floor, groups
 from rnnbench.sampling.interleaved import InterleavedSampling
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 
 @pytest.fixture(scope="module")

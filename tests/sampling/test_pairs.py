@@ -37,7 +37,7 @@ from rnnbench.stages import Built, Checked, Sampled
 
 pytest.importorskip("scipy")
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 ENDLESS = PairBudget(seconds=1e9, smallest_change=0.03)
 

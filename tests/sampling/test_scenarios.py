@@ -13,7 +13,7 @@ from rnnbench.measure.stream_search import FRAMES, most_missed
 from rnnbench.results.rows import row
 from rnnbench.results.store import read_run
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 
 @pytest.fixture(scope="module")

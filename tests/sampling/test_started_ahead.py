@@ -19,7 +19,7 @@ from rnnbench.stages import Checked
 from rnnbench.worker import launcher
 
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 GIB = 1 << 30
 LIMIT_S = 60.0

@@ -15,7 +15,7 @@ from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.sampling.verified_beside import cores_beside, verified_beside
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 GIB = 1 << 30
 LIMIT_S = 60.0

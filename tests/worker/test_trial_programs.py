@@ -30,7 +30,7 @@ from rnnbench.worker.launcher import WorkerError
 from rnnbench.worker.trial_process import log_name, start_trial_worker
 from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 TRIAL = make_trial()
 REQUEST = request_of(TRIAL, draw_weights(TRIAL.model, TRIAL.seed))

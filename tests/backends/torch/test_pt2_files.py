@@ -18,12 +18,11 @@ from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
     ("backend", "route", "state"),
     [
         ("torch", "compile", "stateful"),
-        ("torch", "aoti", "stitched"),
         ("iree", "torch", "stateful"),
         ("tvm", "torch", "stateful"),
     ],
 )
-def test_a_buffer_keeps_its_state(tmp_path, backend, route, state):
+def test_a_buffer_keeps_its_state(tmp_path, cache_for, backend, route, state):
     adapter = find(backend)
     if lack := adapter.probe().lack(route):
         pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
@@ -35,7 +34,7 @@ def test_a_buffer_keeps_its_state(tmp_path, backend, route, state):
     x, start = draw_inputs(network, 5, 1, 0), draw_state(network, 1, 0)
     expected = run_reference(network, Weights(), x, start)
     request = Request(route, network, Weights(), Strategy("given", state, 1), 1, Precision.of("float32"))
-    program = adapter.build(request, tmp_path / "cache")
+    program = adapter.build(request, cache_for(f"{backend}:{route}"))
     session, other = program.open(), program.open()
     for each in (session, other):
         each.set_state(start)

@@ -48,7 +48,7 @@ def test_a_product_that_an_importer_gives_in_float32_is_unsupported(tmp_path):
         *(("tvm:torch", Counting, "bfloat16", "stitched"), ("iree:torch", Counting, "float16", "stateful")),
     ],
 )
-def test_a_file_of_other_types(tmp_path, on, module, dtype, state):
+def test_a_file_of_other_types(tmp_path, cache_for, on, module, dtype, state):
     backend, route = on.split(":")
     adapter = find(backend)
     if lack := adapter.probe().lack(route):
@@ -56,4 +56,4 @@ def test_a_file_of_other_types(tmp_path, on, module, dtype, state):
     torch.manual_seed(0)
     made = module()
     request = typed.asked(exported(made, dtype, tmp_path), route, answers_for(made), state)
-    typed.assert_right(adapter, request, tmp_path)
+    typed.assert_right(adapter, request, cache_for(on))

@@ -11,7 +11,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.inductor import keep_precompiled_headers
 from rnnbench.backends.torch.toolchain import find_out
-from rnnbench.cases.trial import Precision, Strategy, Target
+from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
@@ -33,7 +33,7 @@ def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_befor
         return path
 
     monkeypatch.setattr(codecache, "_precompile_header", asked)
-    build(route, workshop.store(Target("torch", route)).programs)
+    build(route, workshop.inductor)
     of_build = questions.copy()
     questions.clear()
     traced = joint_graph.lazy_init.cache_info().misses

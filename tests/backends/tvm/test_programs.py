@@ -87,7 +87,7 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: St
     ("name", "time", "state"),
     [
         *(("mingru", "parallel", "none"), ("mingru", "parallel", "stateful")),
-        *(("gla", "chunked:2", "stateful"), ("mamba2", "looped", "stateful"), ("mamba2", "looped", "stitched")),
+        *(("gla", "chunked:2", "stateful"), ("mamba2", "looped", "stateful"), ("mingru", "looped", "stitched")),
     ],
 )
 def test_linear_recurrences_keep_their_state(tmp_path: Path, name: str, time: str, state: State) -> None:
