@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.temporary import TemporaryFolder, users_folder
 
@@ -24,7 +25,8 @@ def users(tmp_path, monkeypatch):
 
 def printed(script: str, variables: dict[str, str]) -> str:
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    return done.stdout.strip()
 
 
 def test_it_lies_in_the_users_and_nobody_else_may_read_it(users):
