@@ -228,3 +228,33 @@ def test_a_quantised_lstm_operator_begins_each_call_at_zero(tmp_path: Path, kind
         np.testing.assert_allclose(session.step({"x": x[step][None]})["y"][0], expected[step], atol=error)
     first, again = (session.step({"x": x[:1]})["y"] for _ in range(2))
     np.testing.assert_array_equal(first, again)
+
+
+LAYER = """
+import sys
+import keras
+import tensorflow as tf
+x, h, c = (keras.Input(shape, batch_size=1, name=name) for name, shape in (("x", (1, 3)), ("h", (4,)), ("c", (4,))))
+y, *after = keras.layers.LSTM(4, return_sequences=True, return_state=True)(x, initial_state=[h, c])
+converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model([x, h, c], [y, *after]))
+open(sys.argv[1] + "/layer.tflite", "wb").write(converter.convert())
+"""
+
+
+def test_a_layer_of_keras_whose_loop_gives_its_states_runs_as_the_oracle(tmp_path: Path) -> None:
+    """What a loop gives has no memory before the first call."""
+    (tmp_path / "convert.py").write_text(LAYER)
+    subprocess.run(
+        [sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True, timeout=PATIENCE_S
+    )
+    path = tmp_path / "layer.tflite"
+    found = describe(path)
+    assert found.operators["WHILE"] == 1
+    section = answered(section_of(found, path.name), found, ["state.h=output_1", "state.c=output_2"])
+    network = network_of(path, section, found)
+    x, start = draw_inputs(network, 4, 1, 0), draw_state(network, 1, 0)
+    request = Request("tensorflow", network, Weights(), Strategy("given", "stitched", 1), 1, Precision.of("float32"))
+    session = LitertBackend().build(request, tmp_path / "cache").open()
+    session.set_state(start)
+    y = np.concatenate([session.step({"x": step[None]})["y"] for step in x])
+    np.testing.assert_allclose(y, run_reference(network, Weights(), x, start).y, atol=1e-6)

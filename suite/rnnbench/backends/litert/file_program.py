@@ -97,6 +97,11 @@ class FileSession(ChunkedSession):
         for name, value in self.network.constant_arrays(self._rows).items():
             self.wrapper.SetTensor(inputs[name], np.array(value), self.subgraph)
         self._resets = bool(program.operators & KEEPS_VARIABLES)
+        if program.operators & MOVES_TENSORS:
+            # What such an operator gives has no memory before the first call.
+            for array in given:
+                self.wrapper.SetTensor(inputs[array.name], np.zeros(self._native(array), array.dtype), self.subgraph)
+            self.invoke()()
         views = self._look()
         self.in_memory = all(isinstance(view, np.ndarray) for side in views for view in side)
         self._fixed = views if self.in_memory and not program.operators & MOVES_TENSORS else None
