@@ -341,6 +341,12 @@ CHOICES = {
 }
 
 
+LOST = pytest.StashKey[str]()
+"""The test in which the Vulkan device was lost."""
+LOST_STATUS = 75
+"""The process's exit status then: a failure that need not come again (EX_TEMPFAIL of sysexits.h)."""
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Merely collecting a backend's folder imports its framework."""
     wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
@@ -358,6 +364,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if _backend_of(item.nodeid) != wanted]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if _backend_of(item.nodeid) == wanted]
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Where a Vulkan device was lost, every later call of the process fails: no further test is begun."""
+    if call.excinfo is not None and "VK_ERROR_DEVICE_LOST" in str(call.excinfo.value):
+        item.session.shouldstop = item.config.stash[LOST] = f"the Vulkan device was lost in {item.nodeid}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """By this status the Makefile runs the job once more. Where another test failed too, it has failed."""
+    if LOST in session.config.stash and session.testsfailed == 1:
+        session.exitstatus = LOST_STATUS
 
 
 def _backend_of(test: str) -> str:

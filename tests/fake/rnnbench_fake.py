@@ -89,12 +89,14 @@ HELD = 8 << 20
 """Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
 
 A program of `sample-grows` adds twice as many in a call."""
-GROWING_CHUNK = 4
-"""On the route `sample-grows`, programs of other chunks do not grow."""
+FAULTY_CHUNK = 4
+"""On the routes `sample-grows` and `sample-raises`, programs of other chunks are sound."""
 HANGING, PREPARES = "the fake compiler hangs", "the fake prepares builds in process"
 """What it leaves in its worker's log."""
 _opened_in = 0
 """The process in which a program was opened, or the parent of a fork in which one was."""
+_lost_in = 0
+"""The process in which the fake's device was lost: every later call of any program fails there."""
 
 
 class FakeBackend:
@@ -222,6 +224,17 @@ def _replace_clock(shown: Callable[[int, int], int]) -> None:
         time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
 
 
+def _lose_the_device() -> None:
+    global _lost_in
+    _lost_in = os.getpid()
+    _need_the_device()
+
+
+def _need_the_device() -> None:
+    if _lost_in == os.getpid():
+        raise RuntimeError("the fake runtime lost its device")
+
+
 class FakeProgram(HonestProgram):
     _held: np.ndarray | None = None
 
@@ -245,11 +258,12 @@ class FakeSession(HonestSession):
         super().__init__(program)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
+        _need_the_device()
         route = self.request.route
         if route == "check-hangs" and self._steps > 0:
             time.sleep(3600)
         if route == "check-raises" and self._steps > 0:
-            raise RuntimeError("the fake runtime lost its device")
+            _lose_the_device()
         if route == "check-ends-the-process" and self._steps > 0:
             os._exit(0)
         if route == "check-exits" and self._steps > 0:
@@ -302,19 +316,21 @@ class FakeBound(HonestBound):
     grown: tuple[np.ndarray, ...] = ()
 
     def __call__(self) -> None:
+        _need_the_device()
         route = self.session.request.route
         self.timed = self.timed or not gc.isenabled()
+        is_faulty = self.timed and self.session.request.strategy.chunk == FAULTY_CHUNK
         if self.timed and route == "sample-segfaults":
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
         if self.timed and route in CLOCKS:
             _replace_clock(CLOCKS[route])
-        if self.timed and route == "sample-raises":
-            raise RuntimeError("the fake runtime lost its device")
+        if is_faulty and route == "sample-raises":
+            _lose_the_device()
         if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:
             self.session.leaked = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
-        if self.timed and route == "sample-grows" and self.session.request.strategy.chunk == GROWING_CHUNK:
+        if is_faulty and route == "sample-grows":
             self.grown += (np.ones(2 * HELD),)
         super().__call__()
         if route == "wrong-bound" or (self.timed and route == "wrong-once-timed"):

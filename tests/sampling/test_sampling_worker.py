@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness_trials import check_trial, context_in, make_trial, run_trials
-from rnnbench_fake import GROWING_CHUNK, HELD
+from rnnbench_fake import FAULTY_CHUNK, HELD
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
@@ -16,14 +16,14 @@ MEMORY = Limits(memory=170 << 20)
 
 @pytest.fixture(scope="module")
 def growing(tmp_path_factory):
-    trials = {chunk: make_trial("fake:sample-grows", chunk=chunk, limits=MEMORY) for chunk in (2, GROWING_CHUNK)}
+    trials = {chunk: make_trial("fake:sample-grows", chunk=chunk, limits=MEMORY) for chunk in (2, FAULTY_CHUNK)}
     _, records = run_trials(list(trials.values()), tmp_path_factory.mktemp("results"))
     return {chunk: records[trial.id] for chunk, trial in trials.items()}
 
 
 def test_a_trial_that_grows_while_it_is_sampled_ends_at_its_limit_of_memory(growing):
     """Each block is over long before a first look at the worker's memory would be due."""
-    record = growing[GROWING_CHUNK]
+    record = growing[FAULTY_CHUNK]
     assert (record.outcome, record.stage) == ("out-of-memory", "sample")
     assert "MiB resident, over its limit of" in record.reason
 
@@ -32,6 +32,15 @@ def test_the_trial_beside_it_is_sampled_by_another_worker(growing):
     assert growing[2].outcome == "ok", growing[2].reason
     assert growing[2].latency("bound") is not None
     assert growing[2].timing.dispatch_floor.unmeasured == ""
+
+
+def test_a_trial_that_loses_the_device_does_not_fail_the_trial_beside_it(tmp_path):
+    """Every later call fails in a process whose GPU was lost, whichever program it is of."""
+    loses, other = (make_trial("fake:sample-raises", chunk=chunk) for chunk in (FAULTY_CHUNK, 2))
+    _, records = run_trials([loses, other], tmp_path)
+    assert (records[loses.id].outcome, records[loses.id].stage) == ("run-failed", "sample")
+    assert "lost its device" in records[loses.id].reason
+    assert records[other.id].outcome == "ok", records[other.id].reason
 
 
 def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_path):

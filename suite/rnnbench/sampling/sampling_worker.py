@@ -260,7 +260,9 @@ class SamplingWorker:
             sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
             sampling.note_findings(self._process.take_findings())
-            self._drop(sampling, error)
+            # A call that failed may have left its runtime unusable: where a GPU was lost, every later call fails too.
+            is_whole = error.alive and isinstance(command, Build | Restore)
+            self._drop(sampling, WorkerError(error.outcome, error.reason, is_whole))
             return None
         return reply
 
