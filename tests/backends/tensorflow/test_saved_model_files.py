@@ -96,6 +96,20 @@ def test_constants_beside_the_function_are_read(with_constants):
     np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
 
 
+def test_a_signature_without_inputs_is_passed_over(with_constants):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    path, _ = with_constants
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    signatures = model.meta_graphs[0].signature_def
+    for name in ("step", "init"):
+        signatures[name].CopyFrom(signatures["serving_default"])
+    signatures["init"].inputs.clear()
+    del signatures["serving_default"]
+    path.write_bytes(model.SerializeToString())
+    assert [array.name for array in describe(path).of_role("input")] == ["x"]
+
+
 def test_a_constant_that_the_graph_has_not_is_refused(with_constants):
     from tensorflow.core.protobuf import saved_model_pb2
 

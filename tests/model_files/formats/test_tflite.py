@@ -92,6 +92,14 @@ def other_signatures(writer):
     writer.model.signatureDefs.append(other)
 
 
+def test_a_signature_without_inputs_is_passed_over(tmp_path):
+    """Such as `init`, which gives the state that a stream begins with."""
+    writer = files.elman()
+    other_signatures(writer)
+    writer.model.signatureDefs[1].inputs = []
+    assert read_tflite(files.saved(writer, tmp_path / "two.tflite")).signature == "a"
+
+
 def started_variable(writer):
     writer.graph.tensors[writer.graph.operators[0].inputs[1]].isVariable = True
 

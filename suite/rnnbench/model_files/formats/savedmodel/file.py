@@ -109,10 +109,14 @@ class _Reader:
     def _signature(self) -> Any:
         found = self._meta.signature_def
         names = sorted(name for name in found if not name.startswith("__"))
-        if MAIN not in found and len(names) != 1:
+        fed = [name for name in names if found[name].inputs]  # Others only give a state to begin with.
+        chosen = [MAIN] if MAIN in found else names if len(names) == 1 else fed
+        if len(chosen) != 1:
             told = safe_text(", ".join(names) or "none", 200)
-            raise ModelFileError(f"it has the signatures {told}; one that is called {MAIN} is read, or the only one")
-        signature = found[MAIN if MAIN in found else names[0]]
+            raise ModelFileError(
+                f"it has the signatures {told}; one that is called {MAIN} is read, or the only one with inputs"
+            )
+        signature = found[chosen[0]]
         if not signature.inputs or not signature.outputs:
             raise ModelFileError("its signature has no inputs or no outputs")
         return signature
