@@ -179,6 +179,7 @@ REFUSED = {
     "text": ("hello", "it is no module of StableHLO: line 1:1: custom op 'hello' is unknown"),
     "bytes": (b"\xff\xfe", "it is no text of MLIR"),
     "bytecode": (b"ML\xefR\x01", "it is MLIR's bytecode; text is read"),
+    "HLO": ("HloModule jit_f, is_scheduled=true", "it is HLO, an older text of XLA, and no StableHLO; text is read"),
     "deep": ("module {" * 5_000, "brackets more than 60 deep"),
     "other operation": (
         in_main('%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>'),
