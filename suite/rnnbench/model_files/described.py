@@ -55,10 +55,12 @@ def described(
     known: Sequence[StatePair] = (),
     starts: Collection[str] = (),
     notes: Sequence[str] = (),
+    unused: Collection[str] = (),
 ) -> FileDescription:
     """The description. `known` are the pairs that the format itself tells; the others are searched for.
 
-    `starts` are the states whose values in the file are not zero, and `notes` what the format itself has to say.
+    `starts` are the states whose values in the file are not zero, `notes` what the format itself has to say, and
+    `unused` the inputs that no operator takes.
 
     Raises ModelFileError for arrays of too many axes or elements.
     """
@@ -69,7 +71,8 @@ def described(
             shown = ", ".join("?" if dim is None else str(dim) for dim in array.shape or ())
             raise ModelFileError(f"{array.name} has the shape [{shown}]; up to {limits.ELEMENTS:,} elements are read")
     flow, found = flow or Flow(), dict(axes or {})
-    told = {name for pair in known for name in (pair.before, pair.after)}
+    merged = list(_merged(inputs, unused))
+    told = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
     pairing = pair_states(flow, *([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs)))
     pairs = (*known, *pairing.pairs)
     before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
@@ -84,8 +87,8 @@ def described(
         nodes=facts.operators.total(),
         arrays=arrays,
         state=pairs,
-        questions=(*pairing.questions, *_questions(arrays)),
-        notes=(*notes, *pairing.notes, *_notes(flow, arrays, facts.operators, pairing.questions)),
+        questions=(*merged, *pairing.questions, *_questions(arrays)),
+        notes=(*notes, *pairing.notes, *_notes(flow, arrays, facts.operators, [*merged, *pairing.questions])),
     )
 
 
@@ -98,6 +101,27 @@ def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) ->
     if role.startswith("state"):
         time = None
     return replace(array, role=role, time=time, batch=batch)
+
+
+def _merged(inputs: Sequence[ArrayDescription], unused: Collection[str]) -> Iterator[Question]:
+    """Inputs that an exporter has merged with others.
+
+    torch.export takes inputs that are one tensor in its example for one value: `model(x, (zeros, zeros))`.
+    """
+    for array in inputs:
+        others = [
+            other.name
+            for other in inputs
+            if other.name not in unused and (other.shape, other.dtype) == (array.shape, array.dtype)
+        ]
+        if array.name in unused and others and array.shape and not array.is_empty:
+            text = (
+                f"no operator takes it, and {' or '.join(others)} has its shape. torch.export merges inputs that are "
+                "one tensor in the example, as in (zeros, zeros), so the file may take the one for both. If so, export "
+                "it again with a tensor for each. If the network does not use it, it is a constant (--set "
+                f"constants.{array.name}=0)."
+            )
+            yield Question(array.name, "state", text)
 
 
 def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:

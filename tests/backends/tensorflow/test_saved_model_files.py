@@ -66,6 +66,62 @@ def described(folder, name):
     return path, description, section
 
 
+@pytest.fixture
+def with_constants(tmp_path):
+    """A cell whose weights are tensors that were made before the function: no variables."""
+    import tensorflow as tf
+
+    weights = np.random.default_rng(0).standard_normal((7, 4)).astype(np.float32)
+    constant, module = tf.constant(weights), tf.Module()
+
+    def step(x, h):
+        after = tf.tanh(tf.matmul(tf.concat([x, h], 1), constant))
+        return {"y": after * 2.0, "h_next": after}
+
+    specs = [tf.TensorSpec((1, 3), tf.float32, "x"), tf.TensorSpec((1, 4), tf.float32, "h")]
+    module.call = tf.function(step, input_signature=specs, autograph=False)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+    return tmp_path / "saved_model.pb", weights
+
+
+def test_constants_beside_the_function_are_read(with_constants):
+    path, weights = with_constants
+    found = describe(path)
+    assert found.weight_bytes == weights.nbytes
+    assert [(pair.before, pair.after) for pair in found.state] == [("h", "h_next")]
+    x, h = np.full((1, 3), 0.25), np.full((1, 4), 0.5)
+    after = np.tanh(np.concatenate([x, h], 1) @ weights.astype(float))
+    made = oracle_of(path).run({"x": x, "h": h})
+    np.testing.assert_allclose(made["h_next"], after, rtol=1e-12)
+    np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
+
+
+def test_a_signature_without_inputs_is_passed_over(with_constants):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    path, _ = with_constants
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    signatures = model.meta_graphs[0].signature_def
+    for name in ("step", "init"):
+        signatures[name].CopyFrom(signatures["serving_default"])
+    signatures["init"].inputs.clear()
+    del signatures["serving_default"]
+    path.write_bytes(model.SerializeToString())
+    assert [array.name for array in describe(path).of_role("input")] == ["x"]
+
+
+def test_a_constant_that_the_graph_has_not_is_refused(with_constants):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    path, _ = with_constants
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    (saved,) = (each for each in model.meta_graphs[0].object_graph_def.nodes if each.WhichOneof("kind") == "constant")
+    saved.constant.operation = "elsewhere"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelFileError, match="its constant elsewhere is not in its graph"):
+        describe(path)
+
+
 def test_variables_that_a_call_changes_are_states(folder):
     _, found, _ = described(folder, "step")
     assert [(pair.before, pair.after, pair.found) for pair in found.state] == [("h", "h_next", "traced")]
@@ -207,7 +263,7 @@ REFUSED = {
     "scatters": (with_operation("ResourceScatterNdUpdate"), "those that are read; assign the whole variable: "),
     "transforms": (with_operation("RFFT"), "those that are read; export the network between the Fourier transforms"),
     "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
-    "table": (changed(needs_a_table), "needs a table, an asset or a constant"),
+    "table": (changed(needs_a_table), "needs a table or an asset beside it"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),
     "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),
     "version 1": (changed(lambda meta: meta.ClearField("object_graph_def")), "no SavedModel of TensorFlow 2"),

@@ -18,6 +18,7 @@ from rnnbench.model_files import (
     FileSection,
     ModelFileError,
     Pt2Program,
+    answered,
     check_state,
     describe,
     network_of,
@@ -85,6 +86,30 @@ def test_states_that_are_arguments_are_traced(tmp_path):
     }
     assert not found.notes
     assert not found.questions
+
+
+def test_states_that_an_export_has_merged_are_asked(tmp_path):
+    """torch.export takes one tensor that is given twice for one value, which is c here, and h is not used."""
+
+    class Merged(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(3, 4)
+
+        def forward(self, x, h, c):
+            y, (h, c) = self.lstm(x, (h, c))
+            return y, h, c
+
+    zeros = torch.zeros(1, 1, 4)
+    torch.export.save(torch.export.export(Merged().eval(), (torch.zeros(2, 1, 3), zeros, zeros)), tmp_path / "one.pt2")
+    found = describe(tmp_path / "one.pt2")
+    asked = open_questions(section_of(found, "one.pt2"), found, set())
+    assert [(one.array, one.key) for one in asked] == [("h", "state"), ("c", "state")]
+    assert asked[0].text.startswith(
+        "no operator takes it, and c has its shape. torch.export merges inputs that are one"
+    )
+    section = answered(section_of(found, "one.pt2"), found, ["constants.h=0", "state.c=getitem_2"])
+    assert not open_questions(section, found, {"constants.h", "state.c"})
 
 
 def test_a_state_that_an_export_has_lost_is_told(tmp_path):

@@ -113,6 +113,25 @@ BODIES = {
       %i = stablehlo.constant dense<[[2, 0], [9, 1]]> : tensor<2x2xi64>
       %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1, 0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 1>}> : (tensor<2x3xf64>, tensor<2x2xi64>) -> tensor<2x2xf64>
       return %0 : tensor<2x2xf64>""",
+    "scatter": """
+      %i = stablehlo.constant dense<[[2, 0], [9, 1]]> : tensor<2x2xi64>
+      %u = stablehlo.constant dense<[[7.0, 8.0], [9.0, 6.0]]> : tensor<2x2xf64>
+      %0 = "stablehlo.scatter"(%a, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>}> ({
+      ^bb0(%0: tensor<f64>, %1: tensor<f64>): stablehlo.return %1 : tensor<f64> }) : (tensor<2x3xf64>, tensor<2x2xi64>, tensor<2x2xf64>) -> tensor<2x3xf64>
+      return %0 : tensor<2x3xf64>""",
+    "scatter in rows": """
+      %i = stablehlo.constant dense<[[2], [0]]> : tensor<2x1xi32>
+      %u = stablehlo.constant dense<[7.0, 8.0]> : tensor<2xf64>
+      %0 = "stablehlo.scatter"(%a, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}> ({
+      ^bb0(%0: tensor<f64>, %1: tensor<f64>): stablehlo.return %1 : tensor<f64> }) : (tensor<2x3xf64>, tensor<2x1xi32>, tensor<2xf64>) -> tensor<2x3xf64>
+      return %0 : tensor<2x3xf64>""",
+    "windows": """
+      %z = stablehlo.constant dense<0.5> : tensor<f64>
+      %0 = "stablehlo.reduce_window"(%a, %z) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 1, 2>, base_dilations = array<i64: 2, 1>, window_dilations = array<i64: 1, 2>, padding = dense<[[1, 0], [2, 1]]> : tensor<2x2xi64>}> ({
+      ^bb0(%0: tensor<f64>, %1: tensor<f64>):
+        %2 = stablehlo.add %0, %1 : tensor<f64>
+        stablehlo.return %2 : tensor<f64> }) : (tensor<2x3xf64>, tensor<f64>) -> tensor<3x2xf64>
+      return %0 : tensor<3x2xf64>""",
     "integers": """
       %0 = stablehlo.convert %a : (tensor<2x3xf64>) -> tensor<2x3xi32>
       %1 = stablehlo.constant dense<-3> : tensor<2x3xi32>
@@ -160,19 +179,21 @@ REFUSED = {
     "text": ("hello", "it is no module of StableHLO: line 1:1: custom op 'hello' is unknown"),
     "bytes": (b"\xff\xfe", "it is no text of MLIR"),
     "bytecode": (b"ML\xefR\x01", "it is MLIR's bytecode; text is read"),
+    "HLO": ("HloModule jit_f, is_scheduled=true", "it is HLO, an older text of XLA, and no StableHLO; text is read"),
     "deep": ("module {" * 5_000, "brackets more than 60 deep"),
     "other operation": (
         in_main('%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>'),
         "its operation stablehlo.custom_call is not among those that are read",
     ),
-    "scatter": (
+    "scatter that adds": (
         in_main(
             "%i = stablehlo.constant dense<0> : tensor<1xi32>\n%u = stablehlo.constant dense<1.0> : tensor<f32>\n"
             '%0 = "stablehlo.scatter"(%x, %i, %u) ({^bb0(%a: tensor<f32>, %b: tensor<f32>): '
-            "stablehlo.return %b : tensor<f32>}) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims "
-            "= [0], scatter_dims_to_operand_dims = [0]>} : (tensor<2xf32>, tensor<1xi32>, tensor<f32>) -> tensor<2xf32>"
+            "%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : tensor<f32>}) {scatter_dimension_numbers = "
+            "#stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>} : (tensor<2xf32>, "
+            "tensor<1xi32>, tensor<f32>) -> tensor<2xf32>"
         ),
-        "those that are read; write a row of a buffer with jax.lax.dynamic_update_slice",
+        "a scatter that does more than write values into one array is not computed here",
     ),
     "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
     "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),

@@ -92,6 +92,14 @@ def other_signatures(writer):
     writer.model.signatureDefs.append(other)
 
 
+def test_a_signature_without_inputs_is_passed_over(tmp_path):
+    """Such as `init`, which gives the state that a stream begins with."""
+    writer = files.elman()
+    other_signatures(writer)
+    writer.model.signatureDefs[1].inputs = []
+    assert read_tflite(files.saved(writer, tmp_path / "two.tflite")).signature == "a"
+
+
 def started_variable(writer):
     writer.graph.tensors[writer.graph.operators[0].inputs[1]].isVariable = True
 
@@ -185,6 +193,23 @@ def test_operators_of_positions_give_what_litert_gives(tmp_path, name, given, ex
     np.testing.assert_array_equal(oracle_of(path).run(inputs)["y"], expected)
     runner = Interpreter(model_path=str(path)).get_signature_runner()
     np.testing.assert_array_equal(runner(**inputs)["y"], expected)
+
+
+@pytest.mark.parametrize("name", ["MAX_POOL_2D", "AVERAGE_POOL_2D"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_windows_are_reduced_as_litert_does(tmp_path, name, padding):
+    writer = files.Writer()
+    x, y = writer.value("x", (1, 5, 4, 2)), writer.value("y", (1, 2, 4, 2) if padding == "VALID" else (1, 3, 4, 2))
+    options = {"padding": getattr(files.schema.Padding, padding), "strideH": 2, "strideW": 1}
+    window = {"filterHeight": 3, "filterWidth": 1 if padding == "VALID" else 3}
+    writer.operator(name, [x], y, "Pool2DOptions", **options, **window)
+    writer.ends({"x": x}, {"y": y})
+    path = files.saved(writer, tmp_path / "windows.tflite")
+    given = np.random.default_rng(0).standard_normal((1, 5, 4, 2)).astype(np.float32) - 2
+    expected = Interpreter(model_path=str(path)).get_signature_runner()(x=given)["y"]
+    np.testing.assert_allclose(oracle_of(path).run({"x": given})["y"], expected, rtol=1e-6)
+    noisy = oracle_of(path).in_arithmetic(RandomRounding("float32", 0, 0)).run({"x": given})["y"]
+    np.testing.assert_allclose(noisy, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16"])

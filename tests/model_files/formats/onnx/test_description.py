@@ -313,3 +313,13 @@ def test_an_array_without_elements_is_no_state_and_no_input(tmp_path, shape):
     assert check_state(oracle_of(path), found, section).ok
     state = {name: np.zeros(shape) for name, shape in network.state_shapes(1).items()}
     assert run_reference(network, Weights(), np.ones((2, 1, 3)), state).y.shape == (2, 1, network.width)
+
+
+def test_an_input_that_no_operator_takes_is_asked(tmp_path):
+    """As torch's exporter writes h and c that were one tensor in the example."""
+    nodes = [helper.make_node("Add", ["x", "c"], ["y"])]
+    ends = files.arrays(("x", [1, 3]), ("h", [1, 3]), ("c", [1, 3])), files.arrays(("y", [1, 3]))
+    found = describe(files.saved(files.model(nodes, *ends), tmp_path / "merged.onnx"))
+    (asked,) = [one for one in found.questions if one.array == "h"]
+    assert (asked.key, asked.is_guess) == ("state", False)
+    assert asked.text.startswith("no operator takes it, and x or c has its shape")

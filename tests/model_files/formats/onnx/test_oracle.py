@@ -469,3 +469,27 @@ def test_a_scan_with_a_batch_of_its_own_is_refused(tmp_path):
     arrays = files.arrays(("h", [1, 2]), ("x", [1, 3, 2])), files.arrays(("hn", [1, 2]), ("y", [1, 3, 2]))
     with pytest.raises(ModelFileError, match="Scan of version 8 has a batch of its own"):
         oracle_of(files.saved(files.model(nodes, *arrays, opset=8), tmp_path / "scan.onnx"))
+
+
+@pytest.mark.parametrize(("axis", "turned"), [(0, 0), (1, 0), (1, 1), (-2, 1)])
+def test_a_scan_goes_along_any_axis_in_any_direction(axis, turned, tmp_path):
+    body = helper.make_graph(
+        [helper.make_node("Add", ["h", "part"], ["after"]), helper.make_node("Mul", ["after", "part"], ["made"])],
+        "body",
+        files.arrays(("h", [2, 3]), ("part", [2, 3])),
+        files.arrays(("after", [2, 3]), ("made", [2, 3])),
+    )
+    places = {"scan_input_axes": [axis], "scan_output_axes": [axis], "scan_input_directions": [turned]}
+    node = helper.make_node(
+        "Scan", ["h", "x"], ["hn", "y"], body=body, num_scan_inputs=1, scan_output_directions=[turned], **places
+    )
+    shape = [4, 2, 3] if axis == 0 else [2, 4, 3]
+    proto = files.model([node], files.arrays(("x", shape), ("h", [2, 3])), files.arrays(("y", shape), ("hn", [2, 3])))
+    x, h = np.random.default_rng(0).standard_normal(shape), np.ones((2, 3))
+    made = oracle_of(files.saved(proto, tmp_path / "scan.onnx")).run({"x": x, "h": h})
+    steps, expected = np.moveaxis(x, axis, 0), []
+    for part in steps[::-1] if turned else steps:
+        h = h + part
+        expected.append(h * part)
+    np.testing.assert_allclose(made["hn"], h)
+    np.testing.assert_allclose(made["y"], np.stack(expected[::-1] if turned else expected, axis=axis))

@@ -15,7 +15,7 @@ from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.flow import flow_of
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
-from rnnbench.model_files.formats.onnx.tensors import all_nodes, is_external
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external
 from rnnbench.outside_text import safe_text
 
 _FEW = 8
@@ -46,7 +46,15 @@ def describe(path: Path) -> FileDescription:
         outputs,
         flow,
         axes,
+        unused=_unused(model),
     )
+
+
+def _unused(model: Any) -> set[str]:
+    """Names of the inputs that no operator takes, and that are no output."""
+    used = {name for node in all_nodes(model) for name in node.input}
+    used |= {value.name for graph in graphs(model) for value in graph.output}
+    return {value.name for value in graph_inputs(model.graph)} - used
 
 
 def _operator(node: Any) -> str:

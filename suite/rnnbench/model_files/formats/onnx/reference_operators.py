@@ -2,6 +2,7 @@
 
 Loop: the reference takes a condition that is left out for false, and joins the scanned outputs along an axis that they
 have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
+Scan: it goes along axis 0 alone, and forward alone.
 ConvTranspose: `conv_transpose` says why.
 BatchNormalization before version 14: it normalises by the mean and the variance of the call, as in training.
 Softmax, LogSoftmax before version 13: it takes the named axis alone, without those that follow.
@@ -33,6 +34,7 @@ def reference_operators(opset: int) -> list[Any]:
     classes = [
         type("Loop", (loop,), {"op_domain": "", "_run": _loop, "passes": _Passes()}),
         type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
+        _scan_class(require_onnx("onnx.reference.ops.op_scan").Scan),
     ]
     if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
         operator = require_onnx("onnx.reference.op_run").OpRun
@@ -106,6 +108,42 @@ def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = No
             done += 1
     sides = [np.stack(values) for values in zip(*scanned, strict=True)] if scanned else _nothing(self, len(states))
     return (*held, *sides)
+
+
+def _scan_class(reference: Any) -> Any:
+    """The reference's Scan, of arrays whose scanned axis comes first and whose first pass is at its beginning."""
+    operator = require_onnx("onnx.reference.op_run").OpRun
+
+    def initialise(self: Any, node: Any, parameters: Any) -> None:
+        operator.__init__(self, node, parameters)
+        told = {attribute.name: list(attribute.ints) for attribute in node.attribute}
+        self.told = {
+            end: (told.get(f"scan_{end}_axes", []), told.get(f"scan_{end}_directions", []))
+            for end in ("input", "output")
+        }
+        self.scan_input_axes = self.scan_input_directions = None
+        self.scan_output_axes = self.scan_output_directions = None
+        self.input_axes_, self.input_directions_ = ([0] * self.num_scan_inputs for _ in range(2))
+        self.input_names, self.output_names = self.body.input_names, self.body.output_names
+
+    def run(self: Any, *values: Any, **options: Any) -> tuple[Any, ...]:
+        states = len(values) - self.num_scan_inputs
+        scanned = [_scanned(value, index, *self.told["input"]) for index, value in enumerate(values[states:])]
+        made = reference._run(self, *values[:states], *scanned, **options)
+        given = [_scanned(value, index, *self.told["output"], back=True) for index, value in enumerate(made[states:])]
+        return (*made[:states], *given)
+
+    return type("Scan", (reference,), {"op_domain": "", "__init__": initialise, "_run": run})
+
+
+def _scanned(value: Any, index: int, axes: list[int], directions: list[int], *, back: bool = False) -> Any:
+    """The array with the axis of the passes as the first, in their order; `back`: from there to its own place."""
+    axis = axes[index] if index < len(axes) else 0
+    turned = index < len(directions) and directions[index] == 1
+    if back:
+        return np.moveaxis(value[::-1] if turned else value, 0, axis)
+    value = np.moveaxis(value, axis, 0)
+    return value[::-1] if turned else value
 
 
 def _nothing(operator: Any, states: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.formats.pt2.file import read_pt2
-from rnnbench.model_files.formats.pt2.flow import axes_of, flow_of
+from rnnbench.model_files.formats.pt2.flow import axes_of, flow_of, unused_inputs
 from rnnbench.model_files.formats.pt2.graph import Pt2Array
 
 
@@ -30,6 +30,7 @@ def describe(path: Path) -> FileDescription:
         flow=None if file.states else flow_of(file),  # Buffers that a call changes are all the states that it has.
         axes=axes_of(file),
         known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
+        unused=unused_inputs(file),
         starts={array.name for array in before if file.weights[array.value].any()},
     )
 

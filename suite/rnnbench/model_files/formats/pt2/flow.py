@@ -63,6 +63,13 @@ def axes_of(file: Pt2File) -> dict[str, Axes]:
     return {array.name: found[array.value] for array in (*file.inputs, *file.outputs) if array.value in found}
 
 
+def unused_inputs(file: Pt2File) -> set[str]:
+    """Names of the inputs that no operator takes, and that are no output."""
+    used = {name for node in file.nodes for name in _all_values([*node.args, *node.kwargs.values()])}
+    used |= {array.value for array in file.outputs}
+    return {array.name for array in file.inputs if array.value not in used}
+
+
 def _carry(flow: Flow, node: Pt2Node) -> None:
     kind, finals = _RECURRENT[node.operator]
     for before, index in zip(_values(node.args[1]), finals, strict=False):
@@ -80,4 +87,13 @@ def _move(flow: Flow, source: str, target: str) -> None:
 def _values(argument: Any) -> Iterator[str]:
     for each in argument if isinstance(argument, list | tuple) else [argument]:
         if isinstance(each, Ref):
+            yield each.name
+
+
+def _all_values(arguments: Any) -> Iterator[str]:
+    """Those in lists in lists included."""
+    for each in arguments:
+        if isinstance(each, list | tuple):
+            yield from _all_values(each)
+        elif isinstance(each, Ref):
             yield each.name

@@ -39,14 +39,16 @@ _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 @dataclass(frozen=True)
 class SavedVariable:
-    """A variable that the signature uses."""
+    """A variable or a constant that the signature uses."""
 
     tensor: str
-    """Its handle in the graph."""
+    """Its handle in the graph; of a constant, its values."""
     name: str
     value: np.ndarray
     is_state: bool
     """Whether a call changes it."""
+    is_constant: bool = False
+    """Whether it is a tensor that was made before the function: `w = tf.constant(…)`."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,14 @@ class _Reader:
     def _signature(self) -> Any:
         found = self._meta.signature_def
         names = sorted(name for name in found if not name.startswith("__"))
-        if MAIN not in found and len(names) != 1:
+        fed = [name for name in names if found[name].inputs]  # Others only give a state to begin with.
+        chosen = [MAIN] if MAIN in found else names if len(names) == 1 else fed
+        if len(chosen) != 1:
             told = safe_text(", ".join(names) or "none", 200)
-            raise ModelFileError(f"it has the signatures {told}; one that is called {MAIN} is read, or the only one")
-        signature = found[MAIN if MAIN in found else names[0]]
+            raise ModelFileError(
+                f"it has the signatures {told}; one that is called {MAIN} is read, or the only one with inputs"
+            )
+        signature = found[chosen[0]]
         if not signature.inputs or not signature.outputs:
             raise ModelFileError("its signature has no inputs or no outputs")
         return signature
@@ -154,12 +160,28 @@ class _Reader:
         keys = stored.keys_of(self._meta.object_graph_def)
         for index, number in zip(handles, bound, strict=True):
             saved = self._meta.object_graph_def.nodes[number]
+            tensor = given[index] if ":" in given[index] else f"{given[index]}:0"
+            if saved.WhichOneof("kind") == "constant":
+                yield SavedVariable(tensor, given[index], self._constant(saved.constant.operation), False, True)
+                continue
             if saved.WhichOneof("kind") != "variable" or number not in keys:
                 raise ModelFileError(
-                    "its signature needs a table, an asset or a constant beside it; variables are read"
+                    "its signature needs a table or an asset beside it; variables and constants are read"
                 )
-            tensor = given[index] if ":" in given[index] else f"{given[index]}:0"
             yield SavedVariable(tensor, saved.variable.name, stored.value(keys[number]), index in changed)
+
+    def _constant(self, name: str) -> np.ndarray:
+        """Raises ModelFileError for what is no constant of the graph, or has more elements than bytes."""
+        node = self._nodes.get(name)
+        if node is None or node.op != "Const" or "value" not in node.attr:
+            raise ModelFileError(f"its constant {safe_text(name, 80)} is not in its graph")
+        tensor = node.attr["value"].tensor
+        elements = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+        if not 0 <= elements <= limits.ELEMENTS:
+            raise ModelFileError(
+                f"its constant {safe_text(name, 80)} has {elements:,} elements; that many are not read"
+            )
+        return np.asarray(require("tensorflow", *PURPOSE).make_ndarray(tensor))
 
     def _assigned(self, name: str, depth: int) -> frozenset[int]:
         """Which arguments of a function are variables that it changes."""

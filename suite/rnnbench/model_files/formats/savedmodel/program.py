@@ -34,7 +34,11 @@ class SavedModelProgram:
         self.inputs, self.outputs = self._ends(file.inputs), self._ends(file.outputs)
         ends = [tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())]
         self._graph = with_own_names(in_float64(file.graph, ends) if self._double else file.graph)
-        self._held = {each.tensor: tf.Variable(self._typed(each.value), trainable=False) for each in file.variables}
+        self._held = {
+            each.tensor: tf.Variable(self._typed(each.value), trainable=False)
+            for each in file.variables
+            if not each.is_constant
+        }
         changed = [each for each in file.variables if each.is_state]
         variables = [self._held[each.tensor] for each in changed]
         self.states = tuple(
@@ -56,6 +60,8 @@ class SavedModelProgram:
         }
         capture = self._tf.compat.v1.get_default_graph().capture
         ends |= {tensor: capture(variable.handle) for tensor, variable in self._held.items()}
+        constants = [each for each in self.file.variables if each.is_constant]
+        ends |= {each.tensor: self._tf.constant(self._typed(each.value)) for each in constants}
         wanted = [info.name for info in self.file.outputs.values()]
         made = self._tf.graph_util.import_graph_def(self._graph, input_map=ends, return_elements=wanted, name="file")
         outputs = dict(zip((array.name for array in self.outputs), made, strict=True))

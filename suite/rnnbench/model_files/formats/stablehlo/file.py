@@ -27,7 +27,6 @@ from rnnbench.outside_text import describe_error, one_line, safe_text
 
 INSTEAD: Mapping[str, str] = {
     "stablehlo.get_dimension_size": "; lower the function for arrays of fixed sizes",
-    "stablehlo.scatter": "; write a row of a buffer with jax.lax.dynamic_update_slice, and not with x.at[i].set(row)",
 }
 """What says the same in operations that are read."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,3 +103,9 @@ def itemsize(dtype: str) -> int:
 def is_splat(array: np.ndarray) -> bool:
     """Whether the array is one element that is repeated, as the parser gives it: no memory was allocated for it."""
     return all(stride == 0 or size <= 1 for size, stride in zip(array.shape, array.strides, strict=True))
+
+
+def numbers(attribute: str, name: str) -> tuple[int, ...]:
+    """A list in an attribute that only StableHLO knows: `#stablehlo.dot<lhs_contracting_dimensions = [1], …>`."""
+    found = re.search(rf"\b{name} = \[([\d, ]*)\]", attribute)
+    return tuple(int(each) for each in found[1].split(",") if each.strip()) if found else ()

@@ -14,8 +14,9 @@ from scipy import special
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
-from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, Node
-from rnnbench.model_files.formats.stablehlo.windows import convolution
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, Node, numbers
+from rnnbench.model_files.formats.stablehlo.indexing import dynamic_slice, dynamic_update, gather, scatter
+from rnnbench.model_files.formats.stablehlo.windows import convolution, reduced_windows
 
 Array = np.ndarray
 Compute = Callable[[Node, Sequence[Array]], Array]
@@ -24,12 +25,6 @@ Compute = Callable[[Node, Sequence[Array]], Array]
 def computed_type(dtype: str) -> np.dtype:
     """That in which a value of the file is computed."""
     return np.dtype("float64" if dtype in FLOATS else dtype)
-
-
-def numbers(attribute: str, name: str) -> tuple[int, ...]:
-    """A list in an attribute that only StableHLO knows: `#stablehlo.dot<lhs_contracting_dimensions = [1], …>`."""
-    found = re.search(rf"\b{name} = \[([\d, ]*)\]", attribute)
-    return tuple(int(each) for each in found[1].split(",") if each.strip()) if found else ()
 
 
 def _plain(compute: Callable[..., Any]) -> Compute:
@@ -107,23 +102,6 @@ def _slice(node: Node, inputs: Sequence[Array]) -> Array:
     return inputs[0][tuple(slice(*each) for each in zip(*bounds, strict=True))]
 
 
-def _place(x: Array, starts: Sequence[Array], sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Where a slice of these sizes lies, moved to be within x."""
-    firsts = (min(max(int(start), 0), all_ - size) for start, all_, size in zip(starts, x.shape, sizes, strict=True))
-    return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
-
-
-def _dynamic_slice(node: Node, inputs: Sequence[Array]) -> Array:
-    return inputs[0][_place(inputs[0], inputs[1:], node.attributes["slice_sizes"])]
-
-
-def _dynamic_update(node: Node, inputs: Sequence[Array]) -> Array:
-    x, update, *starts = inputs
-    changed = x.copy()
-    changed[_place(x, starts, update.shape)] = update
-    return changed
-
-
 def _pad(node: Node, inputs: Sequence[Array]) -> Array:
     x, value = inputs
     low, inner = node.attributes["edge_padding_low"], node.attributes["interior_padding"]
@@ -190,32 +168,12 @@ def _reduce(node: Node, inputs: Sequence[Array]) -> Array:
     return np.asarray(function(reduced, start)).astype(x.dtype)
 
 
-def _gather(node: Node, inputs: Sequence[Array]) -> Array:
-    """One slice of the operand for each row of indices, as the specification says."""
-    x, indices = inputs
-    dims, sizes = node.attributes["dimension_numbers"], node.attributes["slice_sizes"]
-    offset, collapsed, placed, over, starts = (
-        numbers(dims, name)
-        for name in (
-            *("offset_dims", "collapsed_slice_dims", "start_index_map"),
-            *("operand_batching_dims", "start_indices_batching_dims"),
-        )
-    )
-    found = re.search(r"index_vector_dim = (\d+)", dims)
-    along = int(found[1]) if found else 0
-    rows = indices[..., None] if along == indices.ndim else np.moveaxis(indices, along, -1)
-    batch = [axis for axis in range(len(node.types[0].shape)) if axis not in offset]
-    order = [*batch, *offset]
-    made = np.empty([node.types[0].shape[axis] for axis in order], x.dtype)
-    for row in np.ndindex(*rows.shape[:-1]):
-        first = [0] * x.ndim
-        for axis, start in zip(placed, rows[row], strict=True):
-            first[axis] = start
-        for axis, other in zip(over, starts, strict=True):
-            first[axis] = row[other - (other > along)]
-        part = x[_place(x, [np.asarray(each) for each in first], sizes)]
-        made[row] = part.reshape([size for axis, size in enumerate(part.shape) if axis not in (*collapsed, *over)])
-    return made.transpose(np.argsort(order))
+def _reduce_window(node: Node, inputs: Sequence[Array]) -> Array:
+    """A sum or another reduction of each window, as `jnp.cumsum` is lowered."""
+    kind = reduction(node)
+    if not kind or (inputs[0].dtype.kind in "iu" and kind in ("stablehlo.and", "stablehlo.or")):
+        raise ModelFileError("a reduction of windows by another operation than a sum or its like is not computed here")
+    return reduced_windows(node, _REDUCED[kind], *inputs)
 
 
 def _hlo(table: dict[str, Compute]) -> dict[str, Compute]:
@@ -231,10 +189,11 @@ MOVES: dict[str, Compute] = {
             "concatenate": lambda node, inputs: np.concatenate(inputs, node.attributes["dimension"]),
             "broadcast_in_dim": _broadcast,
             "slice": _slice,
-            "dynamic_slice": _dynamic_slice,
-            "dynamic_update_slice": _dynamic_update,
+            "dynamic_slice": dynamic_slice,
+            "dynamic_update_slice": dynamic_update,
             "pad": _pad,
-            "gather": _gather,
+            "gather": gather,
+            "scatter": scatter,
             "iota": _iota,
             "select": _select,
             "clamp": _clamp,
@@ -253,7 +212,13 @@ MOVES: dict[str, Compute] = {
 }
 """Operations that give elements of what they get, or are exact."""
 SUMS: dict[str, Compute] = _hlo(
-    {"dot_general": _dot_general, "dot": _dot, "convolution": convolution, "reduce": _reduce}
+    {
+        "dot_general": _dot_general,
+        "dot": _dot,
+        "convolution": convolution,
+        "reduce": _reduce,
+        "reduce_window": _reduce_window,
+    }
 )
 ACTIVATIONS: dict[str, Compute] = {
     **_hlo(

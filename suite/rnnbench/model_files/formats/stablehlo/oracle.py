@@ -13,14 +13,13 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
-from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region, numbers
 from rnnbench.model_files.formats.stablehlo.operations import (
     ACTIVATIONS,
     COMPUTED,
     MOVES,
     SUMS,
     computed_type,
-    numbers,
     reduction,
 )
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -28,6 +27,7 @@ from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Arithmetic
 
 Values = Sequence[np.ndarray]
+_REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
 
 
 class StablehloOracle:
@@ -144,7 +144,7 @@ class StablehloOracle:
         if node.kind in ACTIVATIONS:
             kind = "activation"
         elif node.kind in SUMS:
-            if node.kind == "stablehlo.reduce" and reduction(node) != "stablehlo.add":
+            if node.kind in _REDUCTIONS and reduction(node) != "stablehlo.add":
                 return result
             kind = "sum"
         terms = _terms(node, inputs, result) if kind == "sum" else 1
@@ -162,11 +162,13 @@ def _terms(node: Node, inputs: Values, result: np.ndarray) -> int:
         features = node.attributes["dimension_numbers"].partition("->")[2].strip("[]>").split(",")
         outputs: int = result.shape[[each.strip() for each in features].index("f")]
         return int(inputs[1].size) // max(1, outputs)
+    if node.kind == "stablehlo.reduce_window":
+        return math.prod(node.attributes["window_dimensions"])
     return int(inputs[0].size) // max(1, result.size)
 
 
 def _squares(node: Node, inputs: Values) -> np.ndarray:
     """The sum of the squares of the terms: these operations are linear in what they sum."""
-    if node.kind == "stablehlo.reduce":
+    if node.kind in _REDUCTIONS:
         return np.asarray(COMPUTED[node.kind](node, [np.square(inputs[0]), np.zeros_like(inputs[1])]))
     return np.asarray(COMPUTED[node.kind](node, [np.square(each) for each in inputs]))

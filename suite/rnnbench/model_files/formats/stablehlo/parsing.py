@@ -16,6 +16,7 @@ from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import safe_text
 
 _BYTECODE = b"ML\xefR"
+_HLO = b"HloModule"
 _EXPECTED = (
     "text is read, such as that of `jax.jit(f).lower(…).as_text()`, of `exported.mlir_module()` after `jax.export`, or "
     "of `iree-opt FILE`"
@@ -48,6 +49,8 @@ def text_of(data: bytes) -> str:
     """The text of a file, which a parser that calls itself can read. Raises ModelFileError."""
     if data.startswith(_BYTECODE):
         raise ModelFileError(f"it is MLIR's bytecode; {_EXPECTED}")
+    if data.lstrip().startswith(_HLO):
+        raise ModelFileError(f"it is HLO, an older text of XLA, and no StableHLO; {_EXPECTED}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -294,10 +294,14 @@ class _Reader:
         }
         if not found:
             return 0, None
-        if len(found) > 1 and _MAIN not in found:
+        fed = [each for each in found.values() if each.InputsLength()]  # Others only give a state to begin with.
+        chosen = [found[_MAIN]] if _MAIN in found else list(found.values()) if len(found) == 1 else fed
+        if len(chosen) != 1:
             named = ", ".join(found)
-            raise ModelFileError(f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one")
-        signature = found.get(_MAIN) or next(iter(found.values()))
+            raise ModelFileError(
+                f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one with inputs"
+            )
+        (signature,) = chosen
         return int(signature.SubgraphIndex()), signature
 
     def _arrays(self, graph: Graph, signature: Any) -> tuple[dict[str, int], dict[str, int]]:

@@ -60,13 +60,13 @@ def _batch_matmul(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     return (a @ (np.swapaxes(b, -1, -2) if options.AdjY() else b),)
 
 
-def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool) -> Array:
-    """x [batch, height, width, channels] with the zeros that padding SAME puts around it."""
+def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool, fill: float = 0.0) -> Array:
+    """x [batch, height, width, channels] with what padding SAME puts around it: zeros, or `fill`."""
     sides = [(0, 0)]
     for size, length, stride in zip(x.shape[1:3], window, strides, strict=True):
         extra = max((-(-size // stride) - 1) * stride + length - size, 0) if same else 0
         sides.append((extra // 2, extra - extra // 2))
-    return np.pad(x, [*sides, (0, 0)])
+    return np.pad(x, [*sides, (0, 0)], constant_values=fill)
 
 
 def _windows(options: Any, x: Array, height: int, width: int) -> Array:
@@ -94,6 +94,26 @@ def _depthwise_conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     y = np.einsum("bijchw,hwcm->bijcm", _windows(options, x, height, width), per_channel, optimize=True)
     y = y.reshape(*y.shape[:3], outputs)
     return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
+
+
+def _pooled(options: Any, x: Array, fill: float) -> Array:
+    """[batch, rows, columns, channels, height, width]: the windows of x, with `fill` around it."""
+    window, strides = (options.FilterHeight(), options.FilterWidth()), (options.StrideH(), options.StrideW())
+    padded = _padded(x, window, strides, options.Padding() == require_schema().Padding.SAME, fill)
+    return np.lib.stride_tricks.sliding_window_view(padded, window, (1, 2))[:, :: strides[0], :: strides[1]]
+
+
+def _max_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x = np.asarray(inputs[0])
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return (activated(options.FusedActivationFunction(), _pooled(options, x, least).max(axis=(4, 5))),)
+
+
+def _average_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """What is around x does not count."""
+    counts = _pooled(options, np.ones_like(inputs[0], float), 0.0).sum(axis=(4, 5))
+    sums = _pooled(options, inputs[0], 0.0).sum(axis=(4, 5))
+    return (activated(options.FusedActivationFunction(), sums / counts),)
 
 
 def _softmax(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
@@ -246,6 +266,7 @@ MOVES: dict[str, Compute] = {
     "ABS": _one(np.abs),
     "MAXIMUM": _one(np.maximum),
     "MINIMUM": _one(np.minimum),
+    "MAX_POOL_2D": _max_pool_2d,
     "REDUCE_MAX": _reduced(np.max),
     "REDUCE_MIN": _reduced(np.min),
     "SCATTER_ND": _one(_scattered),
@@ -271,6 +292,7 @@ SUMS: dict[str, Compute] = {
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
     "SUM": _reduced(np.sum),
     "MEAN": _reduced(np.mean),
+    "AVERAGE_POOL_2D": _average_pool_2d,
 }
 """Sums of products."""
 ACTIVATIONS: dict[str, Compute] = {

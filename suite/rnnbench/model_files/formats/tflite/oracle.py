@@ -47,8 +47,19 @@ _QUANTISED_OPERATORS = frozenset(
             "GATHER",
         ),
         *("TRANSPOSE", "EXPAND_DIMS", "TILE", "REVERSE_V2", "PAD", "PADV2", "RELU", "RELU6", "RELU_N1_TO_1", "SHAPE"),
-        *("MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SELECT_V2", "QUANTIZE", "DEQUANTIZE", *SUMS, _WHILE),
-        *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU"),
+        *(
+            "MAXIMUM",
+            "MINIMUM",
+            "REDUCE_MAX",
+            "REDUCE_MIN",
+            "MAX_POOL_2D",
+            "SELECT_V2",
+            "QUANTIZE",
+            "DEQUANTIZE",
+            *SUMS,
+            _WHILE,
+        ),
+        *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU", "MAX_POOL_2D"),
     )
 )
 """Operators whose quantised form computes what the other one does, and rounds the result to its range."""
@@ -178,7 +189,7 @@ class TfliteOracle:
             kind = "sum"
         elif operator.name in ACTIVATIONS:
             kind = "activation"
-        terms = _terms(operator.name, inputs, result) if kind == "sum" else 1
+        terms = _terms(operator.name, operator.options, inputs, result) if kind == "sum" else 1
         return rounded_result(self._arithmetic, result, kind, terms, lambda: _squares(operator, compute, inputs, terms))
 
 
@@ -247,7 +258,7 @@ def _graphs_of(options: Any) -> tuple[int, int]:
     return options.CondSubgraphIndex(), options.BodySubgraphIndex()
 
 
-def _terms(name: str, inputs: Sequence[Any], result: np.ndarray) -> int:
+def _terms(name: str, options: Any, inputs: Sequence[Any], result: np.ndarray) -> int:
     """Products that each element of a sum adds up."""
     if name in ("FULLY_CONNECTED", "BATCH_MATMUL"):
         return int(inputs[0].shape[-1]) if name == "BATCH_MATMUL" else int(inputs[1].shape[1])
@@ -255,14 +266,17 @@ def _terms(name: str, inputs: Sequence[Any], result: np.ndarray) -> int:
         return math.prod(map(int, inputs[1].shape[1:]))
     if name == "DEPTHWISE_CONV_2D":
         return math.prod(map(int, inputs[1].shape[1:3]))
+    if name == "AVERAGE_POOL_2D":
+        return int(options.FilterHeight() * options.FilterWidth())
     return int(inputs[0].size) // max(1, result.size)
 
 
 def _squares(operator: Operator, compute: Compute, inputs: Sequence[Any], terms: int) -> np.ndarray:
     """The sum of the squares of the terms, without biases and activation. The operator is linear in its inputs."""
     squared = [np.square(inputs[0]), *inputs[1:2]]
-    if operator.name in ("SUM", "MEAN"):
-        squares = compute(operator.options, squared)[0]
+    if operator.name in ("SUM", "MEAN", "AVERAGE_POOL_2D"):
+        options = _WithoutActivation(operator.options) if operator.name == "AVERAGE_POOL_2D" else operator.options
+        squares = compute(options, squared)[0]
         return squares if operator.name == "SUM" else squares / max(1, terms)
     squared = [np.square(array) for array in inputs[:2]]
     return np.abs(compute(_WithoutActivation(operator.options), squared)[0])
