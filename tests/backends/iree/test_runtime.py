@@ -64,9 +64,7 @@ def test_calls_in_a_row_agree_with_the_oracle(build: Any, keywords: dict[str, An
     session.close()
 
 
-@pytest.mark.parametrize(
-    ("direction", "time", "layers"), [("reverse", "looped", 2), ("bidirectional", "unrolled", 1)]
-)
+@pytest.mark.parametrize(("direction", "time", "layers"), [("reverse", "looped", 2), ("bidirectional", "unrolled", 1)])
 def test_whole_sequences_run_backwards(build: Any, direction: str, time: str, layers: int) -> None:
     program = build(direction=direction, layers=layers, state="none", time=time, batch=3)
     x, _ = stream(program, 1)

@@ -54,7 +54,7 @@ def _run(folder: Path, threads: int, *programs: str) -> list[tuple[int, str]]:
 def test_threads_change_no_bit_of_a_result(tmp_path: Path) -> None:
     """Units that the threads do not divide, two layers, three rows, and a second product in a step.
 
-    Of two threads: a cell with its gate before the product, each copy of a step, and the one pass of a call of one step.
+    Of two threads: a cell with its gate before the product, each copy of a step, and the pass of a call of one step.
     """
     assert _run(tmp_path, 3, "lstm looped 10") == [(3, "looped 2")]
     seen, lowered = zip(*_run(tmp_path, 2, "gru looped 10", "lstm unrolled:5 10", "lstm looped 1"), strict=True)
