@@ -43,7 +43,7 @@ LSTM_INT8, GRU_INT8 = (Model(cell=cell, input=32, hidden=128) for cell in ("lstm
 """Large enough for the bytes of their weights to show in an artifact."""
 LSTM_HARD = Model(cell="lstm", input=5, hidden=17, activation="relu", recurrent_activation="hard_sigmoid")
 GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
-RNN_BACKWARDS = Model(cell="rnn", input=3, hidden=17, direction="reverse")
+RNN_BOTH_WAYS = Model(cell="rnn", input=3, hidden=17, layers=2, direction="bidirectional")
 RNNOISE = RNNoise(input=5, hidden=6)
 """Layers of other kinds, with states of several sizes and with none, that read several others."""
 
@@ -131,9 +131,16 @@ IMPORTED = [
 programs that another route of the same framework runs uncompiled, or that another runtime reads from the same file."""
 
 IMPORTERS = {
-    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("iree", "torch"), Target("tvm", "torch")),
-    *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla"), Target("openvino", "onnx")),
+    *(Target("iree", "onnx"), Target("iree", "stablehlo"), Target("openvino", "onnx")),
+    *(Target("tensorflow", "xla"), Target("tensorflow", "keras-xla")),
 }
+
+FROM_TORCH = [
+    Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
+    Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
+]
+"""For programs in which torch's modules arrive unrolled, a copy of the cell for each step, layer and direction."""
 
 INDUCTOR = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
@@ -141,7 +148,7 @@ INDUCTOR = [
     Plan(GRU_BEFORE, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
-    Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3, tails=False),
+    Plan(LSTM, Strategy("fused", "stateful", 4), batch=3, tails=False),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped."""
@@ -157,7 +164,6 @@ RAGGED = [
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=3, ragged=True),
     Plan(GRU_BACKWARDS, Strategy("fused", "none", 4), batch=3, ragged=True),
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, ragged=True),
-    Plan(RNN_BACKWARDS, Strategy("looped", "none", 4), batch=2, ragged=True),
     Plan(GRU_AFTER, Strategy("unrolled", "none", 4), batch=3, ragged=True),
 ]
 """Of programs whose rows end before their call does. For every target: few take any of them."""
@@ -186,6 +192,8 @@ INDUCTOR_TARGETS = {Target("torch", "compile"), Target("torch", "aoti")}
 """Whose programs have one folder, as in a run: Inductor compiles C++ headers once for a folder."""
 
 PLANS = {
+    Target("iree", "torch"): FROM_TORCH,
+    Target("tvm", "torch"): FROM_TORCH,
     Target("iree", "linalg-direct"): ON_VULKAN,
     Target("iree", "tensorflow"): FROM_TENSORFLOW,
     Target("torch", "compile"): INDUCTOR,

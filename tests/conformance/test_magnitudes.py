@@ -61,8 +61,10 @@ class OneForSmall(Flushing):
         return np.where(np.abs(array) < np.finfo(np.float32).tiny, 1e-3, array).astype(array.dtype)
 
 
-def after(operator, folder):
-    """A trial of a cell that reads operator(x)."""
+def after(operator, references):
+    """A trial of a cell that reads operator(x), and a folder for its references, which its tests share."""
+    folder = references / operator
+    folder.mkdir(exist_ok=True)
     proto = files.cell("x", ["h"], ["next_h"])
     for node in proto.graph.node:
         node.input[:] = ["~read" if name == "x" else name for name in node.input]
@@ -70,21 +72,22 @@ def after(operator, folder):
     path = files.saved(proto, folder / "cell.onnx")
     found = describe(path)
     model = network_of(path, section_of(found, path.name), found)
-    return replace(make_trial(time="given", chunk=1), model=model)
+    return replace(make_trial(time="given", chunk=1), model=model), folder
 
 
 @pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
-def test_a_runtime_that_flushes_is_honest_before_any_operator(tmp_path, monkeypatch, operator):
+def test_a_runtime_that_flushes_is_honest_before_any_operator(references, monkeypatch, operator):
     monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
-    trial = after(operator, tmp_path)
-    assert not failures(trial, HonestSession, tmp_path)
-    assert not failures(trial, Flushing, tmp_path)
+    trial, folder = after(operator, references)
+    assert not failures(trial, HonestSession, folder)
+    assert not failures(trial, Flushing, folder)
 
 
 @pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
-def test_what_is_wrong_near_zero_is_found_before_any_operator(tmp_path, monkeypatch, operator):
+def test_what_is_wrong_near_zero_is_found_before_any_operator(references, monkeypatch, operator):
     monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
-    assert {"denormals", "magnitudes"} <= failures(after(operator, tmp_path), OneForSmall, tmp_path).keys()
+    trial, folder = after(operator, references)
+    assert {"denormals", "magnitudes"} <= failures(trial, OneForSmall, folder).keys()
 
 
 def test_inputs_of_ten_thousand_are_compared_as_far_as_their_rounding_is_measured(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -113,7 +114,10 @@ def test_a_finished_run_keeps_only_its_logs(tmp_path):
 
 
 def test_a_worker_dies_with_the_suite(tmp_path):
-    """SIGKILL leaves no time to clean up. The kernel ends the worker, which is busy: this suite has no supervisor."""
+    """SIGKILL leaves no time to clean up. The kernel ends the worker, which is busy: this suite has no supervisor.
+
+    Its temporary files stay, in this test's folder.
+    """
     script = tmp_path / "start.py"
     script.write_text(
         "import os, signal, sys\n"
@@ -133,7 +137,9 @@ def test_a_worker_dies_with_the_suite(tmp_path):
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     command = [sys.executable, str(script), str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as suite:
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "RNNBENCH_USERS_TMPDIR": ""}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=variables, text=True, **pipes) as suite:
         worker = psutil.Process(int(suite.stdout.readline()))
         suite.stdin.write("\n")
     assert suite.returncode == -signal.SIGKILL

@@ -276,7 +276,7 @@ def test_a_log_is_read_at_its_end_only(start):
 def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, module):
     """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it.
 
-    Nothing else ends the worker: this suite has no supervisor.
+    Nothing else ends the worker: this suite has no supervisor. Its temporary files stay, in this test's folder.
     """
     script = (
         "import os, signal, sys\n"
@@ -290,7 +290,8 @@ def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, modul
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "RNNBENCH_USERS_TMPDIR": ""}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     pid = int(done.stdout)
     wait_until(lambda: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "the worker outlived the suite")

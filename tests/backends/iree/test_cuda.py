@@ -129,8 +129,9 @@ def built(monkeypatch: pytest.MonkeyPatch, request: Request, folder: Path) -> tu
 
 
 @pytest.mark.usefixtures("h100")
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-@pytest.mark.parametrize(("time", "lowered"), [("looped", "looped 1"), ("unrolled", "unrolled 4")])
+@pytest.mark.parametrize(
+    ("cell", "time", "lowered"), [("lstm", "looped", "looped 1"), ("gru", "unrolled", "unrolled 4")]
+)
 def test_programs_hold_ptx_for_the_target(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, cell: str, time: str, lowered: str
 ) -> None:
