@@ -36,7 +36,9 @@ def _report_folder(context: click.Context, option: click.Parameter, folder: Path
     if not there.is_dir():
         raise click.BadParameter(f"{there} is not a folder; choose another folder", context, option)
     if not os.access(there, os.W_OK | os.X_OK):
-        raise click.BadParameter(f"{there} is not writable; make it writable, or choose another folder", context, option)
+        raise click.BadParameter(
+            f"{there} is not writable; make it writable, or choose another folder", context, option
+        )
     return folder
 
 
