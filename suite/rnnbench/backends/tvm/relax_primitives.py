@@ -119,6 +119,8 @@ class RelaxPrimitives:
         """min(x, 0) − log(1 + u) with u = e^−|x|. Relax has no log1p, and the logarithm of 1 + u loses a small u.
 
         log(1 + u) is 2·atanh(s) with s = u/(2 + u), at most 1/3: 2·s·Σ s²ᵏ/(2k + 1).
+
+        As in `stacked`, TVM stores it: a block of `chunked:k` uses a value k + 1 times, and would compute it each time.
         """
         emit, number = self.builder.emit, partial(relax.const, dtype="float32")
         u = emit(op.exp(emit(op.negative(emit(op.abs(x))))))
@@ -128,7 +130,7 @@ class RelaxPrimitives:
         for term in reversed(range(1, ATANH_TERMS - 1)):
             series = self.mul(square, self.add(series, number(2 / (2 * term + 1))))
         log1p = self.mul(s, self.add(series, number(2.0)))
-        return self.sub(emit(op.minimum(x, number(0.0))), log1p)
+        return self.builder.emit_output(op.subtract(emit(op.minimum(x, number(0.0))), log1p))
 
     def cumsum(self, x: Value) -> Value:
         """A product with a triangle of ones: TVM's own sum is a loop over scalars, which no schedule can change."""

@@ -13,6 +13,7 @@ from tvm import s_tir, tirx
 from tvm.ir.transform import Sequential, module_pass
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 
+from rnnbench.backends.tvm.fast_math import fast_math
 from rnnbench.backends.tvm.tiles import OUTPUTS, whole_tiles
 
 
@@ -32,6 +33,7 @@ def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
         with target:
             module = Sequential(
                 [
+                    fast_math(),
                     whole_tiles(lanes),
                     *cpu_generic.legalize_passes(target),
                     module_pass(schedule, opt_level=0),

@@ -16,6 +16,9 @@ from rnnbench.backends.tvm.framework import import_tvm, lanes, target_of
 from rnnbench.backends.tvm.relax_operations import Written, lowered, operations
 from rnnbench.backends.tvm.schedule import pipeline
 
+POLYNOMIAL = "fast_"
+"""In the names of kernels with a polynomial (`fast_math.py`, which programs for CUDA do without)."""
+
 
 class VmProgram(ChunkedProgram):
     """A loaded library, with the weights in it."""
@@ -70,12 +73,13 @@ def compiled(
         if request.device == CUDA:
             nvrtc.keep_kernels(executable, folder, _architecture())
         weights = request.weights.digest(request.model)
+        compiled = operations(final)
         return Artifact(
             source_digest=hashlib.sha256(f"{source.script()}{weights}".encode()).hexdigest(),
-            operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(final)},
+            operations={OperationStage.INPUT: operations(source), OperationStage.COMPILED: compiled},
             lowered=lowered_or_given(request, lowered(final, written, request.strategy.time)),
             origin=origin,
-            math="exact",
+            math="approximate" if any(POLYNOMIAL in name for name in compiled) else "exact",
             flags=(str(target_of(request.device)), *(nvrtc.FLAGS if request.device == CUDA else ())),
             notes=notes,
         )

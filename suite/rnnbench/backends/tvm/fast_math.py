@@ -1,0 +1,48 @@
+"""TVM's own polynomials for exp, tanh and the sigmoid. A vector of libm's is a scalar call for each number of it.
+
+TVM has a pass for this, `relax.transform.FastMathTransform`. It fails on a module with a call of another function
+(0.27), as loops are here, and leaves the sigmoid out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relax, tirx, topi
+from tvm.ir import Op
+from tvm.ir.transform import module_pass
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+FLOAT = "float32"
+"""The only type with polynomials."""
+
+
+def fast_math() -> Any:
+    """A pass over a Relax module. The names of the new kernels begin with `fast_`."""
+
+    def write(module: Any, _: Any) -> Any:
+        writer = _Writer(module)
+        for name, function in list(module.functions_items()):
+            if isinstance(function, relax.Function):
+                writer.builder_.update_func(name, writer.visit_expr(function))
+        return writer.builder_.get()
+
+    return module_pass(write, opt_level=0)
+
+
+def _fast_sigmoid(x: Any) -> Any:
+    one = tirx.const(1.0, FLOAT)
+    return topi.divide(one, topi.add(one, topi.fast_exp(topi.negative(x))))
+
+
+FAST = {"exp": topi.fast_exp, "tanh": topi.fast_tanh, "sigmoid": _fast_sigmoid}
+
+
+@mutator
+class _Writer(PyExprMutator):  # type: ignore[misc]
+    def visit_call_(self, call: Any) -> Any:
+        call = super().visit_call_(call)
+        name = call.op.name.removeprefix("relax.") if isinstance(call.op, Op) else ""
+        if name not in FAST or call.args[0].ty.dtype != FLOAT:
+            return call
+        return self.builder_.call_te(FAST[name], call.args[0], primfunc_name_hint=f"fast_{name}")
