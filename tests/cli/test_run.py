@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import partial
+from pathlib import Path
 
 import pytest
 from harness_command import records_in
@@ -49,6 +52,15 @@ def test_a_results_folder_that_cannot_be_written_is_named(rnnbench):
     assert "/proc/self/r" in error
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, partial(os.symlink, "nowhere")], ids=["file", "pipe", "link"])
+def test_a_report_that_could_not_be_written_is_refused_before_any_trial(rnnbench, folder, command, make):
+    make(folder / "there")
+    done = rnnbench(command, "tiny.yaml", "--backend", "fake:honest", "--reports", "there/below", status=2)
+    assert "there is not a folder; choose another folder" in done.stderr
+    assert not (folder / "results").exists()
+
+
 def test_a_results_folder_that_is_a_file_is_refused(rnnbench):
     error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
-    assert "tiny.yaml" in error
+    assert "cannot write results to tiny.yaml: it is not a folder" in error.replace("\n", " ")

@@ -189,6 +189,13 @@ def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
         read_run(tmp_path / "absent")
 
 
+def test_a_folder_that_may_not_be_read_is_not_called_empty(tmp_path, monkeypatch):
+    """Root may read every folder."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(StoreError, match="cannot be read: Permission denied; check its permissions"):
+        Store(tmp_path).resolve(tmp_path)
+
+
 def test_write_info_replaces_the_whole_file_and_leaves_its_copy_alone_beside_it(run: Path) -> None:
     write_info(run, fake.info(finished=None))
     assert read_run(run).info.finished is None

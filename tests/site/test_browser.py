@@ -132,6 +132,46 @@ def test_every_filter_changes_the_address_and_goes_back(made, desktop):
     assert desktop.complaints == []
 
 
+def test_an_address_of_nonsense_opens_the_page_as_it_is(made, desktop):
+    for name in ("trials.html", "chooser.html", "compare.html", "conformance.html", "alerts.html"):
+        for nonsense in (
+            "sort=1.5&q=",
+            "sort=--1",
+            "a=-1&b=1e9&by=__proto__&night=x",
+            "%E0%A4%A",
+            "period=1e999&workload=../x",
+        ):
+            desktop.open(made.root, f"{name}#{nonsense}")
+    assert desktop.complaints == []
+
+
+def test_the_text_of_a_filter_is_one_step_back(made, desktop):
+    page = desktop.open(made.root, "trials.html")
+    page.locator("[name=q]").press_sequentially("mlir")
+    page.wait_for_function("location.hash === '#q=mlir'")
+    page.go_back()
+    page.wait_for_function("location.hash === ''")
+    assert page.locator("[name=q]").input_value() == ""
+
+
+def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for name in ("trials.html", "chooser.html", "compare.html", "conformance.html", "alerts.html"):
+        page.goto((made.root / name).as_uri())
+        assert page.locator(".filters:visible, #theme:visible, table:not(:has(tbody tr)):visible").count() == 0, name
+    context.close()
+
+
+def test_a_very_long_name_hides_no_column(made, desktop):
+    page = desktop.open(made.root, "trials.html")
+    page.evaluate("document.querySelector('#trials tbody a').textContent = 'W'.repeat(400)")
+    column, window = page.evaluate(
+        "[document.querySelector('#trials td').offsetWidth, document.querySelector('#trials').parentNode.clientWidth]"
+    )
+    assert column < window / 2
+
+
 def test_an_address_with_filters_opens_as_it_was(made, desktop):
     page = desktop.open(made.root, "trials.html#backend=fakemlir&sort=-7")
     page.wait_for_function("document.querySelectorAll('#trials tbody tr').length > 0")

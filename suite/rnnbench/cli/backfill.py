@@ -90,7 +90,6 @@ def backfill(
         Backfill,
         find_release,
         list_releases,
-        missing_trials,
         newest_of_minors,
         released_package,
         stored_reference,
@@ -121,7 +120,13 @@ def backfill(
     terminal = console()
     _measure(plan, kept, terminal)
     _show(root, of_package, threshold, reports, terminal)
-    if left := [version for version, lacking in missing_trials(plan, kept).items() if lacking]:
+    _tell_left(plan, kept)
+
+
+def _tell_left(plan: Backfill, releases: Sequence[Release]) -> None:
+    from rnnbench.pipeline import missing_trials
+
+    if left := [version for version, lacking in missing_trials(plan, releases).items() if lacking]:
         tell(f"Not measured yet, the time was spent: {', '.join(left)}. The same command goes on with them.")
 
 

@@ -28,8 +28,27 @@ PIPE_WIDTH = 110
 RESULTS = click.option(
     "--results", default=Path("results"), show_default=True, type=click.Path(path_type=Path), help="Folder for runs."
 )
+
+
+def _report_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
+    """Refuses what a report cannot be written to. It is written last, and a run may take hours."""
+    there = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
+    if not there.is_dir():
+        raise click.BadParameter(f"{there} is not a folder; choose another folder", context, option)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise click.BadParameter(
+            f"{there} is not writable; make it writable, or choose another folder", context, option
+        )
+    return folder
+
+
 REPORTS = click.option(
-    "--reports", default=Path("reports"), show_default=True, type=click.Path(path_type=Path), help="Folder for reports."
+    "--reports",
+    default=Path("reports"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    callback=_report_folder,
+    help="Folder for reports.",
 )
 HISTORY = click.option(
     "--history",

@@ -55,8 +55,9 @@ def write_info(path: Path, info: RunInfo) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
+    what = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror or error
     return StoreError(
-        f"cannot write results to {path}: {error.strerror or error}; "
+        f"cannot write results to {path}: {what}; "
         f"make it writable (and see that its disk has room), or choose another results folder"
     )
 

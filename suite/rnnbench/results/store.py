@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -230,5 +231,7 @@ def _unreadable(file: Path, error: OSError) -> StoreError:
 
 
 def _not_a_run(path: Path) -> StoreError:
+    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        return _unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     what = f"has no {INFO}" if path.is_dir() else "is not a folder" if path.exists() else "does not exist"
     return StoreError(f"{path} is not a run: it {what}; give a folder that `rnnbench run` made, its name, or 'latest'")

@@ -63,10 +63,7 @@ class LayerCalls:
             output, y = recorder.reshape(output, size, batch, -1), y.reshape(passes, size, batch, -1)
         else:
             output, after = body.advance(current, state)
-        stores = [partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)]
-        self.advance = recorder.take() + stores
-        # Where y is a part of the state it is copied from there, since the state of a row that has ended is zero.
-        kept = next((array for array, new in zip(state, after, strict=True) if new is output), output)
+        self.advance, kept = _in_place(recorder.take(), state, after, output)
         if whole:
             self.project += [*self.advance, partial(np.copyto, y[0], kept)]
             self.advance = []
@@ -87,6 +84,18 @@ class LayerCalls:
                 call()
             for call in store:
                 call()
+
+
+def _in_place(
+    calls: list[Call], state: tuple[np.ndarray, ...], after: tuple[np.ndarray, ...], output: np.ndarray
+) -> tuple[list[Call], np.ndarray]:
+    """The calls of a pass with those that store the state after it in `state`, and where its y can be read then.
+
+    A y that is a part of the state is read from there, since the state of a row that has ended is zero.
+    """
+    stores = [partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)]
+    kept = next((array for array, new in zip(state, after, strict=True) if new is output), output)
+    return calls + stores, kept
 
 
 def _after_step(t: int, state: tuple[np.ndarray, ...], beyond: np.ndarray | None, store: Call) -> tuple[Call, ...]:

@@ -49,8 +49,7 @@ class Loop:
             self.y = flat.view(steps, batch, -1)
             return
         if runs_together(time) and self.length == 1:
-            output, new = together(body, time, flat, tuple(state), steps, batch)
-            calls, output = in_place(recorder.take(), state, new, output)
+            calls, output = _pass(recorder, body, time, flat, state, steps, batch)
             self.project += calls
             self._projection_calls += [recorded.call() for recorded in calls]
             self.y = output.view(steps, batch, -1)
@@ -58,11 +57,7 @@ class Loop:
         projected = flat.view(self.length, size * batch, -1).unbind()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
         current = projected[0] if self.length == 1 else torch.zeros_like(projected[0])
-        if runs_together(time):
-            output, new = together(body, time, current, tuple(state), size, batch)
-        else:
-            output, new = body.advance(current, tuple(state))
-        self.advance, output = in_place(recorder.take(), state, new, output)
+        self.advance, output = _pass(recorder, body, time, current, state, size, batch)
         self._step_calls = [recorded.call() for recorded in self.advance]
         y = torch.zeros(self.length, *output.shape, dtype=output.dtype, device=output.device)
         self.y = y.view(steps, batch, -1)
@@ -79,6 +74,23 @@ class Loop:
                 call()
             for call in stores:
                 call()
+
+
+def _pass(
+    recorder: Recorder,
+    body: LayerBody[Tensor],
+    time: str,
+    projected: Tensor,
+    state: Sequence[Tensor],
+    steps: int,
+    batch: int,
+) -> tuple[list[RecordedCall], Tensor]:
+    """The calls of a pass of so many steps, which advance `state` in place, and the tensor that then has its y."""
+    if runs_together(time):
+        output, new = together(body, time, projected, tuple(state), steps, batch)
+    else:
+        output, new = body.advance(projected, tuple(state))
+    return in_place(recorder.take(), state, new, output)
 
 
 def _stores(

@@ -194,27 +194,37 @@ class _Kernel:
 
             def advance(time: Expr) -> None:
                 at = steps - 1 - time if reverse else time
-                before, after = (start + at + 1, start + at) if reverse else (start + at, start + at + 1)
-                rows = StepRows(
-                    projected=self.projected.since(at * self.batch),
-                    before=output.since(before * self.batch),
-                    after=output.since(after * self.batch),
-                    cell=self.cell,
-                    spare=self.spare,
-                    beside=beside,
-                )
+                rows = self._step_rows(output, start, at, beside, reverse=reverse)
                 T.evaluate(tirx.call_llvm_intrin("void", MARK))
                 step(rows, tirx.floormod(turn + time, 2))
 
             self._over_time(steps, advance)
 
+        self._over_tiles(tile)
+        self.emit.sharing.alone(lambda: self._write_states(index, output.since(last * self.batch)))
+
+    def _step_rows(
+        self, output: Rows, start: Expr, at: Expr, beside: tuple[Product, ...], *, reverse: bool
+    ) -> StepRows:
+        """What step `at` of the tile that begins at step `start` of the chunk reads and writes."""
+        before, after = (start + at + 1, start + at) if reverse else (start + at, start + at + 1)
+        return StepRows(
+            projected=self.projected.since(at * self.batch),
+            before=output.since(before * self.batch),
+            after=output.since(after * self.batch),
+            cell=self.cell,
+            spare=self.spare,
+            beside=beside,
+        )
+
+    def _over_tiles(self, tile: Callable[[Expr], None]) -> None:
+        """A loop over the tiles of the chunk; where every step is a copy, no loop."""
         tiles = -(-self.chunk // self.tile)
         if self.copies == self.chunk:
             for number in range(tiles):
                 tile(number)
         else:
             each(tiles, tile)
-        self.emit.sharing.alone(lambda: self._write_states(index, output.since(last * self.batch)))
 
     def _steps_left(self, done: Expr) -> Expr:
         """Steps of a tile that starts after `done` steps."""

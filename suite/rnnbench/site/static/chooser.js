@@ -89,7 +89,7 @@
       table.hidden = !fitting.length;
       const first = fitting.filter((each) => each.program.origin !== "kernel").sort((a, b) => a.program.bound[0] / a.program.chunk - b.program.bound[0] / b.program.chunk)[0];
       answer.textContent = fitting.length + " of " + all.length + " programs fit." +
-        (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + interval(first.program.bound, first.program.chunk) + ")." : "");
+        (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + (interval(first.program.bound, first.program.chunk) || "no interval: one process") + ")." : "");
     }, rnnbench.failed(answer));
   });
 })();

@@ -85,14 +85,17 @@ const rnnbench = (function () {
     const hash = location.hash.slice(1);
     return new URLSearchParams(hash.includes("=") ? hash : "");
   }
-  function change(changes) {
+  /* A change that follows another one of the same text takes its place: the back button leads to the page before the text. */
+  function change(changes, follows) {
     const next = state();
     for (const [name, value] of Object.entries(changes)) {
       if (value === null) next.delete(name);
       else next.set(name, value);
     }
     const hash = "#" + next.toString();
-    if (hash !== location.hash && (hash !== "#" || location.hash)) location.hash = hash;
+    if (hash === location.hash || (hash === "#" && !location.hash)) return;
+    if (follows) location.replace(hash);
+    else location.hash = hash;
   }
   function onState(listener) {
     listeners.push(listener);
@@ -111,8 +114,13 @@ const rnnbench = (function () {
   function bind(form) {
     for (const control of controls(form)) {
       control.dataset.initial = control.value;
-      const event = control.tagName === "SELECT" ? "change" : "input";
-      control.addEventListener(event, () => change({ [control.name]: control.value === initial(control) ? null : control.value }));
+      const text = control.tagName !== "SELECT";
+      let typing = false;
+      control.addEventListener(text ? "input" : "change", function () {
+        change({ [control.name]: control.value === initial(control) ? null : control.value }, typing);
+        typing = text;
+      });
+      control.addEventListener("blur", () => (typing = false));
     }
     form.addEventListener("submit", (event) => event.preventDefault());
     onState((current) => show(form, current));
@@ -172,7 +180,7 @@ const rnnbench = (function () {
       if (!wanted) return;
       const down = wanted.startsWith("-");
       const column = Number(wanted.replace("-", ""));
-      if (!(column < heads.length)) return;
+      if (!heads[column]) return;
       heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = Array.from(body.rows, (line, index) => [value(line.cells[column]), index, line]);
       rows.sort(function ([a, i], [b, j]) {
