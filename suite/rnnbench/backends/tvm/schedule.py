@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm import s_tir, tirx
+from tvm.ir.expr import TensorLoad
 from tvm.ir.transform import Sequential, module_pass
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 
@@ -62,11 +63,12 @@ def scheduled(function: Any, lanes: int) -> Any:
 def _scheduled(function: Any, lanes: int) -> Any:
     schedule = s_tir.Schedule(function)
     root = schedule.get_sblock("root")
-    # The last one first, so that what TVM puts into other blocks, and simplifies there, is short.
-    for block in reversed(schedule.get_child_blocks(root)):
-        written = schedule.get(block).writes[0].source
-        if not _reduces(schedule, block) and not any(written.same_as(output) for output in function.params):
-            schedule.compute_inline(block)
+    inlined = [block for block in schedule.get_child_blocks(root) if _is_inlined(schedule, block, function)]
+    moves = [block for block in inlined if isinstance(getattr(schedule.get(block).body, "value", None), TensorLoad)]
+    # TVM simplifies a whole block whenever it puts something into it. So moves (slices, reshapes) come first, while
+    # all blocks are short. Of the others the last one comes first, so that what is put into blocks is short.
+    for block in (*moves, *(block for block in reversed(inlined) if block not in moves)):
+        schedule.compute_inline(block)
     blocks = schedule.get_child_blocks(root)
     products = [block for block in blocks if _reduces(schedule, block)]
     for product in products:
@@ -75,6 +77,12 @@ def _scheduled(function: Any, lanes: int) -> Any:
         if loops := schedule.get_loops(block):
             _vectorize(schedule, schedule.fuse(*loops), lanes)
     return schedule.mod["main"].with_attrs(function.attrs)
+
+
+def _is_inlined(schedule: Any, block: Any, function: Any) -> bool:
+    """Whether a block's values are computed where they are read: it is no sum, and no output of the function."""
+    written = schedule.get(block).writes[0].source
+    return not _reduces(schedule, block) and not any(written.same_as(output) for output in function.params)
 
 
 def _reduces(schedule: Any, block: Any) -> bool:
