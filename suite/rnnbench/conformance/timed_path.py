@@ -66,7 +66,7 @@ class TimedPath:
             self._call((RING - self._position) % RING)
             self.start()
             self._make_as_timed(int(calls), time_calls)
-            self._compare(errors, f"after {calls} calls in the loop that times them", int(calls), ring.y, ring.states)
+            self._compare(errors, f"in the loop that times them, after {calls} calls", int(calls), ring.y, ring.states)
         return errors.verdict()
 
     def verify_first_calls(self) -> CheckResult:
