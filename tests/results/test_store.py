@@ -99,6 +99,18 @@ def test_a_line_that_is_no_record_is_named_and_left_out(run: Path, line: bytes) 
     assert f"{RECORDS}:1: " in warning
 
 
+def test_a_record_of_a_case_that_the_run_does_not_have_is_named_and_left_out(run: Path) -> None:
+    """It is a line of another run. Its figures come from another machine or time."""
+    file = run / RECORDS
+    record = json.loads(file.read_bytes().splitlines()[0])
+    line = json.dumps({**record, "case": "another", "trial": "another/x-12345678"}).encode()
+    file.write_bytes(file.read_bytes() + line + b"\n")
+    read = read_run(run)
+    assert read.records == tuple(list(fake.whole_run())[:3])
+    (warning,) = read.warnings
+    assert f"{RECORDS}:4: a record of the case 'another'" in warning
+
+
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(b"x\n" * 1000 + file.read_bytes())

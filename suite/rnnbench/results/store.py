@@ -6,7 +6,7 @@ import gc
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.text import visible
 from rnnbench.spelling import did_you_mean
 
 Keep = Callable[[Record], Record]
@@ -149,25 +150,32 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader, keep)
+                records, torn = _read_compressed(stream, reader, info.cases, keep)
             else:
-                records, torn = _read_records(stream, reader, keep)
+                records, torn = _read_records(stream, reader, info.cases, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
     return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
-def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_compressed(
+    file: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+) -> tuple[dict[str, Record], tuple[str, ...]]:
     content = Decompressed(file)
-    records, left_out = _read_records(io.BufferedReader(content), reader, keep)
+    records, left_out = _read_records(io.BufferedReader(content), reader, cases, keep)
     if content.damage:
         damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
         return records, (damage, *left_out)
     return records, left_out
 
 
-def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
+def _read_records(
+    stream: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+) -> tuple[dict[str, Record], tuple[str, ...]]:
+    """The last record of each trial, and what was left out: damaged lines, and those of other cases than the run's.
+
+    One line is in memory at a time, LONGEST_LINE of it.
+    """
     records: dict[str, Record] = {}
     damaged: list[str] = []
     number = 0
@@ -181,10 +189,18 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
             record = reader.parse_record(line.removesuffix(b"\n"), number)
         except DamagedError as error:
             damaged.append(f"{error}; {_LEFT_OUT}")
+            continue
+        if record.case not in cases:
+            damaged.append(_foreign(reader.file, number, record))
         else:
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
     return records, _first(damaged, reader.file)
+
+
+def _foreign(file: str, number: int, record: Record) -> str:
+    case = visible(record.case)
+    return f"{file}:{number}: a record of the case {case!r}, which this run does not have; the line was left out"
 
 
 @contextmanager
