@@ -33,6 +33,8 @@ _LONGEST_NAME = 100
 """Characters of a run's name: a name is read by people."""
 _LONGEST_NAME_BYTES = 200
 """UTF-8 bytes of it: file systems allow 255, and a number may follow."""
+MOST_DAMAGED = 20_000
+"""Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
 _MOST_TOLD = 5
 """Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
@@ -181,6 +183,8 @@ def _read_records(
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
+        if len(damaged) == MOST_DAMAGED:
+            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
@@ -196,6 +200,10 @@ def _read_records(
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
     return records, _first(damaged, reader.file)
+
+
+def _hopeless(file: str, number: int) -> str:
+    return f"{file}:{number}: the file is no file of records; this line and all that follow were left out"
 
 
 def _foreign(file: str, number: int, record: Record) -> str:
