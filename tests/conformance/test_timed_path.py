@@ -110,6 +110,46 @@ def test_what_went_wrong_while_it_was_sampled_is_found(path_of, path, session):
     assert ("public path" in result.detail) == (path is PublicPath)
 
 
+class SkipsEveryThirdCall(WrongOnceTimed):
+    """The network forgets those that are left out, so a long block ends rightly or nearly so."""
+
+    def compute(self, x):
+        before = self.state
+        y = super().compute(x)
+        if self.timing and self.calls % 3 == 1:
+            self.state = before
+        return y
+
+
+class RoundsItsState(WrongOnceTimed):
+    def compute(self, x):
+        y = super().compute(x)
+        if self.timing:
+            self.state = {name: a.astype(np.float16).astype(np.float32) for name, a in self.state.items()}
+        return y
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+@pytest.mark.parametrize("session", [SkipsEveryThirdCall, RoundsItsState])
+def test_a_program_whose_blocks_are_short_is_checked_as_it_is_timed(path_of, path, session):
+    """Of few calls of a block nothing is known: the ring does not repeat itself by then."""
+    timed = path_of(path, session)
+    timed.start()
+    sample(timed, 20)
+    assert timed.verify().verdict == "pass"
+    result = timed.verify_as_timed(lambda calls: sample(timed, calls))
+    assert result.verdict == "fail"
+    assert "in the loop that times them" in result.detail
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+@pytest.mark.parametrize("state", ["none", "stitched"])
+def test_an_honest_path_passes_as_it_is_timed(path_of, path, state):
+    timed = path_of(path, WrongOnceTimed, state)
+    sample(timed, 3)
+    assert timed.verify_as_timed(lambda calls: sample(timed, calls)).verdict == "pass"
+
+
 @pytest.mark.parametrize("path", [TimedPath, PublicPath])
 def test_the_first_calls_are_checked_before_any_is_timed(path_of, path):
     assert path_of(path, WrongOnceTimed).verify_first_calls().verdict == "pass"

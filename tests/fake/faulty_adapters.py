@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import faulty_arrays  # noqa: F401 each module enlists its faults
+import faulty_alike  # noqa: F401 each module enlists its faults
+import faulty_arrays  # noqa: F401
 import faulty_contents  # noqa: F401
 import faulty_edges  # noqa: F401
 import faulty_memory  # noqa: F401
 import faulty_mixed  # noqa: F401
+import faulty_neighbours  # noqa: F401
 import faulty_returns  # noqa: F401
 import faulty_rewinds  # noqa: F401
 import faulty_sessions  # noqa: F401

@@ -116,6 +116,10 @@ class QueuedBound(HonestBound):
     def sync(self):
         self.session.finish()
 
+    def output(self):
+        self.sync()
+        return super().output()
+
 
 class SessionsFromAPool(HonestSession):
     """A closed session's buffers are those of the next one, which starts from zeros."""

@@ -313,6 +313,33 @@ class BindingComputesTheRing(HonestBound):
         self.calls += 1
 
 
+# Into the garbage collection after a block.
+
+
+class Cycle:
+    """Only a collection ends it."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        burn(5 * WORK_S)
+
+
+@lies("in the collection")
+class WorkInTheCollection(HonestBound):
+    def __call__(self):
+        super().__call__()
+        Cycle()
+
+
+@lies("in the collection", path="public")
+class PublicWorkInTheCollection(HonestSession):
+    def _advance(self, x):
+        Cycle()
+        return super()._advance(x)
+
+
 # Into a few of the calls.
 
 

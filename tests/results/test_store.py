@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.results import SCHEMA, Store, StoreError, append_record, read_run, write_info
+from rnnbench.results import SCHEMA, Store, StoreError, append_record, read_run, store, write_info
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 
@@ -99,6 +99,18 @@ def test_a_line_that_is_no_record_is_named_and_left_out(run: Path, line: bytes) 
     assert f"{RECORDS}:1: " in warning
 
 
+def test_a_record_of_a_case_that_the_run_does_not_have_is_named_and_left_out(run: Path) -> None:
+    """It is a line of another run. Its figures come from another machine or time."""
+    file = run / RECORDS
+    record = json.loads(file.read_bytes().splitlines()[0])
+    line = json.dumps({**record, "case": "another", "trial": "another/x-12345678"}).encode()
+    file.write_bytes(file.read_bytes() + line + b"\n")
+    read = read_run(run)
+    assert read.records == tuple(list(fake.whole_run())[:3])
+    (warning,) = read.warnings
+    assert f"{RECORDS}:4: a record of the case 'another'" in warning
+
+
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(b"x\n" * 1000 + file.read_bytes())
@@ -106,6 +118,17 @@ def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     assert len(read.records) == 3
     assert len(read.warnings) == 6
     assert read.warnings[-1].endswith("995 more lines are damaged and were left out")
+
+
+def test_a_file_of_damaged_lines_alone_is_not_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_DAMAGED", 20)
+    file = run / RECORDS
+    file.write_bytes(file.read_bytes() + b"\n" * 1000)
+    read = read_run(run)
+    assert read.records == tuple(list(fake.whole_run())[:3])
+    assert (
+        read.warnings[-1] == f"{file}:24: the file is no file of records; this line and all that follow were left out"
+    )
 
 
 def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The check of what inputs and states may hold: zeros, negative zeros, equal rows, equal steps, equal calls.
+"""The check of what inputs and states may hold: zeros, negative zeros, ones, equal rows, equal steps, equal calls.
 
 Random numbers have none of these. So they do not show a program that takes zeros for padding, or that computes equal
 parts once where their states differ.
@@ -14,7 +14,7 @@ from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-STEPS = 7
+STEPS = 9
 """Steps that `_filled` fills."""
 SEPARATE_CALLS = 4
 """With state `none`, calls over which these are spread. Each needs a run of the reference."""
@@ -33,16 +33,31 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     for call, part in enumerate(np.split(x, calls)):
         session, state = open_session(), None
         if reference.is_stream:
-            state = _first_array_of(reference.start)
+            state = _one_array_of(reference.start, next(iter(reference.start)))
             session.set_state(reference.start)
             session.step({"x": part[:chunk]})
             session.set_state(reference.start)
             session.set_state(state)
         where = f"of call {call} of inputs with zeros, equal rows and equal steps"
         compare_with_run(errors, where, fed_chunks(session, part, reference), reference.run(part, state))
+    if len(reference.start) > 1 and reference.is_stream:
+        _compare_from_parts(errors, open_session, reference)
     if reference.is_stream and reference.lengths is None and chunk <= LONGEST_EQUAL:
         _compare_equal_calls(errors, open_session, reference)
     return errors.verdict()
+
+
+def _compare_from_parts(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Start from states that are negative zeros in all arrays but one: where h is zeros, a state need not be new."""
+    names, x = list(reference.start), reference.ring[0]["x"]
+    states = [{**_negative_zeros(reference.start), name: reference.start[name]} for name in names]
+    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in names}
+    run = reference.run(np.concatenate([x] * len(names), axis=1), together)
+    for number, (name, state) in enumerate(zip(names, states, strict=True)):
+        session, rows = open_session(), slice(number * x.shape[1], (number + 1) * x.shape[1])
+        session.set_state(state)
+        begins = ReferenceRun(x, run.y[:, rows], run.rounding)
+        compare_with_run(errors, f"from a state of {name} alone", fed_chunks(session, x, reference), begins)
 
 
 def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
@@ -71,6 +86,8 @@ def _filled(x: np.ndarray) -> np.ndarray:
         _like_row_0(x[:2], 0),
         np.full_like(x[0], x[0].flat[0]),
         np.where(np.arange(x.shape[1])[:, None] == 0, 0, x[-1]).astype(x.dtype),
+        np.ones_like(x[0]),
+        -np.ones_like(x[0]),
     )
     assert len(contents) == STEPS
     filled = x.copy()
@@ -86,10 +103,13 @@ def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
     return step
 
 
-def _first_array_of(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The state with zeros in all arrays but the first."""
-    first = next(iter(state))
-    return {name: array if name == first else np.zeros_like(array) for name, array in state.items()}
+def _negative_zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: -np.zeros_like(array) for name, array in state.items()}
+
+
+def _one_array_of(state: dict[str, np.ndarray], only: str) -> dict[str, np.ndarray]:
+    """The state with zeros in all arrays but one."""
+    return {name: array if name == only else np.zeros_like(array) for name, array in state.items()}
 
 
 CONTENTS = (Check("contents", "Zeros, equal rows and equal steps give the reference's numbers.", _contents),)

@@ -20,6 +20,10 @@ class OpenSession(Protocol):
         """Close a session now and forget it. A check that opens very many would hold them all otherwise."""
         ...
 
+    def forget(self, session: Session) -> None:
+        """Let go of a session that the check leaves open."""
+        ...
+
 
 @dataclass(frozen=True)
 class Check:
@@ -35,3 +39,5 @@ class Check:
     """Not applicable where the state is `none`, because nothing is carried from call to call."""
     long_running: bool = False
     """Runs only in trials with `limits.endurance`, the seconds that it may take."""
+    begin: Callable[[OpenSession, ReferenceTrajectories], Callable[[], CheckResult]] | None = None
+    """Of a check that spans the others: what begins it after the first one. It returns what ends it, in its turn."""

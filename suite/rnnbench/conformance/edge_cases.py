@@ -25,10 +25,10 @@ from rnnbench.conformance.feeding import (
     first_outputs,
     output_pairs,
 )
-from rnnbench.conformance.tolerance import Errors, same_bits
+from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import DTYPES
+from rnnbench.rnn import DTYPES, run_reference
 
 POISONS = (np.nan, np.inf, -np.inf)
 RESET, STATE = "a reset", "a state that is set"
@@ -96,7 +96,25 @@ def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         x[beyond] = POISONS[index]
         poisoned.append(session.step({**chunk, "x": x})["y"])
         ends.append((f"beyond the lengths, y of call {index}", unpadded[index][beyond], unpadded[index][beyond] * 0))
-    return same_bits([*ends, *output_pairs("with no numbers beyond the lengths, y of call", poisoned, unpadded)])
+    bits = same_bits([*ends, *output_pairs("with no numbers beyond the lengths, y of call", poisoned, unpadded)])
+    return bits if bits.verdict == "fail" else worst(bits, _certain_lengths(open_session(), reference))
+
+
+def _certain_lengths(session: Session, reference: ReferenceTrajectories) -> CheckResult:
+    """Rows that all have the same length, all of a call's steps and one step among them, and lengths that rise. Their
+    arrays are given last one first. The reference runs all of them as rows of one batch."""
+    errors, x, rows = Errors(), reference.ring[0]["x"], reference.trial.batch
+    most = len(x)
+    kinds = {f"lengths that are all {steps}": np.full(rows, steps) for steps in sorted({1, (most + 1) // 2, most})}
+    kinds["lengths that rise"] = 1 + (1 + np.arange(rows)) % most
+    lengths = np.concatenate(list(kinds.values())).astype(np.int32)
+    exact = run_reference(
+        reference.trial.model, reference.weights, np.concatenate([x] * len(kinds), axis=1), lengths=lengths
+    ).y
+    for number, (what, of_kind) in enumerate(kinds.items()):
+        y = session.step({"lengths": of_kind.astype(np.int32), "x": x})["y"]
+        compare_steps(errors, f"y with {what}", y, exact[:, number * rows : (number + 1) * rows], reference)
+    return errors.verdict()
 
 
 def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -134,7 +152,25 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
         what = f"y after a {poison} in row {row} of {name} and {clears}"
         expected = exact if clears == RESET else from_start
         compare_steps(errors, what, fed_chunks(session, x, reference), expected, reference)
+    _compare_neighbours(errors, open_session, reference)
     return budget.result(errors.verdict())
+
+
+def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """A session that is open beside one that has seen no numbers, and one that is opened once that is closed."""
+    poisoned, beside = open_session(), open_session()
+    (x, exact), chunk = _beginning(reference), reference.trial.strategy.chunk
+    first = fed_chunks(beside, x[:chunk], reference)
+    with suppress(Exception):  # Where all rows have one scale, a program may refuse it.
+        fed_chunks(poisoned, np.full_like(x[:chunk], np.nan), reference)
+    y = first if len(x) <= chunk else np.concatenate([first, fed_chunks(beside, x[chunk:], reference)])
+    compare_steps(errors, "y of a session beside one that has seen NaN", y, exact, reference)
+    if not reference.is_stream:
+        y = fed_chunks(beside, x, reference)
+        compare_steps(errors, "y of the next call of a session beside one that has seen NaN", y, exact, reference)
+    open_session.close(poisoned)
+    y = fed_chunks(open_session(), x, reference)
+    compare_steps(errors, "y of a session opened after one that has seen NaN was closed", y, exact, reference)
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float, str]]:
@@ -178,6 +214,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         for pair in output_pairs("of two streams in two threads, y of call", sum(others, began), expected)
     ]
     pairs += _bound_elsewhere(open_session, reference)
+    pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
     return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
 
 
@@ -191,6 +228,28 @@ def _bound_elsewhere(
     with ThreadPoolExecutor(1) as pool:
         went_on = pool.submit(first_bound_outputs, there).result()
     return output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
+
+
+def _opened_elsewhere(
+    open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """A session that is opened, used and closed in another thread, and one of this thread that goes on."""
+    here = open_session()
+    began = _outputs(here, feed[:1])
+
+    def elsewhere() -> list[np.ndarray]:
+        session = open_session()
+        outputs = _outputs(session, feed)
+        open_session.close(session)
+        return outputs
+
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(elsewhere).result()
+    went_on = [*began, *_outputs(here, feed[1:])]
+    return [
+        *output_pairs("in a session of another thread, y of call", there, list(alone)),
+        *output_pairs("with a session closed in another thread, y of call", went_on, list(alone)),
+    ]
 
 
 def _repeated(

@@ -12,7 +12,7 @@ from rnnbench.conformance.edge_cases import shares_scale
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run, fed_chunks
 from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import FACTOR, Errors, worst
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 from rnnbench.rnn import rounded
 
@@ -25,6 +25,8 @@ LARGE = 7
 """Where the scales above 1 begin."""
 LARGE_STATES = (1e2, 1e3, HUGE)
 """Scales of states. A huge state makes small ones count for nothing, so they are apart."""
+SWEPT, FEWEST_SWEPT, MOST_SWEPT, SWEPT_TO = 512, 8, 64, 12.0
+"""Values of y in a stream whose inputs grow evenly, its fewest and most steps, and the scale of its last one."""
 SEPARATE_CALLS = 4
 """With state `none`, calls over which MAGNITUDES are spread. Each needs a run of the reference."""
 PINNED = 100.0
@@ -139,7 +141,26 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         errors = _compared(errors, where, fed_chunks(open_session(), part, reference), reference, part)
     if reference.is_stream:
         errors = _compared_from_scaled_states(errors, open_session, reference)
+    if not shares_scale(reference):
+        errors = _swept(errors, open_session, reference)
     return errors.verdict()
+
+
+def _swept(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
+    """A stream whose inputs grow evenly, so that activations are computed at many places of their curves.
+
+    Of a network with few units, MAGNITUDES alone leave large gaps. One with many has many in each step.
+    """
+    chunk = reference.trial.strategy.chunk
+    steps = int(np.clip(SWEPT // reference.trial.model.width, FEWEST_SWEPT, MOST_SWEPT))
+    calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-steps // chunk))
+    steps = steps if reference.is_stream else calls * chunk
+    x = np.resize(reference.x, (steps, *reference.x.shape[1:])).astype(np.float64)
+    scaled = rounded(x * np.linspace(0, SWEPT_TO, steps)[:, None, None], reference.trial.dtype)
+    for call, part in enumerate(np.split(scaled, calls)):
+        where = f"of call {call} of inputs that grow evenly to {SWEPT_TO:g}"
+        errors = _compared(errors, where, fed_chunks(open_session(), part, reference), reference, part)
+    return errors
 
 
 def _scales(reference: ReferenceTrajectories) -> tuple[float, ...]:
@@ -172,6 +193,34 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
                 errors.add(f"state {name} of up to {HUGE:g} read back", array, state[name].astype(np.float64), 0.0)
         where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
         errors = _compared(errors, where, fed_chunks(session, x, reference), reference, x, state)
+    return errors if shares_scale(reference) else _compared_from_one_large_array(errors, open_session, reference)
+
+
+def _compared_from_one_large_array(
+    errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories
+) -> Errors:
+    """Start from states of which one array is HUGE: where h drives all gates to their ends, a huge c need not count.
+
+    The states afterwards are compared, too: of a large c, y shows only that it is large. The reference runs them as
+    rows of one batch.
+    """
+    start, chunk, batch = reference.start, reference.trial.strategy.chunk, reference.trial.batch
+    large = [name for name, array in start.items() if array.dtype.kind == "f"]
+    if len(large) < 2:
+        return errors
+    x = reference.x[:chunk]
+    states = [{**start, name: _scaled_state(reference, name, (HUGE,))} for name in large]
+    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in start}
+    run = reference.run(np.concatenate([x] * len(large), axis=1), together)
+    for number, (of, state) in enumerate(zip(large, states, strict=True)):
+        session, rows = open_session(), slice(number * batch, (number + 1) * batch)
+        session.set_state(state)
+        where = f"from a state whose {of} is {HUGE:g} times `start`"
+        compare_with_run(
+            errors, where, fed_chunks(session, x, reference), ReferenceRun(x, run.y[:, rows], run.rounding)
+        )
+        for name, array in session.get_state().items():
+            errors.add(f"state {name} {where}", array, run.final[name][:, rows], float(run.rounding[-1]))
     return errors
 
 

@@ -6,7 +6,7 @@ Two sessions follow the same plan, the second one an action behind. So their cal
 from __future__ import annotations
 
 import gc
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 BOUND, UNREAD, TWICE = "a bound call", "a bound call that is not waited for", "a bound call that is read twice"
+AT_ONCE = "a bound call that is read before it is waited for"
 PUBLIC, LONG = "a public call", "a public call of two chunks"
 REST_FIRST, REST_LAST = (
     "public calls with a rest, the longer one first",
@@ -25,18 +26,19 @@ REST_FIRST, REST_LAST = (
 )
 STATE, COLLECTION, BINDING = "a look at the state", "a collection of garbage", "another ring that is bound"
 CHUNKS = {
-    **dict.fromkeys((BOUND, UNREAD, TWICE, PUBLIC), 1),
+    **dict.fromkeys((BOUND, UNREAD, TWICE, AT_ONCE, PUBLIC), 1),
     **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
     **dict.fromkeys((STATE, COLLECTION, BINDING), 0),
 }
 """How many chunks each action takes."""
+OF_RING = (BOUND, UNREAD, TWICE, AT_ONCE)
 PLAN = (
     *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, STATE),
-    *(UNREAD, REST_FIRST, UNREAD, BINDING, BOUND, STATE),
+    *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
 """Its chunks are those of the reference's first two passes over the ring."""
 BEFORE_RESET = 3
-"""Bound calls before a reset: no whole pass over the ring."""
+"""Bound calls before a reset or a state that is set: no whole pass over the ring."""
 
 
 def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -60,7 +62,7 @@ class _Follower:
         self._fed = 0
         """Chunks so far."""
         at = np.cumsum([0, *(CHUNKS[action] for action in PLAN)])
-        numbers = [number for number, action in zip(at, PLAN, strict=False) if action in (BOUND, UNREAD, TWICE)]
+        numbers = [number for number, action in zip(at, PLAN, strict=False) if action in OF_RING]
         self._bound = session.bind([reference.ring[number % RING] for number in numbers])
         if reference.is_stream:
             session.set_state(reference.start)
@@ -77,7 +79,7 @@ class _Follower:
             gc.collect()
         elif action == BINDING:
             self._session.bind(self._reference.ring)
-        elif action in (BOUND, UNREAD, TWICE):
+        elif action in OF_RING:
             self._call_bound(action)
         elif action == PUBLIC or not self._reference.is_stream:
             self._compare(action, np.concatenate([self._session.step(chunk)["y"] for chunk in inputs]))
@@ -91,8 +93,9 @@ class _Follower:
         self._bound()
         if action == UNREAD:
             return
-        for _ in range(1 if action == BOUND else 2):
-            self._bound.sync()
+        for _ in range(2 if action == TWICE else 1):
+            if action != AT_ONCE:
+                self._bound.sync()
             self._compare(action, self._bound.output()["y"])
 
     def _compare(self, action: str, y: np.ndarray) -> None:
@@ -113,21 +116,31 @@ class _Follower:
 
 
 def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectories, errors: Errors) -> None:
-    """Reset in the middle of a ring, and set a state there: neither changes which chunk is the next one."""
-    session, fresh = open_session(), open_session()
-    bound, rounding = session.bind(reference.ring), reference.rounding_at(reference.trial.strategy.chunk - 1)
-    for _ in range(BEFORE_RESET):
-        bound()
-    bound.sync()
-    for number, what in ((BEFORE_RESET, "a reset"), (BEFORE_RESET + 1, "a state that was set")):
+    """Reset in the middle of a ring, and set a state there: neither changes which chunk is the next one.
+
+    It is the same where nobody has waited for the calls before.
+    """
+    rounding = reference.rounding_at(reference.trial.strategy.chunk - 1)
+    for waited, sets in product((True, False), (False, True)):
+        if sets and not reference.is_stream:
+            continue
+        session, fresh = open_session(), open_session()
+        bound = session.bind(reference.ring)
+        for _ in range(BEFORE_RESET):
+            bound()
+        if waited:
+            bound.sync()
         for one in (session, fresh):
-            one.reset()
-            if number > BEFORE_RESET and reference.is_stream:
+            if sets:
                 one.set_state(reference.start)
+            else:
+                one.reset()
         bound()
         bound.sync()
-        expected = fresh.step(reference.ring[number])["y"].astype(np.float64)
-        errors.add(f"y of bound call {number}, after {what}", bound.output()["y"], expected, rounding)
+        expected = fresh.step(reference.ring[BEFORE_RESET])["y"].astype(np.float64)
+        what = f"y of bound call {BEFORE_RESET}, after {'a state that was set' if sets else 'a reset'}"
+        when = "" if waited else " that did not wait for the calls before"
+        errors.add(f"{what}{when}", bound.output()["y"], expected, rounding)
 
 
 MIXED_CALLS = (Check("mixed", "Calls of every kind, looks and resets between them go on with one stream.", _mixed),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -33,11 +34,18 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         fresh.set_state(before)
     y, expected = session.step(first)["y"], fresh.step(first)["y"]
     bound_y, expected_bound = first_bound_outputs(bound), first_bound_outputs(fresh_bound)
+    for each in (bound, fresh_bound):
+        each()
+    with suppress(Exception):
+        session.step({**first, "x": first["x"][:, 0]})
+    for each in (bound, fresh_bound):
+        each.sync()
     return same_bits(
         [
             *unchanged,
             ("after refused calls, y", y, expected),
             *output_pairs("after refused calls, y of bound call", bound_y, expected_bound),
+            ("of a bound call that waited while a call was refused, y", bound.output()["y"], fresh_bound.output()["y"]),
         ]
     )
 

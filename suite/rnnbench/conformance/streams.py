@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zlib
 from collections import deque
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.budget import GOES_ON, Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -97,7 +99,9 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         _follow_plan(open_session(), plan, late, RING, errors, reference)
     _follow_plan(open_session(), LONG_RING_PLAN, False, len(LONG_RING_PLAN), errors, reference)
     verdict = errors.verdict()
-    return verdict if verdict.verdict == "fail" else worst(verdict, _many(open_session, reference))
+    if verdict.verdict == "fail":
+        return verdict
+    return worst(verdict, _many(open_session, reference), _bound_anew(open_session, reference))
 
 
 def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -121,6 +125,30 @@ def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
             (f"of {MANY} rings in one session, the last y", rings[-1].output()["y"], expected),
         ]
     )
+
+
+def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Rings of one session, bound one after the other: from the same buffers, which are refilled, and with the same
+    first chunk. Each gives what it gives in a session whose rings have arrays of their own."""
+    session, fresh = open_session(), open_session()
+    first, second, third, fourth = reference.ring[:4]
+    buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
+    pairs = []
+    for what, chunks in (("", (first, second)), ("refilled", (third, fourth)), ("half refilled", (third, second))):
+        for buffer, chunk in zip(buffers, chunks, strict=True):
+            for name, array in chunk.items():
+                np.copyto(buffer[name], array)
+        bound, expected = session.bind(buffers), fresh.bind(chunks)
+        for call in range(len(chunks)):
+            pairs.append((f"of a ring in {what} buffers, y of call {call}", _called(bound), _called(expected)))
+    return same_bits(pairs)
+
+
+def _called(bound: Bound) -> np.ndarray:
+    """y of one call."""
+    bound()
+    bound.sync()
+    return bound.output()["y"]
 
 
 def _follow_plan(
@@ -148,15 +176,11 @@ def _follow_plan(
 
 def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
     """y of a call of `bound`, or of a public one."""
-    if bound is None:
-        return session.step(inputs)["y"]
-    bound()
-    bound.sync()
-    return bound.output()["y"]
+    return session.step(inputs)["y"] if bound is None else _called(bound)
 
 
 def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Close one session after another, the first one first, while the others go on."""
+    """Close one session after another, each twice and the first one first, while the others go on. Drop one."""
     alone, alone_bound = (
         first_outputs(open_session(), reference),
         first_bound_outputs(open_session().bind(reference.ring)),
@@ -170,7 +194,10 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         kept = {"y": closed.step(ragged)["y"], **closed.get_state()}
         before = {name: array.copy() for name, array in kept.items()}
         open_session.close(closed)
+        closed.close()  # A second time does nothing.
         when = f"with {call + 1} sessions closed, call {call} of another:"
+        if call == 1:  # Nobody closes this one: what it holds goes with it.
+            _drop_one(open_session, ragged)
         pairs += [
             (f"{when} y", goes_on.step(reference.ring[call])["y"], alone[call]),
             (f"{when} y of a bound call", _call(sessions[3], bound_goes_on, {}), alone_bound[call]),
@@ -178,6 +205,16 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
             *((f"{name} that a closed session had returned", kept[name], before[name]) for name in kept),
         ]
     return same_bits(pairs)
+
+
+def _drop_one(open_session: OpenSession, inputs: Arrays) -> None:
+    """Use a session that nobody closes, and let go of it."""
+    with only_new_garbage():
+        session = open_session()
+        session.step(inputs)
+        open_session.forget(session)
+        del session
+        gc.collect()
 
 
 def _longer(reference: ReferenceTrajectories) -> Arrays:
@@ -189,8 +226,9 @@ def _longer(reference: ReferenceTrajectories) -> Arrays:
 
 def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Keep the results of very many calls: public and bound ones in turn, and states."""
-    session, chunks = open_session(), cycle(reference.ring)
-    bound = session.bind(reference.ring)
+    ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
+    session, chunks = open_session(), cycle(ring)
+    bound = session.bind(ring)
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
     planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
     budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), GOES_ON * KEPT_S, enough=KEPT_S)
@@ -207,6 +245,12 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
             f"{len(changed)} of {len(kept)} results that were kept changed later, the first of them number {changed[0]}"
         )
         return CheckResult(verdict="fail", detail=detail)
+    for index, (chunk, given) in enumerate(zip(ring, reference.ring, strict=True)):
+        for name, array in chunk.items():
+            if _checksum(array) != _checksum(given[name]):
+                return CheckResult(
+                    verdict="fail", detail=f"{name} of chunk {index} was written to by some of the calls"
+                )
     if shared := _sharing_memory(kept):
         return CheckResult(verdict="fail", detail=f"results number {shared[0]} and {shared[1]} are in the same memory")
     return budget.result(CheckResult(verdict="pass"))

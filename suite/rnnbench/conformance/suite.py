@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 
 from rnnbench.backends import Program, Session
+from rnnbench.conformance.alike import ALIKE
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.contents import CONTENTS
+from rnnbench.conformance.definition import Check
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
+from rnnbench.conformance.left_alone import LEFT_ALONE
 from rnnbench.conformance.lost_state import LOST_STATE
 from rnnbench.conformance.magnitudes import MAGNITUDE_CHECKS
 from rnnbench.conformance.mixed_calls import MIXED_CALLS
@@ -33,8 +37,10 @@ CHECKS = (
     *EDGE_CASES,
     *REFUSAL,
     *CONTENTS,
+    *ALIKE,
     *MAGNITUDE_CHECKS,
     *ENDURANCE,
+    *LEFT_ALONE,
 )
 """All checks, in the order in which they run."""
 BEGIN_WITHIN = 0.5
@@ -55,23 +61,45 @@ def run_checks(
     Raises what the first check raises: a program that cannot run at all is not a program that runs wrongly.
     """
     begun = time.perf_counter()
-    for check in CHECKS:
-        if check.long_running and not reference.trial.limits.endurance:
-            continue
-        if check.streams_only and not reference.is_stream:
-            yield check.name, CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
-            continue
-        spent = time.perf_counter() - begun
-        if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
-            yield check.name, _not_begun(spent, seconds, reference.seconds)
-            continue
-        with Opener(program) as open_session:
-            try:
-                yield check.name, check.run(open_session, reference)
-            except Exception as error:
-                if check is CHECKS[0]:
-                    raise
-                yield check.name, CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
+    with ExitStack() as spanning:
+        ends: dict[str, Callable[[], CheckResult]] = {}
+        for check in CHECKS:
+            if check.long_running and not reference.trial.limits.endurance:
+                continue
+            if check.streams_only and not reference.is_stream:
+                detail = "state 'none' carries nothing between calls"
+                yield check.name, CheckResult(verdict="not-applicable", detail=detail)
+                continue
+            spent = time.perf_counter() - begun
+            if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
+                yield check.name, _not_begun(spent, seconds, reference.seconds)
+                continue
+            with Opener(program) as open_session:
+                end = ends.get(check.name) or partial(check.run, open_session, reference)
+                try:
+                    yield check.name, end()
+                except Exception as error:
+                    if check is CHECKS[0]:
+                        raise
+                    yield check.name, _raised(error)
+            if check is CHECKS[0]:
+                ends = {each.name: _begun(each, program, reference, spanning) for each in CHECKS if each.begin}
+
+
+def _begun(
+    check: Check, program: Program, reference: ReferenceTrajectories, spanning: ExitStack
+) -> Callable[[], CheckResult]:
+    """What ends a check that spans others. Its sessions stay open until all are over."""
+    assert check.begin is not None, "it spans others"
+    try:
+        return check.begin(spanning.enter_context(Opener(program)), reference)
+    except Exception as error:  # noqa: BLE001 it is the check's result, in its turn
+        raised = _raised(error)
+        return lambda: raised
+
+
+def _raised(error: Exception) -> CheckResult:
+    return CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
 
 
 def _not_begun(spent: float, seconds: float, of_reference: float) -> CheckResult:
@@ -102,5 +130,8 @@ class Opener:
         return session
 
     def close(self, session: Session) -> None:
-        del self._open[id(session)]
+        self.forget(session)
         session.close()
+
+    def forget(self, session: Session) -> None:
+        del self._open[id(session)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -55,6 +55,20 @@ class TimedPath:
         self._follow(errors, (1, int(self._random.integers(2, len(self._reference.ring_trajectory.y) + 1))))
         return errors.verdict()
 
+    def verify_as_timed(self, time_calls: Callable[[int], object]) -> CheckResult:
+        """Check random numbers of calls that `time_calls` makes as they are timed, and reports to `called`.
+
+        A block of a slow program is too short for a trajectory that repeats itself, so nothing is known of its end.
+        And a program may do something else as long as Python's collector rests.
+        """
+        errors, ring = Errors(), self._reference.ring_trajectory
+        for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
+            self._call((RING - self._position) % RING)
+            self.start()
+            self._make_as_timed(int(calls), time_calls)
+            self._compare(errors, f"in the loop that times them, after {calls} calls", int(calls), ring.y, ring.states)
+        return errors.verdict()
+
     def verify_first_calls(self) -> CheckResult:
         """Check the first calls of a path that was not called yet."""
         errors = Errors()
@@ -85,6 +99,9 @@ class TimedPath:
 
     def _bind(self, session: Session, ring: Sequence[Arrays]) -> Bound:
         return session.bind(ring)
+
+    def _make_as_timed(self, calls: int, time_calls: Callable[[int], object]) -> None:
+        time_calls(calls)
 
     def _rounding(self, calls: int) -> float:
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
@@ -132,6 +149,10 @@ class PublicPath(TimedPath):
 
     def _bind(self, session: Session, ring: Sequence[Arrays]) -> Bound:
         return self._calls
+
+    def _make_as_timed(self, calls: int, time_calls: Callable[[int], object]) -> None:
+        time_calls(calls - 1)
+        self._call(1)  # Timed calls drop what they return.
 
 
 class PublicCalls:

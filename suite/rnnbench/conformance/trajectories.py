@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -77,6 +77,8 @@ class ReferenceRun:
     """[steps, batch, width]."""
     rounding: np.ndarray
     """[steps]: the largest error that rounding is expected to make up to each step."""
+    final: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """The state after the last step, by name."""
 
 
 class ReferenceTrajectories:
@@ -184,12 +186,14 @@ class ReferenceTrajectories:
             exact = run_reference(self.trial.model, self.weights, x, state, lengths=lengths)
             trial = self.trial
             expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
-            return {"y": exact.y, "rounding": expected.over(len(x))}
+            final = {f"final_{name}": array for name, array in exact.final.items()}
+            return {"y": exact.y, "rounding": expected.over(len(x)), **final}
 
         inputs = {"x": x, **(state or {}), **({} if self.lengths is None else {"lengths": self.lengths[0]})}
         key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs)}
         arrays = self._stored("run", key, compute)
-        return ReferenceRun(x, arrays["y"], arrays["rounding"])
+        final = {name.removeprefix("final_"): array for name, array in arrays.items() if name.startswith("final_")}
+        return ReferenceRun(x, arrays["y"], arrays["rounding"], final)
 
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:

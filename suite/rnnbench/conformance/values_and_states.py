@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rnnbench.backends import Session
 from rnnbench.conformance.coarse_states import coarse_state
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
@@ -76,10 +77,18 @@ def _start(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _reset(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    session = open_session()
+    session, errors = open_session(), Errors()
+    _compare_with_zeros(errors, "of a new session", session, reference)
     first = first_outputs(session, reference)
     session.reset()
-    return same_bits(output_pairs("after reset, y of call", first_outputs(session, reference), first))
+    _compare_with_zeros(errors, "after a reset", session, reference)
+    again = same_bits(output_pairs("after reset, y of call", first_outputs(session, reference), first))
+    return again if again.verdict == "fail" else worst(again, errors.verdict())
+
+
+def _compare_with_zeros(errors: Errors, when: str, session: Session, reference: ReferenceTrajectories) -> None:
+    for name, array in session.get_state().items():
+        errors.add(f"state {name} {when}", array, reference.zeros[name].astype(np.float64), 0.0)
 
 
 def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

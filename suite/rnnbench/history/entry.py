@@ -13,6 +13,8 @@ from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
 SCHEMA = 1
 """Version of an entry's file."""
 ID_DIGITS = 16
+EARLIEST_YEAR, LATEST_YEAR = 1970, 9998
+"""Years that a run may be of. Weeks are subtracted from its time, and days are added."""
 
 
 class RunEntry(FrozenModel):
@@ -124,6 +126,9 @@ def _utc(time: str, run: Run) -> str:
     try:
         parsed = datetime.fromisoformat(time)
         aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+        began = aware.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError) as error:
         raise StoreError(f"{run.path}: '{time}' is no time in ISO 8601; restore its run.json") from error
+    if not EARLIEST_YEAR <= began.year <= LATEST_YEAR:
+        raise StoreError(f"{run.path}: '{time}' is the time of no run; restore its run.json")
+    return began.isoformat(timespec="seconds")

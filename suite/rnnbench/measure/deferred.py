@@ -1,5 +1,5 @@
 """Work that was moved out of the timed calls: into what comes before a block, into the first look at its results, into
-a few of its calls, into other threads, or into a table of results of earlier calls.
+a few of its calls, into the garbage collection, into other threads, or into a table of results of earlier calls.
 
 A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
 that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks, and
@@ -8,6 +8,7 @@ the time in which other processes had the core does not count.
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block
+from rnnbench.measure.blocks import Block, undisturbed
 from rnnbench.measure.disturbance import read_thread_counters, waited_since
 
 # Read before any framework is imported: a program may put others in their place later.
@@ -63,6 +64,8 @@ IDLE_S = 0.005
 IDLE_CALL_S = 0.0005
 """The same, for each wait between two calls: the sleep, and threads that spin a little before they sleep too."""
 QUARTER = 4
+YOUNGEST = 0
+"""The generation of the collector that has what was made since it last ran."""
 Start = TypeVar("Start")
 
 
@@ -76,6 +79,8 @@ class BlockSurroundings:
     """Of reading output and state after the block."""
     second_look: float
     """Of reading them again at once. There is nothing left to do."""
+    collection: float
+    """Of collecting the garbage that the block left. Python's collector rests in a block."""
     calls: int
     timed: float
     """In all calls that were timed, by their median: what the machine takes away meanwhile is not in it."""
@@ -95,16 +100,21 @@ class BlockSurroundings:
 def surrounded(
     sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object]
 ) -> tuple[Block, BlockSurroundings]:
-    """A block, and what lies around it: `prepare` before it, and `look` twice after it."""
-    before = _seconds_with_core(prepare)
-    process_cpu, caller_cpu = cpu_of_process(), cpu_of_thread()
-    block = sample()
-    process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
-    first_look, second_look = (_seconds_with_core(look) for _ in range(2))
+    """A block, and what lies around it: `prepare` before it, `look` twice after it, and a collection of its garbage.
+
+    Python's collector rests until then: it would collect the block's garbage between the block and the first look.
+    """
+    with undisturbed():
+        before = _seconds_with_core(prepare)
+        process_cpu, caller_cpu = cpu_of_process(), cpu_of_thread()
+        block = sample()
+        process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
+        first_look, second_look = (_seconds_with_core(look) for _ in range(2))
+        collection = _seconds_with_core(partial(gc.collect, YOUNGEST))
     median = statistics.median(block.seconds.tolist())
     timed = median * len(block.seconds) * block.calls_per_sample
     return block, BlockSurroundings(
-        before, first_look, second_look, block.calls, timed, median, caller_cpu, process_cpu
+        before, first_look, second_look, collection, block.calls, timed, median, caller_cpu, process_cpu
     )
 
 
@@ -120,6 +130,11 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
         found.append(
             f"{path}: the first look at a block's results takes {_typical(b.first_look for b in blocks)}, a second one "
             f"{_typical(b.second_look for b in blocks)}: work of the timed calls is done when somebody looks"
+        )
+    if _mostly(blocks, lambda b: b.collection - b.allowed):
+        found.append(
+            f"{path}: collecting the garbage of a block takes {_typical(b.collection for b in blocks)}, its timed "
+            f"calls {_typical(b.timed for b in blocks)}: work of the calls is done in the collection"
         )
     if path in ("bound", "public") and _mostly(blocks, _in_few_calls):
         found.append(

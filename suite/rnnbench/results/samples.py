@@ -55,6 +55,6 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
             f"another trial (`same_as`), or the run's samples were not kept, or it was killed before it wrote them"
         ) from error
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, MemoryError) as error:  # A header may ask for any size.
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows

@@ -7,7 +7,7 @@ import gc
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.text import visible
 from rnnbench.spelling import did_you_mean
 
 Keep = Callable[[Record], Record]
@@ -33,6 +34,8 @@ _LONGEST_NAME = 100
 """Characters of a run's name: a name is read by people."""
 _LONGEST_NAME_BYTES = 200
 """UTF-8 bytes of it: file systems allow 255, and a number may follow."""
+MOST_DAMAGED = 20_000
+"""Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
 _MOST_TOLD = 5
 """Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
@@ -150,30 +153,39 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader, keep)
+                records, torn = _read_compressed(stream, reader, info.cases, keep)
             else:
-                records, torn = _read_records(stream, reader, keep)
+                records, torn = _read_records(stream, reader, info.cases, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
     return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
-def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_compressed(
+    file: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+) -> tuple[dict[str, Record], tuple[str, ...]]:
     content = Decompressed(file)
-    records, left_out = _read_records(io.BufferedReader(content), reader, keep)
+    records, left_out = _read_records(io.BufferedReader(content), reader, cases, keep)
     if content.damage:
         damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
         return records, (damage, *left_out)
     return records, left_out
 
 
-def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
+def _read_records(
+    stream: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+) -> tuple[dict[str, Record], tuple[str, ...]]:
+    """The last record of each trial, and what was left out: damaged lines, and those of other cases than the run's.
+
+    One line is in memory at a time, LONGEST_LINE of it.
+    """
     records: dict[str, Record] = {}
     damaged: list[str] = []
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
+        if len(damaged) == MOST_DAMAGED:
+            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
@@ -182,10 +194,22 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
             record = reader.parse_record(line.removesuffix(b"\n"), number)
         except DamagedError as error:
             damaged.append(f"{error}; {_LEFT_OUT}")
+            continue
+        if record.case not in cases:
+            damaged.append(_foreign(reader.file, number, record))
         else:
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
     return records, _first(damaged, reader.file)
+
+
+def _hopeless(file: str, number: int) -> str:
+    return f"{file}:{number}: the file is no file of records; this line and all that follow were left out"
+
+
+def _foreign(file: str, number: int, record: Record) -> str:
+    case = visible(record.case)
+    return f"{file}:{number}: a record of the case {case!r}, which this run does not have; the line was left out"
 
 
 @contextmanager

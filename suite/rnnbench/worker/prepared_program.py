@@ -57,7 +57,12 @@ class PreparedProgram:
 
     def verify(self) -> CheckResult:
         """Check what the timed calls of both paths came to."""
-        return worst(self.timed.verify(), self.public.verify())
+        return worst(
+            self.timed.verify(),
+            self.timed.verify_as_timed(self._timed_bound_calls),
+            self.public.verify(),
+            self.public.verify_as_timed(self._timed_public_calls),
+        )
 
     def timed_call(self, path: LatencyPath) -> TimedCall:
         return self._calls[path.entry]

@@ -1,0 +1,108 @@
+"""The check of calls that are alike: other numbers with the same ends, the same sum, or the same when rounded.
+
+A program that knows a call again by a part of it, by its sum or by its text gives the result of another call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+from rnnbench.rnn import rounded
+
+State = dict[str, np.ndarray]
+
+
+def _other_middle(array: np.ndarray) -> np.ndarray:
+    """Another number in the middle. All others are the same, and so are the ends."""
+    other = array.copy()
+    other.flat[array.size // 2] = 1 - other.flat[array.size // 2]
+    return other
+
+
+def _backwards(array: np.ndarray) -> np.ndarray:
+    """The same numbers, their sum and their norm."""
+    return array.ravel()[::-1].reshape(array.shape).copy()
+
+
+def _half(array: np.ndarray) -> np.ndarray:
+    """The same when it is rounded to 16 bits, or shown with three digits."""
+    return array.astype(np.float16).astype(array.dtype)
+
+
+def _half_of_one(array: np.ndarray) -> np.ndarray:
+    """Of the number that this changes most."""
+    rounded_all, other = _half(array), array.copy()
+    most = int(np.argmax(np.abs(rounded_all - array)))
+    other.flat[most] = rounded_all.flat[most]
+    return other
+
+
+LIKE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "one number in the middle is another": _other_middle,
+    "the same numbers come backwards": _backwards,
+    "all numbers are rounded to 16 bits": _half,
+    "one number is rounded to 16 bits": _half_of_one,
+}
+
+
+def _alike(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """From the same state, calls whose inputs are alike. Then equal calls from states that are alike."""
+    if not reference.trial.model.takes_any_number:
+        return CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
+    if reference.lengths is not None:
+        return CheckResult(
+            verdict="not-applicable", detail="rows of their own lengths are alike up to their ends alone"
+        )
+    x, start = reference.ring[0]["x"], reference.start if reference.is_stream else {}
+    calls = {"": (x, start)}
+    for what, like in LIKE.items():
+        calls[f"whose x is alike ({what})"] = (_of_dtype(like(x), reference), start)
+        if start:
+            state = {name: _like_state(reference, name, array, like) for name, array in start.items()}
+            calls[f"whose state is alike ({what})"] = (x, state)
+    return _compared(open_session, reference, calls)
+
+
+def _of_dtype(x: np.ndarray, reference: ReferenceTrajectories) -> np.ndarray:
+    return rounded(x.astype(np.float64), reference.trial.dtype)
+
+
+def _like_state(
+    reference: ReferenceTrajectories, name: str, array: np.ndarray, like: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Whole numbers stay: they have a range."""
+    if array.dtype.kind != "f":
+        return array
+    return rounded(like(array).astype(np.float64), reference.trial.model.state_dtype(name, reference.trial.dtype))
+
+
+def _compared(
+    open_session: OpenSession, reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]]
+) -> CheckResult:
+    """Each call on both paths. The reference runs them side by side, as rows of one batch."""
+    inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
+    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
+    run = reference.run(np.concatenate(inputs, axis=1), together or None)
+    rounding, batch, errors = float(run.rounding[-1]), reference.trial.batch, Errors()
+    session, bound_session = open_session(), open_session()
+    bound = bound_session.bind([{"x": x} for x in inputs])
+    for number, (what, (x, state)) in enumerate(calls.items()):
+        exact = run.y[:, number * batch : (number + 1) * batch]
+        if state:
+            for one in (session, bound_session):
+                one.set_state(states[0])  # With no call between, a program may compare the two.
+                one.set_state(state)
+        errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact, rounding)
+        bound()
+        bound.sync()
+        errors.add(f"y of a bound call {what}", bound.output()["y"], exact, rounding)
+    return errors.verdict()
+
+
+ALIKE = (Check("alike", "Calls that are alike in a part, in their sum or when rounded are told apart.", _alike),)
