@@ -13,11 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.disk import copy_of, read_or_copy, read_plain, write_bytes, write_with_copy
-from rnnbench.results import INFO, StoreError
+from rnnbench.results import INFO, TRIALS, StoreError
 
 T = TypeVar("T")
 
-TRIALS = "trials.json"
 EXPECTED_FAILURES = "expected_failures.json"
 _START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         growth_word,
     )
     from rnnbench.results.identity import differences, fingerprint, machine_identity
-    from rnnbench.results.journal import INFO, append_record, require_appendable, unwritable, write_info
+    from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
     from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
@@ -164,7 +164,7 @@ _NAMES = {
         "growth_word",
     ),
     "identity": ("differences", "fingerprint", "machine_identity"),
-    "journal": ("INFO", "append_record", "require_appendable", "unwritable", "write_info"),
+    "journal": ("INFO", "TRIALS", "append_record", "require_appendable", "unwritable", "write_info"),
     "lowered_form": ("LoweredForm", "is_lowered_form", "parse_lowered"),
     "merge": ("Merged", "Merging", "merge_shards", "shard_folders", "write_merged"),
     "merged": ("machine_key", "split_by_machine"),
@@ -251,6 +251,7 @@ __all__ = [
     "STEPS_PER_S",
     "TELLING_POINTS",
     "THRESHOLDS",
+    "TRIALS",
     "Anchor",
     "Artifact",
     "CallCost",

@@ -12,6 +12,8 @@ from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
 
 INFO = "run.json"
+TRIALS = "trials.json"
+"""The trials that a run was begun with. Not in a published run, nor in one that another program wrote."""
 LONGEST_LINE = 16 << 20
 """Bytes of a record. One with a hundred checks and long reasons has some 100 KiB; what is longer is damaged."""
 _PIECE = 1 << 16

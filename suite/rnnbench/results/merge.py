@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from rnnbench.results.compressed import COMPRESSED, RECORDS
-from rnnbench.results.journal import INFO, unwritable, write_info
+from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
@@ -28,7 +28,7 @@ from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import read_info, read_run, run_name
 
-KEPT = (INFO, RECORDS, COMPRESSED, "trials.json", "expected_failures.json", PLAN)
+KEPT = (INFO, RECORDS, COMPRESSED, TRIALS, "expected_failures.json", PLAN)
 """Files of a shard's run that are copied, beside its samples."""
 ENDING = "-merged"
 Written = Literal["merged", "merged again", "already merged"]

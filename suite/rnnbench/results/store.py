@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable
+from rnnbench.results.journal import INFO, LONGEST_LINE, TRIALS, unwritable
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
 from rnnbench.results.model import share_field_sets
@@ -150,19 +150,20 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, missing))
     reader = Reader(str(file))
+    cases = info.cases if (path / TRIALS).exists() else None
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader, info.cases, keep)
+                records, torn = _read_compressed(stream, reader, cases, keep)
             else:
-                records, torn = _read_records(stream, reader, info.cases, keep)
+                records, torn = _read_records(stream, reader, cases, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
     return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
 def _read_compressed(
-    file: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+    file: BinaryIO, reader: Reader, cases: Container[str] | None, keep: Keep | None
 ) -> tuple[dict[str, Record], tuple[str, ...]]:
     content = Decompressed(file)
     records, left_out = _read_records(io.BufferedReader(content), reader, cases, keep)
@@ -173,9 +174,9 @@ def _read_compressed(
 
 
 def _read_records(
-    stream: BinaryIO, reader: Reader, cases: Container[str], keep: Keep | None
+    stream: BinaryIO, reader: Reader, cases: Container[str] | None, keep: Keep | None
 ) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """The last record of each trial, and what was left out: damaged lines, and those of other cases than the run's.
+    """The last record of each trial, and what was left out: damaged lines, and those of other cases than `cases`.
 
     One line is in memory at a time, LONGEST_LINE of it.
     """
@@ -195,7 +196,7 @@ def _read_records(
         except DamagedError as error:
             damaged.append(f"{error}; {_LEFT_OUT}")
             continue
-        if record.case not in cases:
+        if cases is not None and record.case not in cases:
             damaged.append(_foreign(reader.file, number, record))
         else:
             records[record.trial] = kept = keep(record) if keep else record
