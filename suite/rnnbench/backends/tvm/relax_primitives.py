@@ -120,7 +120,8 @@ class RelaxPrimitives:
 
         log(1 + u) is 2·atanh(s) with s = u/(2 + u), at most 1/3: 2·s·Σ s²ᵏ/(2k + 1).
 
-        As in `stacked`, TVM stores it: a block of `chunked:k` uses a value k + 1 times, and would compute it each time.
+        Of several rows, TVM stores it as in `stacked`: a block of `chunked:k` uses each value k + 1 times, and would
+        compute it as often.
         """
         emit, number = self.builder.emit, partial(relax.const, dtype="float32")
         u = emit(op.exp(emit(op.negative(emit(op.abs(x))))))
@@ -130,7 +131,8 @@ class RelaxPrimitives:
         for term in reversed(range(1, ATANH_TERMS - 1)):
             series = self.mul(square, self.add(series, number(2 / (2 * term + 1))))
         log1p = self.mul(s, self.add(series, number(2.0)))
-        return self.builder.emit_output(op.subtract(emit(op.minimum(x, number(0.0))), log1p))
+        store = emit if int(x.ty.shape.values[0]) == 1 else self.builder.emit_output
+        return store(op.subtract(emit(op.minimum(x, number(0.0))), log1p))
 
     def cumsum(self, x: Value) -> Value:
         """A product with a triangle of ones: TVM's own sum is a loop over scalars, which no schedule can change."""
