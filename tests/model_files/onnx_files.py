@@ -250,3 +250,40 @@ def wide_state() -> Any:
     for value, name in ((made.graph.input[0], "x"), (made.graph.output[0], "y")):
         value.name, value.type.tensor_type.elem_type = name, TensorProto.FLOAT16
     return made
+
+
+def quantised_cell(kind: str = "uint8", per_channel: bool = False) -> Any:
+    """`h' = tanh(xW + hR)`, y = h'V, as onnxruntime.quantization.quantize_static (QDQ) writes such a network."""
+    draw, ends = np.random.default_rng(0), np.iinfo(kind)
+    weights, nodes = [], list[Any]()
+
+    def constants(name: str, scale: Any, zero: Any, dtype: str) -> list[str]:
+        for part, value in (("scale", np.asarray(scale, np.float32)), ("zero", np.asarray(zero, dtype))):
+            weights.append(numpy_helper.from_array(value, f"{name}_{part}"))
+        return [f"{name}_scale", f"{name}_zero"]
+
+    def matrix(name: str, rows: int, columns: int) -> str:
+        values = draw.standard_normal((rows, columns)) * 0.5
+        scale = np.abs(values).max(axis=0 if per_channel else None) / 127
+        weights.append(weight(f"{name}_q", np.rint(values / scale).astype(np.int8)))
+        own = constants(name, scale, np.zeros_like(scale), "int8")
+        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *own], [name], axis=1))
+        return name
+
+    def ranged(name: str, largest: float, result: str = "") -> str:
+        own = constants(name, largest / 127, (int(ends.max) + int(ends.min) + 1) // 2, kind)
+        nodes.append(helper.make_node("QuantizeLinear", [name, *own], [f"{name}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *own], [result or f"{name}_d"]))
+        return result or f"{name}_d"
+
+    def product(one: str, matrix: str, result: str) -> str:
+        nodes.append(helper.make_node("MatMul", [one, matrix], [result]))
+        return result
+
+    xw = ranged(product(ranged("x", 3), matrix("W", 3, 4), "xw"), 4)
+    hr = ranged(product(ranged("h", 1), matrix("R", 4, 4), "hr"), 4)
+    nodes.append(helper.make_node("Add", [xw, hr], ["sum"]))
+    nodes.append(helper.make_node("Tanh", [ranged("sum", 4)], ["tanh"]))
+    after = ranged("tanh", 1, "h_out")
+    ranged(product(after, matrix("V", 4, 2), "yv"), 3, "y")
+    return model(nodes, arrays(("x", (1, 3)), ("h", (1, 4))), arrays(("y", (1, 2)), ("h_out", (1, 4))), weights)

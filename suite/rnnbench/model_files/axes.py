@@ -41,6 +41,8 @@ _KEEPS_ALL = frozenset(
             "Elu",
             "Gelu",
             "Softplus",
+            "QuantizeLinear",
+            "DequantizeLinear",
         ),
     )
 )

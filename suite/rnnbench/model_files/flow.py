@@ -22,9 +22,11 @@ MOVES = frozenset(
         "Cast",
         "Flatten",
         "Expand",
+        "QuantizeLinear",
+        "DequantizeLinear",
     ]
 )
-"""Operators whose outputs are elements of their first input."""
+"""Operators whose outputs are elements of their first input. To quantise them is to move them, too."""
 _MOVE_OTHERS: dict[str, slice] = {
     "Concat": slice(None),
     "ScatterElements": slice(0, 3, 2),

@@ -15,6 +15,7 @@ from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.flow import flow_of
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external
 from rnnbench.outside_text import safe_text
 
@@ -41,6 +42,7 @@ def describe(path: Path) -> FileDescription:
             operators=Counter(_operator(node) for node in all_nodes(model)),
             weight_bytes=file.weight_bytes,
             external=file.external,
+            activations=activations_of(model),
         ),
         inputs,
         outputs,

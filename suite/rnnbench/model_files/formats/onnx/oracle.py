@@ -14,24 +14,27 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import RECURRENT
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
+from rnnbench.model_files.formats.onnx.quantised import fixed_ranges
 from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
-from rnnbench.rnn import Arithmetic
+from rnnbench.rnn import Arithmetic, Range
 
 _RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
 )
-_QUANTISED = frozenset(
-    ["QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger"]
-)
+_QUANTISED = frozenset(["DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger"])
 _FLOAT32_INSIDE = frozenset(["GridSample", "AffineGrid", "LinearAttention", "CausalConvWithState"])
 _WHY = {
     **dict.fromkeys(_RANDOM, "draws random numbers"),
-    **dict.fromkeys(_QUANTISED, "rounds to integers, which float64 and float32 do differently near a half"),
+    **dict.fromkeys(
+        _QUANTISED,
+        "rounds to integers, which float64 and float32 do differently near a half (quantised files are read as "
+        "onnxruntime.quantization.quantize_static writes them, in the format QDQ)",
+    ),
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
 _TRAINING = 2
@@ -51,6 +54,7 @@ class OnnxOracle:
             load_external(self._model, path.parent, type_names())
             _refuse(self._model)
             self._narrow = narrow_values(self._model)
+            self._ranges = fixed_ranges(self._model)
         self._use(Arithmetic())
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> OnnxOracle:
@@ -73,7 +77,7 @@ class OnnxOracle:
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
         with self._named():
-            self._evaluator = _evaluator_class(arithmetic, self._narrow, opset_version(model))(model)
+            self._evaluator = _evaluator_class(arithmetic, self._narrow, self._ranges, opset_version(model))(model)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -120,7 +124,7 @@ def _refuse(model: Any) -> None:
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
 
 
-def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], opset: int) -> Any:
+def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], ranges: Mapping[str, Range], opset: int) -> Any:
     """ONNX's evaluator, with each node in the arithmetic. It makes evaluators of its own class for inner graphs."""
     base = require_onnx("onnx.reference").ReferenceEvaluator
     operator = require_onnx("onnx.reference.op_run").OpRun
@@ -131,7 +135,7 @@ def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], opset: i
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
         base.__init__(self, *arguments, **{**options, "new_ops": own})
         for node in self.rt_nodes_:
-            node.run = _run_of(node, arithmetic, narrow)
+            node.run = _run_of(node, arithmetic, narrow, ranges)
 
     return type("EvaluatorInArithmetic", (base,), {"__init__": initialise})
 
@@ -140,7 +144,7 @@ def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
     raise AssertionError("`_run_of` replaces what would call this")
 
 
-def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any:
+def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], ranges: Mapping[str, Range]) -> Any:
     """What replaces the method `run` of a node of the evaluator."""
     proto = node.onnx_node
     dtype = next((narrow[name] for name in proto.output if name in narrow), "")
@@ -148,6 +152,10 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any
     if proto.op_type in RECURRENT and proto.domain in ("", "ai.onnx"):
         get = require_onnx().helper.get_attribute_value
         run: Any = recurrent_operator(proto, own, {attribute.name: get(attribute) for attribute in proto.attribute})
+    elif own_range := next((ranges[name] for name in proto.output if name in ranges), None):
+        run = _into(own_range, own)
+    elif proto.op_type == "DequantizeLinear" and proto.input[0] in ranges:
+        run = rounding(proto, _as_it_is, own)
     else:
         run = rounding(proto, node.run, own, narrows=bool(dtype))
     names = [*proto.output]
@@ -168,6 +176,20 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str]) -> Any
         return outputs
 
     return checked
+
+
+def _into(own: Range, arithmetic: Arithmetic) -> Any:
+    """QuantizeLinear: the values that its integers stand for. Outside int8's arithmetics, it saturates alone."""
+
+    def quantise(x: np.ndarray, *scale_and_zero: Any, **options: Any) -> tuple[np.ndarray]:
+        return (arithmetic.quantised(x.reshape(1, -1), own).reshape(x.shape),)
+
+    return quantise
+
+
+def _as_it_is(x: np.ndarray, *scale_and_zero: Any, **options: Any) -> tuple[np.ndarray]:
+    """DequantizeLinear of what `_into` gives, which is in the units of x already."""
+    return (x,)
 
 
 def _check_deterministic(proto: Any, inputs: Sequence[Any]) -> None:
