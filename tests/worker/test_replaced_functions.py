@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import builtins
 import sys
+from itertools import count
+from threading import Event, Thread
 from types import ModuleType
 
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.conformance import tolerance
 from rnnbench.measure import blocks
@@ -68,3 +71,30 @@ def test_a_module_of_the_suite_is_taken_up_when_it_is_first_seen(functions, monk
     assert functions.replaced() == (), "values may change and names may come"
     module.judge = lambda: 2
     assert functions.replaced() == ("rnnbench.seen_later.judge",)
+
+
+def test_another_thread_may_import_modules_meanwhile(functions):
+    """As OpenVINO's threads do: a dictionary must not be walked through while it grows."""
+    stop = Event()
+
+    def imports() -> None:
+        for number in count():
+            if stop.is_set():
+                return
+            name = f"imported_meanwhile_{number % 1000}"
+            if sys.modules.pop(name, None) is None:
+                sys.modules[name] = ModuleType(name)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    importer = Thread(target=imports)
+    importer.start()
+    try:
+        for _ in range(300):
+            assert functions.replaced() == ()
+    finally:
+        stop.set()
+        importer.join(PATIENCE_S)
+        sys.setswitchinterval(interval)
+        for name in [name for name in sys.modules if name.startswith("imported_meanwhile_")]:
+            del sys.modules[name]

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
 from typing import TypeVar
 
 from rnnbench.measure import SharedSegments, read_holdings
@@ -207,8 +206,7 @@ def _replaced(before: ProcessState, after: ProcessState) -> str:
 
 def _imported_since(modules: int) -> bool:
     """Whether a framework was imported since so many modules were there: a module that is not Python's nor ours."""
-    new = islice(reversed(sys.modules), max(0, len(sys.modules) - modules))
-    return any(name.partition(".")[0] not in _OURS for name in new)
+    return any(name.partition(".")[0] not in _OURS for name in list(sys.modules)[modules:])
 
 
 def _only(values: Values, names: Iterable[str]) -> Values:

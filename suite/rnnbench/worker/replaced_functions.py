@@ -64,7 +64,7 @@ class Functions:
         self._names: list[Names] = []
         for module in (builtins, np, np.linalg):
             self._take_up(module)
-        standard = {name: module for name, module in sys.modules.items() if name in sys.stdlib_module_names}
+        standard = {name: module for name, module in list(sys.modules.items()) if name in sys.stdlib_module_names}
         self._add("sys.modules", lambda: sys.modules, sys.modules.__setitem__, standard, may_go=True)
 
     def replaced(self) -> tuple[str, ...]:
@@ -81,9 +81,9 @@ class Functions:
         if last_seen == self._last_seen:
             return
         self._last_seen = last_seen
-        for name in [name for name in sys.modules if name.startswith(SUITE) and name not in self._modules]:
+        for name in [name for name in list(sys.modules) if name.startswith(SUITE) and name not in self._modules]:
             self._modules.add(name)
-            module = sys.modules[name]
+            module = sys.modules.get(name)
             if name.partition(".")[0] == SUITE and isinstance(module, ModuleType):
                 self._take_up(module)
                 for value in list(vars(module).values()):
@@ -93,7 +93,7 @@ class Functions:
     def _take_up(self, owner: ModuleType | type) -> None:
         values = {
             name: value
-            for name, value in vars(owner).items()
+            for name, value in list(vars(owner).items())
             if not name.startswith("__") and (callable(value) or isinstance(value, KINDS))
         }
         self._add(_name_of(owner), lambda: vars(owner), partial(setattr, owner), values)
