@@ -106,11 +106,9 @@ $(GPU)/.ready: pyproject.toml
 	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda,floor,report]' 'hypothesis>=6.120' 'pytest>=9'
 	touch $@
 
-# Of 21,000 files of Python some 7,000 are imported: they are compiled when they are, by three jobs side by side. pip would
-# compile all, one after the other, before the first job.
 $(TEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TEST)
-	$(TEST)/bin/python $(PIP) --no-compile -e '.[all,test]'
+	$(TEST)/bin/python $(PIP) -e '.[all,test]'
 	touch $@
 
 clean:

@@ -193,6 +193,27 @@ def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rn
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
 
 
+def test_a_signal_that_a_destructor_drops_comes_again(folder):
+    code = f"""
+{STOPPED_IN["the beginning"]}
+import os, time
+class Slow:
+    def __del__(self):
+        open(os.environ["RNNBENCH_TEST_FOLDER"] + "/reached", "w").close()
+        time.sleep(600)
+def stop(*arguments, **options):
+    Slow()
+    time.sleep(600)
+setattr(room, name, stop)
+"""
+    process = start(folder, "list", "tiny.yaml", code=code)
+    wait_until((folder / "reached").exists, "it never came there", process)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert errors.strip() == "Interrupted."
+
+
 def test_a_second_signal_ends_a_command_that_is_slow_to_end(folder):
     code = """
 import os, time, rnnbench.cli.ending as ending

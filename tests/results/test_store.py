@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnbench.results import SCHEMA, Store, StoreError, append_record, read_run, store, write_info
-from rnnbench.results.journal import INFO, RECORDS, TRIALS
+from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -97,19 +97,6 @@ def test_a_line_that_is_no_record_is_named_and_left_out(run: Path, line: bytes) 
     assert read.records == tuple(list(fake.whole_run())[:3])
     (warning,) = read.warnings
     assert f"{RECORDS}:1: " in warning
-
-
-def test_a_record_of_a_case_that_the_run_does_not_have_is_named_and_left_out(run: Path) -> None:
-    """It is a line of another run. Its figures come from another machine or time."""
-    (run / TRIALS).write_text("[]")
-    file = run / RECORDS
-    record = json.loads(file.read_bytes().splitlines()[0])
-    line = json.dumps({**record, "case": "another", "trial": "another/x-12345678"}).encode()
-    file.write_bytes(file.read_bytes() + line + b"\n")
-    read = read_run(run)
-    assert read.records == tuple(list(fake.whole_run())[:3])
-    (warning,) = read.warnings
-    assert f"{RECORDS}:4: a record of the case 'another'" in warning
 
 
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:

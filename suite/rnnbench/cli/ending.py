@@ -25,6 +25,10 @@ LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM
 """Errors of a limit of files, processes or memory. No trial is at fault."""
 
 
+AGAIN_S = 0.05
+"""Seconds until an interrupt is raised again that was dropped: in a destructor, or a callback of compiled code."""
+
+
 class Ending:
     """What a command leaves behind, said where it ends early."""
 
@@ -156,10 +160,36 @@ def _signals_interrupt() -> Iterator[Sequence[int]]:
     for number in before:
         signal.signal(number, interrupt)
     try:
-        yield interrupts
+        with _dropped_interrupts_come_again():
+            yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _dropped_interrupts_come_again() -> Iterator[None]:
+    """Python only prints an exception that its caller cannot pass on ("Exception ignored in"). An interrupt is raised
+    anew a moment later, by a timer: the command would go on, and a second signal would end it without a word.
+    """
+
+    def ignored(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            hook(dropped)
+
+    def interrupt_again(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    hook, sys.unraisablehook = sys.unraisablehook, ignored
+    handler = signal.signal(signal.SIGALRM, interrupt_again)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        sys.unraisablehook = hook
 
 
 def _forget_interrupt() -> None:

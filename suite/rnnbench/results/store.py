@@ -7,7 +7,7 @@ import gc
 import io
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.journal import INFO, LONGEST_LINE, TRIALS, unwritable
+from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
 from rnnbench.results.model import share_field_sets
@@ -24,7 +24,6 @@ from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
-from rnnbench.results.text import visible
 from rnnbench.spelling import did_you_mean
 
 Keep = Callable[[Record], Record]
@@ -150,36 +149,28 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, missing))
     reader = Reader(str(file))
-    cases = info.cases if (path / TRIALS).exists() else None
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader, cases, keep)
+                records, torn = _read_compressed(stream, reader, keep)
             else:
-                records, torn = _read_records(stream, reader, cases, keep)
+                records, torn = _read_records(stream, reader, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
     return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
 
 
-def _read_compressed(
-    file: BinaryIO, reader: Reader, cases: Container[str] | None, keep: Keep | None
-) -> tuple[dict[str, Record], tuple[str, ...]]:
+def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
     content = Decompressed(file)
-    records, left_out = _read_records(io.BufferedReader(content), reader, cases, keep)
+    records, left_out = _read_records(io.BufferedReader(content), reader, keep)
     if content.damage:
         damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
         return records, (damage, *left_out)
     return records, left_out
 
 
-def _read_records(
-    stream: BinaryIO, reader: Reader, cases: Container[str] | None, keep: Keep | None
-) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """The last record of each trial, and what was left out: damaged lines, and those of other cases than `cases`.
-
-    One line is in memory at a time, LONGEST_LINE of it.
-    """
+def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
+    """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
     records: dict[str, Record] = {}
     damaged: list[str] = []
     number = 0
@@ -195,9 +186,6 @@ def _read_records(
             record = reader.parse_record(line.removesuffix(b"\n"), number)
         except DamagedError as error:
             damaged.append(f"{error}; {_LEFT_OUT}")
-            continue
-        if cases is not None and record.case not in cases:
-            damaged.append(_foreign(reader.file, number, record))
         else:
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
@@ -206,11 +194,6 @@ def _read_records(
 
 def _hopeless(file: str, number: int) -> str:
     return f"{file}:{number}: the file is no file of records; this line and all that follow were left out"
-
-
-def _foreign(file: str, number: int, record: Record) -> str:
-    case = visible(record.case)
-    return f"{file}:{number}: a record of the case {case!r}, which this run does not have; the line was left out"
 
 
 @contextmanager
