@@ -23,7 +23,7 @@ from rnnbench.cases import (
 from rnnbench.cases.expected_failures import read_expected_failures
 from rnnbench.rnn import Model
 
-CHECKS = ("values", "chunks", "batch")
+CHECKS = {"values": ("values",), "chunks": ("chunks",), "batch": ("batch",), "numbers": ("values", "chunks")}
 TRIAL = replace(make_trial("openvino:onnx", "fused"), model=Model(cell="gru", input=3, hidden=4), batch=2)
 VERSIONS = {"openvino": "2026.4.1", "onnx": "1.23.2"}
 INSTALLED = Probe(("onnx", "opset"), VERSIONS)
@@ -67,6 +67,11 @@ def test_an_entry_says_what_fails_why_and_where_it_is_written(entries, tmp_path)
     assert (entry.check, entry.also, entry.outcome) == (("values",), ("chunks", "batch"), None)
     assert entry.reason.startswith("An exported operator")
     assert entry.place == f"{tmp_path}/expectations.yaml:3:5"
+
+
+def test_a_name_may_stand_for_several_checks(entries):
+    (entry,) = entries(ENTRY.replace("[chunks, batch]", "[batch, numbers, chunks]"))
+    assert entry.also == ("batch", "values", "chunks")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +133,7 @@ def test_what_a_comparison_is_made_with_must_be_set(entries):
         ("backend: openvino", "bakend: openvino", "unknown key 'bakend' in expectations[0]; did you mean 'backend'?"),
         ("check: values", "check: value", ":7:12: expectations[0].check: there is no check 'value'; did you mean"),
         ("[chunks, batch]", "[chunk]", "there is no check 'chunk'; did you mean 'chunks'?"),
+        ("check: values", "check: numbers", "expectations[0].check: there is no check 'numbers'"),
         ("check: values", "outcome: exploded", "expected one of build-failed, run-failed, crashed"),
         ("    check: values\n    also: [chunks, batch]\n", "", "expected either check or outcome"),
         ("check: values\n", "outcome: crashed\n", "also: goes with check only"),

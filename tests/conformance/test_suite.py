@@ -9,7 +9,16 @@ from honest_adapter import HonestSession
 from rnnbench_fake import FakeBackend
 
 from rnnbench.backends import request_of
-from rnnbench.conformance import CHECK_NAMES, CHECKS, Check, ReferenceTrajectories, run_checks, suite
+from rnnbench.conformance import (
+    CHECK_NAMES,
+    CHECKS,
+    CHECKS_BY_NAME,
+    TIMED,
+    Check,
+    ReferenceTrajectories,
+    run_checks,
+    suite,
+)
 from rnnbench.results.record import CheckResult
 
 
@@ -46,6 +55,20 @@ def test_an_honest_adapter_is_not_accused(verdicts, state, chunk):
     found = verdicts(state, chunk)
     assert set(found) == {check.name for check in CHECKS if not check.long_running}
     assert not [name for name, figure in found.items() if figure.verdict == "fail"]
+
+
+@pytest.mark.parametrize("state", ["none", "stateful"])
+def test_what_computes_wrongly_fails_no_check_but_those_that_compare_numbers(verdicts, monkeypatch, state):
+    """An entry of `expectations.yaml` that allows `numbers` needs no change when a check is added."""
+    compute = HonestSession.compute
+    monkeypatch.setattr(HonestSession, "compute", lambda self, x: compute(self, x) + np.float32(0.1))
+    found = {name for name, figure in verdicts(state).items() if figure.verdict == "fail"}
+    assert "values" in found
+    assert found <= set(CHECKS_BY_NAME["numbers"])
+    if state == "stateful":
+        comparing = {check.name for check in CHECKS if check.compares and not check.long_running}
+        assert comparing - found == {"state", "batch"}, "y of a batch of one"
+    assert TIMED in CHECKS_BY_NAME["numbers"]
 
 
 def test_what_has_no_meaning_is_not_applicable_and_says_why(verdicts):

@@ -23,7 +23,7 @@ from stablehlo_files import FILES as MODULES
 from rnnbench.backends import Probe
 from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expected_failures_of, load_case
 from rnnbench.cli import main
-from rnnbench.conformance import CHECK_NAMES
+from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.model_files import ModelFileError, describe, oracle_of
 from rnnbench.plan import probe_or_stand_in
 from rnnbench.reports import (
@@ -76,7 +76,7 @@ def expected_failures(folder: Path) -> Subject:
 
     def read(data: bytes) -> None:
         file.write_bytes(data)
-        entries = expected_failures_for([case], probes, CHECK_NAMES, file)[case.name]
+        entries = expected_failures_for([case], probes, CHECKS_BY_NAME, file)[case.name]
         for trial in _smoke_trials(case):
             expected_failures_of(trial, probes[trial.target.backend].versions, entries)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -96,7 +96,10 @@ class EntrySection(Section):
     route: Axis[Word] = Field(default=(), description="Routes on which it fails; without it, all.")
     where: Where = Field(default=Where(), description="Keys of the trials that fail, with their values.")  # type: ignore[valid-type]
     check: Axis[Word] = Field(default=(), description="Checks that fail: each of them, on every trial described.")
-    also: Axis[Word] = Field(default=(), description="Checks that may fail for the same reason, or pass.")
+    also: Axis[Word] = Field(
+        default=(),
+        description="Checks that may fail for the same reason, or pass. `numbers`: all that compare numbers.",
+    )
     outcome: Outcome | None = Field(default=None, description="How the trials end, where they get no verdict.")
     reason: Text = Field(description="What is wrong, in a sentence.")
     upstream: Url = Field(
@@ -175,13 +178,13 @@ def expected_failures_of(
 def expected_failures_for(
     cases: Iterable[Case],
     installed: Mapping[str, InstalledBackend],
-    check_names: Collection[str],
+    check_names: Mapping[str, Sequence[str]],
     file: Path | None = None,
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
     """The expected failures of some backends, by the name of the case. Each file is read once.
 
-    `installed` has the backends of the trials by name: the entries of other backends are left out. `check_names` are
-    the names of all conformance checks. The entries come from `file`, or else from each case's own
+    `installed` has the backends of the trials by name: the entries of other backends are left out. `check_names` has
+    the checks that each name stands for. The entries come from `file`, or else from each case's own
     `expected_failures_file`. Raises CaseError for a file that cannot be used, and for an entry that names a check,
     route or distribution that does not exist.
     """
@@ -196,7 +199,7 @@ def expected_failures_for(
 
 
 def _entries_of(
-    path: Path, installed: Mapping[str, InstalledBackend], check_names: Collection[str]
+    path: Path, installed: Mapping[str, InstalledBackend], check_names: Mapping[str, Sequence[str]]
 ) -> tuple[ExpectedFailure, ...]:
     every_entry = read_expected_failures(Path(os.path.relpath(path)), check_names)
     entries = tuple(entry for entry in every_entry if entry.backend in installed)
@@ -210,10 +213,11 @@ def _entries_of(
     return entries
 
 
-def read_expected_failures(path: Path, check_names: Collection[str]) -> tuple[ExpectedFailure, ...]:
+def read_expected_failures(path: Path, check_names: Mapping[str, Sequence[str]]) -> tuple[ExpectedFailure, ...]:
     """The entries of a file. Raises CaseError with every problem and its place.
 
-    `check_names` are the names of all conformance checks: an entry may name no other.
+    `check_names` has the checks that each name stands for: an entry may name no other. A name of several checks goes
+    with `also` only, since one that is wrong in some calls passes some of them.
     """
     source = read_source(path, CASE)
     try:
@@ -228,19 +232,23 @@ def read_expected_failures(path: Path, check_names: Collection[str]) -> tuple[Ex
     if problems:
         raise CaseError(problems)
     return tuple(
-        _expected_failure(entry, source.place(("expectations", index))) for index, entry in enumerate(file.expectations)
+        _expected_failure(entry, source.place(("expectations", index)), check_names)
+        for index, entry in enumerate(file.expectations)
     )
 
 
-def _problems(entry: EntrySection, path: KeyPath, source: Source, check_names: Collection[str]) -> Iterator[Problem]:
+def _problems(
+    entry: EntrySection, path: KeyPath, source: Source, check_names: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
     if bool(entry.check) == (entry.outcome is not None):
         yield Problem(source.place(path), f"{dotted(path)}: expected either check or outcome: what fails there")
     if entry.also and not entry.check:
         yield Problem(source.place((*path, "also")), f"{dotted((*path, 'also'))}: goes with check only")
-    for key in ("check", "also"):
+    single = [name for name, checks in check_names.items() if tuple(checks) == (name,)]
+    for key, known in (("check", single), ("also", check_names)):
         for name in getattr(entry, key):
-            if name not in check_names:
-                message = f"{dotted((*path, key))}: there is no check '{name}'; {hint(name, sorted(check_names))}"
+            if name not in known:
+                message = f"{dotted((*path, key))}: there is no check '{name}'; {hint(name, sorted(known))}"
                 yield Problem(source.place((*path, key)), message)
     for name, text in entry.version.items():
         try:
@@ -253,7 +261,7 @@ def _problems(entry: EntrySection, path: KeyPath, source: Source, check_names: C
             )
 
 
-def _expected_failure(entry: EntrySection, place: Place) -> ExpectedFailure:
+def _expected_failure(entry: EntrySection, place: Place, check_names: Mapping[str, Sequence[str]]) -> ExpectedFailure:
     written = entry.where.model_dump(exclude_unset=True)  # type: ignore[attr-defined]
     return ExpectedFailure(
         place=safe_text(str(place)),
@@ -262,7 +270,7 @@ def _expected_failure(entry: EntrySection, place: Place) -> ExpectedFailure:
         route=tuple(entry.route),
         where={leaf: tuple(scalar(value) for value in values) for leaf, values in written.items()},
         check=tuple(entry.check),
-        also=tuple(entry.also),
+        also=tuple(dict.fromkeys(check for name in entry.also for check in check_names[name])),
         outcome=entry.outcome,
         reason=entry.reason,
         upstream=entry.upstream,

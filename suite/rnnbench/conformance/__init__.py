@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.conformance.expected_failures import expected_failure_results
     from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
-    from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, TIMED, run_checks
+    from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, CHECKS_BY_NAME, TIMED, run_checks
     from rnnbench.conformance.timed_path import PublicPath, TimedPath
     from rnnbench.conformance.tolerance import worst
     from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
@@ -35,6 +35,7 @@ _NAMES = {
     "kept_references": ("KeptReferences",),
     "suite": (
         "CHECKS",
+        "CHECKS_BY_NAME",
         "CHECK_NAMES",
         "TIMED",
         "run_checks",
@@ -48,6 +49,7 @@ _NAMES = {
 }
 __all__ = [
     "CHECKS",
+    "CHECKS_BY_NAME",
     "CHECK_NAMES",
     "RING",
     "TIMED",

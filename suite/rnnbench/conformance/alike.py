@@ -105,4 +105,8 @@ def _compared(
     return errors.verdict()
 
 
-ALIKE = (Check("alike", "Calls that are alike in a part, in their sum or when rounded are told apart.", _alike),)
+ALIKE = (
+    Check(
+        "alike", "Calls that are alike in a part, in their sum or when rounded are told apart.", _alike, compares=True
+    ),
+)

@@ -112,4 +112,6 @@ def _one_array_of(state: dict[str, np.ndarray], only: str) -> dict[str, np.ndarr
     return {name: array if name == only else np.zeros_like(array) for name, array in state.items()}
 
 
-CONTENTS = (Check("contents", "Zeros, equal rows and equal steps give the reference's numbers.", _contents),)
+CONTENTS = (
+    Check("contents", "Zeros, equal rows and equal steps give the reference's numbers.", _contents, compares=True),
+)

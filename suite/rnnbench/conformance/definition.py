@@ -37,6 +37,8 @@ class Check:
     """Gives the result. An exception is a failure too."""
     streams_only: bool = False
     """Not applicable where the state is `none`, because nothing is carried from call to call."""
+    compares: bool = False
+    """Compares answers with the reference: a program that computes wrongly may fail it, too."""
     long_running: bool = False
     """Runs only in trials with `limits.endurance`, the seconds that it may take."""
     begin: Callable[[OpenSession, ReferenceTrajectories], Callable[[], CheckResult]] | None = None

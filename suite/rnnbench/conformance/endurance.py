@@ -270,6 +270,7 @@ ENDURANCE = (
         "Over ten thousand steps no call is off by more than the rounding expected.",
         _drift,
         long_running=True,
+        compares=True,
     ),
     Check(
         "memory",

@@ -86,5 +86,11 @@ def _folder(reference: ReferenceTrajectories) -> Path:
 
 
 EXCHANGED_STATES = (
-    Check("exchange", "A state that the reference or another backend has come to goes on here.", _exchange, True),
+    Check(
+        "exchange",
+        "A state that the reference or another backend has come to goes on here.",
+        _exchange,
+        True,
+        compares=True,
+    ),
 )

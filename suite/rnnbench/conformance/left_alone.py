@@ -71,5 +71,6 @@ LEFT_ALONE = (
         "A stream that was left alone while all other checks ran goes on, and what it gave is as it was.",
         _left_alone,
         begin=_begin,
+        compares=True,
     ),
 )

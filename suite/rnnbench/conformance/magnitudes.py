@@ -234,7 +234,11 @@ def _scaled_state(reference: ReferenceTrajectories, name: str, scales: Sequence[
 
 
 MAGNITUDE_CHECKS = (
-    Check("saturation", "Inputs of ten thousand give the reference's numbers.", _saturation),
-    Check("denormals", "Inputs too small to be normal numbers give the reference's numbers.", _denormals),
-    Check("magnitudes", "Inputs and states from 1e-40 to 1e4 give the reference's numbers.", _magnitudes),
+    Check("saturation", "Inputs of ten thousand give the reference's numbers.", _saturation, compares=True),
+    Check(
+        "denormals", "Inputs too small to be normal numbers give the reference's numbers.", _denormals, compares=True
+    ),
+    Check(
+        "magnitudes", "Inputs and states from 1e-40 to 1e4 give the reference's numbers.", _magnitudes, compares=True
+    ),
 )

@@ -143,4 +143,6 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
         errors.add(f"{what}{when}", bound.output()["y"], expected, rounding)
 
 
-MIXED_CALLS = (Check("mixed", "Calls of every kind, looks and resets between them go on with one stream.", _mixed),)
+MIXED_CALLS = (
+    Check("mixed", "Calls of every kind, looks and resets between them go on with one stream.", _mixed, compares=True),
+)

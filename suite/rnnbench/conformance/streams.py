@@ -316,7 +316,12 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 STREAMS = (
     Check("refilled", "The caller may refill one buffer for every call.", _refilled),
-    Check("rings", "Rings bound in one session, and its public path, go on with one stream in any turn.", _rings),
+    Check(
+        "rings",
+        "Rings bound in one session, and its public path, go on with one stream in any turn.",
+        _rings,
+        compares=True,
+    ),
     Check("closing", "Sessions go on after others are closed, and what those returned stays.", _closing),
     Check("kept", "The results of thousands of calls stay as they were returned.", _kept),
     Check("sessions", "A thousand sessions begin alike, and one that stays open goes on.", _sessions),

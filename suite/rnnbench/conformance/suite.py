@@ -50,6 +50,11 @@ TIMED = "timed"
 more from a given state."""
 CHECK_NAMES = (*(check.name for check in CHECKS), TIMED)
 """The name of every result that a record may have."""
+CHECKS_BY_NAME = {
+    **{name: (name,) for name in CHECK_NAMES},
+    "numbers": (*(check.name for check in CHECKS if check.compares), TIMED),
+}
+"""The checks that a name in `expectations.yaml` stands for. What computes wrongly may fail any of `numbers`."""
 
 
 def run_checks(

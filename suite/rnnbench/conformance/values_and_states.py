@@ -178,12 +178,26 @@ def _splits(steps: int, chunk: int, seed: int) -> Iterator[list[int]]:
 
 
 VALUES_AND_STATES = (
-    Check("values", "Every output and the final state are the reference's.", _values),
-    Check("chunks", "Any split of the stream gives the same numbers, a ragged rest included.", _chunks, True),
-    Check("start", "A stream may start from a state that is not zero.", _start, True),
+    Check("values", "Every output and the final state are the reference's.", _values, compares=True),
+    Check(
+        "chunks",
+        "Any split of the stream gives the same numbers, a ragged rest included.",
+        _chunks,
+        True,
+        compares=True,
+    ),
+    Check("start", "A stream may start from a state that is not zero.", _start, True, compares=True),
     Check("reset", "After a reset the first run comes again, to the bit.", _reset),
     Check("repeat", "The same calls from the same state give the same bits.", _repeat),
     Check("isolation", "Two open sessions do not touch each other, nor a closed one the next.", _isolation),
-    Check("state", "A state is the reference's, and taken out of one session goes on in another.", _state, True),
-    Check("bound", "The path that is timed computes the reference over a ring of distinct chunks.", _bound),
+    Check(
+        "state",
+        "A state is the reference's, and taken out of one session goes on in another.",
+        _state,
+        True,
+        compares=True,
+    ),
+    Check(
+        "bound", "The path that is timed computes the reference over a ring of distinct chunks.", _bound, compares=True
+    ),
 )

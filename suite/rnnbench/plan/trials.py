@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnbench.backends import BackendError, names
 from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
-from rnnbench.conformance import CHECK_NAMES
+from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.devices import Device
 from rnnbench.plan.adapters import begin, probe_or_stand_in
 from rnnbench.plan.named_targets import baselines, targets
@@ -78,4 +78,4 @@ def expected_failures(
     """The expected failures of the trials' backends by case, from `file` or each case's own. Raises CaseError."""
     backends = sorted({trial.target.backend for trial in trials})
     probes = {backend: probe_or_stand_in(backend) for backend in backends}
-    return expected_failures_for(cases, probes, CHECK_NAMES, file)
+    return expected_failures_for(cases, probes, CHECKS_BY_NAME, file)
