@@ -49,6 +49,13 @@ def test_an_output_is_the_next_value_of_one_input(tmp_path):
     assert section.state == {"h0": "cn"}
 
 
+def test_a_key_may_be_written_as_in_a_case(tmp_path):
+    description = describe(files.saved(files.recurrent("LSTM"), tmp_path / "network.onnx"))
+    section = answered(section_of(description, "a.onnx"), description, ["model.state.h0=cn"])
+    assert section.state == {"h0": "cn"}
+    assert keys_of(["model.state.h0=cn"]) == {"state.h0"}
+
+
 def test_an_input_that_becomes_a_constant_is_no_more_asked_for_its_axes(tmp_path):
     proto = files.recurrent("GRU")
     proto.graph.input.insert(0, files.arrays(("lengths", files.INT64, ("B",)))[0])

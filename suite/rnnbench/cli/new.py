@@ -13,7 +13,7 @@ import click
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from rnnbench.model_files import FileSection, Question
+    from rnnbench.model_files import FileSection
 
 
 @click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
@@ -73,7 +73,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     section = answered(section_of(description, written), description, answers)
     sizes_said = sized(description, section.sizes)
     if questions := open_questions(section, sizes_said, keys_of(answers)):
-        asked = "; ".join(f"{one.array}: {one.text} (--set {_answer_to(one)})" for one in questions)
+        asked = "; ".join(f"{one.array}: {one.text} (--set {one.answer})" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
 
@@ -91,8 +91,3 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     for note in notes:
         tell(f"note: {note}", is_error=True)
     return text
-
-
-def _answer_to(question: Question) -> str:
-    """How to begin the answer: the axes are of all inputs, other keys have the name of one."""
-    return f"{question.key}=…" if question.key in ("time", "batch") else f"{question.key}.{question.array}=…"

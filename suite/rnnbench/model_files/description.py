@@ -62,6 +62,17 @@ class Question:
     is_guess: bool = False
     """Whether shapes alone make it a question. Who says which inputs are states has answered it."""
 
+    @property
+    def answer(self) -> str:
+        """How `--set` answers it: a word in capitals stands for what only its user knows."""
+        match self.key:
+            case "state":
+                return f"state.{self.array}=OUTPUT"
+            case "constants":
+                return f"constants.{self.array}=VALUE"
+            case "time" | "batch":
+                return f"{self.key}=AXIS"
+
 
 @dataclass(frozen=True)
 class FileDescription:

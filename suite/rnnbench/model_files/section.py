@@ -82,7 +82,7 @@ def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
 def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
     for answer in answers:
         key, equals, text = answer.partition("=")
-        key, _, name = key.strip().partition(".")
+        key, _, name = _key(key).partition(".")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -157,7 +157,12 @@ def _streams(section: FileSection, description: FileDescription) -> list[ArrayDe
 
 def keys_of(answers: Iterable[str]) -> set[str]:
     """The keys of answers `KEY=VALUE`."""
-    return {answer.partition("=")[0].strip() for answer in answers}
+    return {_key(answer.partition("=")[0]) for answer in answers}
+
+
+def _key(written: str) -> str:
+    """The key of an answer. It may be written as in a case, where it is in the section `model`."""
+    return written.strip().removeprefix("model.")
 
 
 def section_yaml(section: FileSection, answers: Iterable[str] = ()) -> str:
