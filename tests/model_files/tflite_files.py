@@ -48,13 +48,14 @@ class Writer:
         return number
 
     def operator(self, name: str, inputs: Sequence[int], output: int, options: str = "", **fields: Any) -> None:
+        """Adds an operator of one output; −1: of none."""
         code = schema.OperatorCodeT()
         number = getattr(schema.BuiltinOperator, name)
         code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, 127), 1
         self.model.operatorCodes.append(code)
         operator = schema.OperatorT()
         operator.opcodeIndex = len(self.model.operatorCodes) - 1
-        operator.inputs, operator.outputs = list(inputs), [output]
+        operator.inputs, operator.outputs = list(inputs), [] if output < 0 else [output]
         if options:
             operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
             operator.builtinOptions = getattr(schema, f"{options}T")()
@@ -121,6 +122,45 @@ def counting(shape: Sequence[int] = (-1, 1)) -> Writer:
     x, h = writer.graph.inputs
     writer.ends({"x": x, "h": h, "n": n}, {"h_out": h_out, "n_out": after, "y": scaled})
     return writer
+
+
+def in_variables(start: float = 0.0, gain: float | None = None) -> Writer:
+    """`elman` of one row whose h is a variable, which begins at `start`. `gain`: another, which no call changes."""
+    writer = elman(1)
+    (x, h), (new, y) = writer.graph.inputs, writer.graph.outputs
+    begin = schema.SubGraphT()
+    begin.tensors, begin.operators, begin.inputs, begin.outputs = [], [], [], []
+    own, writer.graph.operators = writer.graph.operators, []
+    writer.model.subgraphs.append(begin)
+    writer.operator("CALL_ONCE", [], -1, "CallOnceOptions", initSubgraphIndex=1)
+    handle = _variable(writer, "cell/h")
+    writer.operator("READ_VARIABLE", [handle], h, "ReadVariableOptions")
+    _assign(writer, begin, "cell/h", np.full((1, 4), start, np.float32))
+    writer.graph.operators += own
+    if gain is not None:
+        scale, scaled = writer.value("scale", [1]), writer.value("Call:4", [1, 2])
+        writer.operator("READ_VARIABLE", [_variable(writer, "gain")], scale, "ReadVariableOptions")
+        _assign(writer, begin, "gain", np.full(1, gain, np.float32))
+        writer.operator("MUL", [y, scale], scaled, "MulOptions")
+        y = scaled
+    writer.operator("ASSIGN_VARIABLE", [handle, new], -1, "AssignVariableOptions")
+    writer.ends({"x": x}, {"y": y})
+    return writer
+
+
+def _variable(writer: Writer, name: str) -> int:
+    """The handle of a variable."""
+    handle = writer.value(name, [])
+    writer.graph.tensors[handle].type = schema.TensorType.RESOURCE
+    writer.operator("VAR_HANDLE", [], handle, "VarHandleOptions", container=b"", sharedName=name.encode())
+    return handle
+
+
+def _assign(writer: Writer, graph: Any, name: str, value: np.ndarray) -> None:
+    """In another graph: gives a variable a value."""
+    called, writer.graph = writer.graph, graph
+    writer.operator("ASSIGN_VARIABLE", [_variable(writer, name), writer.constant(f"{name}/begin", value)], -1)
+    writer.graph = called
 
 
 def adding(hidden: int = 4) -> Writer:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
     from rnnbench.model_files.formats.tflite.file import signature_name, tensor_names
-    from rnnbench.model_files.formats.tflite.rewriting import main_first, with_float_ends
+    from rnnbench.model_files.formats.tflite.rewriting import changes_of, main_first, with_float_ends
     from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
@@ -95,7 +95,7 @@ _NAMES = {
     "formats.stablehlo.file": ("read_stablehlo",),
     "formats.stablehlo.graph": ("StablehloFile",),
     "formats.tflite.file": ("signature_name", "tensor_names"),
-    "formats.tflite.rewriting": ("main_first", "with_float_ends"),
+    "formats.tflite.rewriting": ("changes_of", "main_first", "with_float_ends"),
 }
 __all__ = [
     "CALLS_OF",
@@ -118,6 +118,7 @@ __all__ = [
     "StatePair",
     "TensorflowProgram",
     "answered",
+    "changes_of",
     "check_state",
     "describe",
     "fault_of",

@@ -81,7 +81,7 @@ def test_quantised_ends_are_float32_and_within_the_tolerance_in_litert(tmp_path,
     bound = session.bind([{"x": x[:1]}])
     bound()
     np.testing.assert_array_equal(bound.output()["y"], y[:1])
-    assert "QUANTIZE and DEQUANTIZE at its ends" in program.artifact.notes[0]
+    assert "it has QUANTIZE and DEQUANTIZE at its ends" in program.artifact.notes[0]
     session.close()
     program.close()
 
@@ -94,6 +94,13 @@ def test_a_counter_is_a_state_of_whole_numbers(tmp_path, backend, route, state, 
     asked = typed.asked(path, route, ("state.n=n_out", *(() if shape else ("batch=0", "time=null"))), state)
     assert asked.model.types == {"float32", "int32"}
     typed.assert_right(backend(), asked, tmp_path)
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("backend", "route"), TARGETS)
+def test_variables_are_states(tmp_path, backend, route, state):
+    path = files.saved(files.in_variables(gain=2.0), tmp_path / "cell.tflite")
+    typed.assert_right(backend(), typed.asked(path, route, ("batch=0", "time=null"), state), tmp_path)
 
 
 def test_a_route_that_does_not_read_the_format_says_which_does(network, tmp_path):

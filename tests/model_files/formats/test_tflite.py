@@ -80,10 +80,6 @@ def unknown_tensor(writer):
     writer.graph.operators[0].inputs = [99, 1, 2]
 
 
-def variables(writer):
-    writer.operator("VAR_HANDLE", [], 0, "VarHandleOptions")
-
-
 def other_signatures(writer):
     (signature,) = writer.model.signatureDefs
     other = files.schema.SignatureDefT()
@@ -115,7 +111,6 @@ REFUSED = {
     "giant": (lambda: changed(giant), "that many elements are not read"),
     "too little": (lambda: changed(too_little), "47 bytes of data, where its shape [4, 3] of float32 calls for 48"),
     "unknown": (lambda: changed(unknown_tensor), "names a tensor that there is not"),
-    "variables": (lambda: changed(variables), "it keeps values in variables"),
     "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
     "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
@@ -130,6 +125,94 @@ def test_what_is_refused_is_a_sentence(tmp_path, name):
         describe(tmp_path / "cell.tflite")
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_variables_are_states_and_constants(tmp_path):
+    found = describe(files.saved(files.in_variables(start=0.5, gain=2.0), tmp_path / "cell.tflite"))
+    assert [(a.name, a.role, a.shape, a.has_start) for a in found.arrays] == [
+        ("x", "input", (1, 3), False),
+        ("cell/h", "state_in", (1, 4), True),
+        ("y", "output", (1, 2), False),
+        ("cell/h_next", "state_out", (1, 4), False),
+    ]
+    assert [(pair.before, pair.after, pair.found) for pair in found.state] == [("cell/h", "cell/h_next", "traced")]
+    assert found.questions == ()
+    assert "cell/h begins in the file with values that are not zero" in found.notes[0]
+
+
+def test_a_stream_is_what_litert_gives_with_the_variables(tmp_path):
+    """The interpreter goes on from call to call in the file as it is."""
+    path = files.saved(files.in_variables(start=0.5, gain=2.0), tmp_path / "cell.tflite")
+    runner, oracle = Interpreter(str(path)).get_signature_runner(), oracle_of(path)
+    h = np.full((1, 4), 0.5)
+    for x in np.random.default_rng(1).standard_normal((5, 1, 3)).astype(np.float32):
+        given = oracle.run({"x": x, "cell/h": h})
+        np.testing.assert_allclose(given["y"], runner(x=x)["y"], atol=1e-6)
+        h = given["cell/h_next"]
+
+
+def test_a_variable_may_be_assigned_before_it_is_read_and_more_than_once(tmp_path):
+    """Then its old value reaches nothing, and the last value counts."""
+    writer = files.in_variables()
+    operators = writer.graph.operators
+    assign = operators.pop()
+    second = [*operators[:2], files.deepcopy(assign), *operators[2:], assign]
+    second[2].inputs = [assign.inputs[0], writer.constant("other", np.ones((1, 4), np.float32))]
+    writer.graph.operators = second
+    path = files.saved(writer, tmp_path / "cell.tflite")
+    assert describe(path).state == ()
+    x = np.ones((1, 3), np.float32)
+    np.testing.assert_allclose(
+        oracle_of(path).run({"x": x})["y"], Interpreter(str(path)).get_signature_runner()(x=x)["y"], atol=1e-6
+    )
+
+
+def test_a_state_that_is_the_input_itself_is_a_copy_of_it(tmp_path):
+    """As the last frame that was heard. No runtime has to give one array as an input and an output."""
+    writer = files.in_variables()
+    (x,) = writer.graph.inputs
+    wide = writer.value("wide", [1, 4])
+    writer.ends({"x": x, "wide": wide}, {"y": writer.graph.outputs[0]})
+    writer.graph.operators[-1].inputs = [writer.graph.operators[-1].inputs[0], wide]
+    path = files.saved(writer, tmp_path / "cell.tflite")
+    given = {"x": np.ones((1, 3)), "wide": np.arange(4.0).reshape(1, 4), "cell/h": np.zeros((1, 4))}
+    np.testing.assert_array_equal(oracle_of(path).run(given)["cell/h_next"], given["wide"])
+    interpreter = Interpreter(model_content=with_float_ends(path)).get_signature_runner()
+    theirs = interpreter(**{name: array.astype(np.float32) for name, array in given.items()})
+    np.testing.assert_array_equal(theirs["cell/h_next"], given["wide"])
+
+
+def handle_elsewhere(writer):
+    writer.operator("RESHAPE", [next(o.outputs[0] for o in writer.graph.operators if o.outputs and not o.inputs)], 0)
+
+
+def without_a_value(writer):
+    writer.model.subgraphs[1].operators = writer.model.subgraphs[1].operators[:2]
+
+
+def unknown_handle(writer):
+    writer.graph.operators[-1].inputs = [0, 1]
+
+
+def unknown_graph(writer):
+    writer.graph.operators[0].builtinOptions.initSubgraphIndex = 7
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (handle_elsewhere, "the operator RESHAPE gets a variable, which is not followed; export the network with its"),
+        (without_a_value, "the variable 'gain' is read, and the file has no value for it"),
+        (unknown_handle, "it reads or changes a variable that comes from outside its graph"),
+        (unknown_graph, "an operator names a graph that there is not"),
+    ],
+)
+def test_variables_that_cannot_be_followed_are_refused(tmp_path, change, told):
+    writer = files.in_variables(gain=2.0)
+    change(writer)
+    with pytest.raises(ModelFileError) as caught:
+        describe(files.saved(writer, tmp_path / "cell.tflite"))
+    assert told in str(caught.value)
 
 
 def test_an_operator_that_is_not_computed_here_has_no_oracle(tmp_path):

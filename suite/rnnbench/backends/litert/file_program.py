@@ -17,7 +17,15 @@ from ai_edge_litert.interpreter import Interpreter
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
-from rnnbench.model_files import FileArray, FileNetwork, ModelFileError, signature_name, unchanged, with_float_ends
+from rnnbench.model_files import (
+    FileArray,
+    FileNetwork,
+    ModelFileError,
+    changes_of,
+    signature_name,
+    unchanged,
+    with_float_ends,
+)
 
 MODEL = "model.tflite"
 MOVES_TENSORS = frozenset(("WHILE", "IF"))
@@ -30,11 +38,10 @@ def describe_file(network: FileNetwork, folder: Path) -> Artifact:
     """Copy the file into `folder`, and describe it. Raises BuildError."""
     try:
         path = unchanged(network)
-        data = with_float_ends(path)
+        data, changes = with_float_ends(path), changes_of(path)
     except ModelFileError as error:
         raise BuildError(str(error)) from error
     (folder / MODEL).write_bytes(data)
-    as_it_is = data == path.read_bytes()
     return Artifact(
         source_digest=hashlib.sha256(data).hexdigest(),
         operations={OperationStage.COMPILED: Flatbuffer(data).operations()},
@@ -42,9 +49,9 @@ def describe_file(network: FileNetwork, folder: Path) -> Artifact:
         origin="imported",
         math="exact",
         notes=(
-            "The user's TFLite file runs as it is."
-            if as_it_is
-            else "The user's TFLite file runs, with QUANTIZE and DEQUANTIZE at its ends: arrays are float32.",
+            f"The user's TFLite file runs, changed: {'; '.join(changes)}."
+            if changes
+            else "The user's TFLite file runs as it is.",
             "XNNPACK runs the operators that it supports, which is the interpreter's default",
         ),
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
 from rnnbench.model_files.formats.tflite.oracle import activations_of
@@ -15,18 +15,12 @@ from rnnbench.outside_text import safe_text
 
 BATCH = "batch"
 """The name of the first axis of all inputs where the file leaves its size open: so TensorFlow's converter writes it."""
-IN_VARIABLES = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"))
 
 
 def describe(path: Path) -> FileDescription:
     """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without ai-edge-litert."""
     file = read_tflite(path)
     operators = Counter(operator.name for graph in file.graphs for operator in graph.operators)
-    if IN_VARIABLES & operators.keys():
-        raise ModelFileError(
-            "it keeps values in variables, which no caller can read or set; "
-            "export the network with its states as inputs and outputs"
-        )
     tensors = file.graphs[file.main].tensors
     starts = {tensors[number].sizes[:1] for number in file.inputs.values()}
     is_batch = starts == {(-1,)}
@@ -40,7 +34,14 @@ def describe(path: Path) -> FileDescription:
         weight_bytes=file.weight_bytes,
         activations=activations_of(file),
     )
-    return described(facts, inputs, outputs, notes=_notes(file))
+    return described(
+        facts,
+        inputs,
+        outputs,
+        known=[StatePair(variable.before, variable.after, "traced") for variable in file.variables],
+        starts={variable.before for variable in file.variables if variable.has_start},
+        notes=_notes(file),
+    )
 
 
 def _notes(file: TfliteFile) -> list[str]:

@@ -7,8 +7,9 @@ the same table again. So every element that is looked at is counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,13 +19,12 @@ import numpy as np
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.optional import require
+from rnnbench.model_files.formats.tflite.schema import IDENTIFIED_AT, IDENTIFIER, require_schema
+from rnnbench.model_files.formats.tflite.variables import OPERATORS, Variable, with_states
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Range
 
 T = TypeVar("T")
-EXTRA = "litert"
-IDENTIFIER, IDENTIFIED_AT = b"TFL3", 4
 _DTYPES = {
     **dict.fromkeys(("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"), ""),
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), ""),
@@ -128,6 +128,8 @@ class TfliteFile:
     """Empty where the file has none."""
     weight_bytes: int
     producer: str
+    variables: tuple[Variable, ...] = ()
+    """Its states, where the file as it is keeps them in variables."""
 
 
 def tensor_names(path: Path) -> dict[str, str]:
@@ -142,11 +144,6 @@ def signature_name(path: Path) -> str:
     return read_tflite(path).signature
 
 
-def require_schema() -> Any:
-    """LiteRT's schema of TFLite files. Raises MissingExtraError."""
-    return require("ai_edge_litert.schema_py_generated", EXTRA, "reading a TFLite file")
-
-
 @cache
 def _names(kind: str) -> dict[int, str]:
     """Names of the numbers of an enumeration of the schema."""
@@ -154,14 +151,38 @@ def _names(kind: str) -> dict[int, str]:
 
 
 def read_tflite(path: Path) -> TfliteFile:
-    """The file. Raises ModelFileError, and MissingExtraError without ai-edge-litert."""
+    """The file, its variables as inputs and outputs.
+
+    Raises ModelFileError, and MissingExtraError without ai-edge-litert.
+    """
+    return read_with_bytes(path)[0]
+
+
+def read_with_bytes(path: Path) -> tuple[TfliteFile, bytes]:
+    """The file, its variables as inputs and outputs, and the bytes of such a file. Raises as `read_tflite` does."""
     data = read_bytes(path)
+    file = _read(data)
+    if not OPERATORS & {operator.name for graph in file.graphs for operator in graph.operators}:
+        return file, data
+    with _damage_told():
+        data, variables = with_states(data, file.main, file.signature)
+    return replace(_read(data), variables=variables), data
+
+
+def _read(data: bytes) -> TfliteFile:
     if data[IDENTIFIED_AT : IDENTIFIED_AT + len(IDENTIFIER)] != IDENTIFIER:
         raise ModelFileError("it is no TFLite file: the letters TFL3 are missing at its beginning")
     schema = require_schema()
-    try:
+    with _damage_told():
         return _Reader(schema.Model.GetRootAs(data, 0), data).file()
-    except (ModelFileError, MemoryError):
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """Raises ModelFileError for whatever wrong bytes make the schema raise."""
+    try:
+        yield
+    except (ModelFileError, MemoryError, ImportError):
         raise
     except Exception as error:  # struct.error, IndexError, UnicodeDecodeError, … of whatever byte is wrong
         raise ModelFileError(f"it is damaged or cut short: {describe_error(error)[:200]}") from error

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import require_schema
+from rnnbench.model_files.formats.tflite.schema import require_schema
 
 Array = np.ndarray
 Compute = Callable[[Any, Sequence[Any]], Sequence[Array]]

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.tflite.file import EXTRA, IDENTIFIER, TfliteFile, read_tflite, require_schema
-from rnnbench.optional import require
+from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite, read_with_bytes
+from rnnbench.model_files.formats.tflite.schema import (
+    add_operator,
+    fields_of_graphs,
+    packed,
+    require_schema,
+    unpacked,
+)
 
-_GRAPH = "subgraphindex"
-"""The end of the names of all fields of the schema that are numbers of graphs, such as WHILE's body."""
-_VERSIONS = {"QUANTIZE": 2, "DEQUANTIZE": 3}
-"""Of the operators, the first ones that take int16."""
-_LAST_DEPRECATED = 127
-"""Numbers of operators up to this one stand in an older field too."""
+_QUANTIZE, _DEQUANTIZE = 2, 3
+"""Their first versions that take int16."""
 
 
 def with_float_ends(path: Path) -> bytes:
@@ -23,12 +24,22 @@ def with_float_ends(path: Path) -> bytes:
 
     The new ends are called as the old ones were, and all other operators stay. Raises ModelFileError.
     """
-    file, data = read_tflite(path), read_bytes(path)
+    file, data = read_with_bytes(path)
     if not quantised_ends(file):
         return data
-    model = require_schema().ModelT.InitFromPackedBuf(data, 0)
+    model = unpacked(data)
     _Ends(model, file).add()
-    return _packed(model, len(data))
+    return packed(model, len(data))
+
+
+def changes_of(path: Path) -> tuple[str, ...]:
+    """What `with_float_ends` changes in the file, in a few words each. Raises ModelFileError."""
+    file = read_tflite(path)
+    changes = {
+        "its variables are inputs and outputs": bool(file.variables),
+        "it has QUANTIZE and DEQUANTIZE at its ends, since arrays are float32": bool(quantised_ends(file)),
+    }
+    return tuple(change for change, is_made in changes.items() if is_made)
 
 
 def quantised_ends(file: TfliteFile) -> tuple[str, ...]:
@@ -46,16 +57,14 @@ def main_first(path: Path) -> bytes:
     main, data = read_tflite(path).main, with_float_ends(path)
     if main == 0:
         return data
-    model, moved = require_schema().ModelT.InitFromPackedBuf(data, 0), {0: main, main: 0}
+    model, moved = unpacked(data), {0: main, main: 0}
     graphs = model.subgraphs
     graphs[0], graphs[main] = graphs[main], graphs[0]
     operators = [operator for graph in graphs for operator in graph.operators or ()]
-    options = [each for operator in operators for each in (operator.builtinOptions, operator.builtinOptions2) if each]
-    for each in (*options, *model.signatureDefs):
-        for field, number in vars(each).items():
-            if field.lower().endswith(_GRAPH):
-                setattr(each, field, moved.get(number, number))
-    return _packed(model, len(data))
+    for each in (*operators, *model.signatureDefs):
+        for (table, field), number in fields_of_graphs(each).items():
+            setattr(table, field, moved.get(number, number))
+    return packed(model, len(data))
 
 
 class _Ends:
@@ -71,8 +80,8 @@ class _Ends:
         graph = self._graph
         inputs = {number: self._float(number) for number in graph.inputs if self._tensors[number].is_quantised}
         outputs = {number: self._float(number) for number in graph.outputs if self._tensors[number].is_quantised}
-        first = [self._operator("QUANTIZE", new, old) for old, new in inputs.items()]
-        last = [self._operator("DEQUANTIZE", old, new) for old, new in outputs.items()]
+        first = [add_operator(self._model, "QUANTIZE", [new], old, _QUANTIZE) for old, new in inputs.items()]
+        last = [add_operator(self._model, "DEQUANTIZE", [old], new, _DEQUANTIZE) for old, new in outputs.items()]
         graph.operators = [*first, *(graph.operators or ()), *last]
         graph.inputs = [inputs.get(number, number) for number in graph.inputs]
         graph.outputs = [outputs.get(number, number) for number in graph.outputs]
@@ -89,23 +98,7 @@ class _Ends:
         self._graph.tensors.append(new)
         return len(self._graph.tensors) - 1
 
-    def _operator(self, name: str, source: int, target: int) -> Any:
-        code, operator = self._schema.OperatorCodeT(), self._schema.OperatorT()
-        number = getattr(self._schema.BuiltinOperator, name)
-        code.builtinCode, code.deprecatedBuiltinCode = number, min(number, _LAST_DEPRECATED)
-        code.version = _VERSIONS[name]
-        self._model.operatorCodes.append(code)
-        operator.opcodeIndex = len(self._model.operatorCodes) - 1
-        operator.inputs, operator.outputs = [source], [target]
-        return operator
-
 
 def _renumber(entries: Sequence[Any] | None, numbers: dict[int, int]) -> None:
     for entry in entries or ():
         entry.tensorIndex = numbers.get(entry.tensorIndex, entry.tensorIndex)
-
-
-def _packed(model: Any, size: int) -> bytes:
-    builder = require("flatbuffers", EXTRA, "writing a TFLite file").Builder(size)
-    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
-    return bytes(builder.Output())

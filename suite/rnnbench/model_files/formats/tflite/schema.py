@@ -1,0 +1,55 @@
+"""LiteRT's schema of TFLite files, and files as its objects, which may be changed and written again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnbench.optional import require
+
+EXTRA = "litert"
+IDENTIFIER, IDENTIFIED_AT = b"TFL3", 4
+_GRAPH = "subgraphindex"
+"""The end of the names of all fields of the schema that are numbers of graphs, such as WHILE's body."""
+_LAST_DEPRECATED = 127
+"""Numbers of operators up to this one stand in an older field too."""
+
+
+def require_schema() -> Any:
+    """LiteRT's schema of TFLite files. Raises MissingExtraError."""
+    return require("ai_edge_litert.schema_py_generated", EXTRA, "reading a TFLite file")
+
+
+def unpacked(data: bytes) -> Any:
+    """A file whose sizes were checked, as a `ModelT`."""
+    return require_schema().ModelT.InitFromPackedBuf(data, 0)
+
+
+def packed(model: Any, size: int) -> bytes:
+    """The file of a `ModelT`. `size` is about as many bytes as it will have."""
+    builder = require("flatbuffers", EXTRA, "writing a TFLite file").Builder(size)
+    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def add_operator(model: Any, name: str, inputs: list[int], output: int, version: int = 1) -> Any:
+    """An operator of a kind of its own in the file. The caller puts it into a graph."""
+    schema = require_schema()
+    code, operator = schema.OperatorCodeT(), schema.OperatorT()
+    number = getattr(schema.BuiltinOperator, name)
+    code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, _LAST_DEPRECATED), version
+    model.operatorCodes.append(code)
+    operator.opcodeIndex = len(model.operatorCodes) - 1
+    operator.inputs, operator.outputs = inputs, [output]
+    return operator
+
+
+def fields_of_graphs(operator: Any) -> dict[tuple[Any, str], int]:
+    """The numbers of graphs that an operator, or a signature, has: by the table and the field that has them."""
+    options = (getattr(operator, name, None) for name in ("builtinOptions", "builtinOptions2"))
+    tables = [each for each in (*options, operator) if each is not None]
+    return {
+        (table, field): number
+        for table in tables
+        for field, number in vars(table).items()
+        if field.lower().endswith(_GRAPH)
+    }

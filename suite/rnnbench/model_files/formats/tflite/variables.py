@@ -1,0 +1,282 @@
+"""TFLite files that keep their state in variables: the same file with the state as arguments and results.
+
+VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE changes it, and the graph of CALL_ONCE gives
+it its first value. No caller can read or set a variable, so no stream could be moved from one session to another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.schema import (
+    add_operator,
+    fields_of_graphs,
+    packed,
+    require_schema,
+    unpacked,
+)
+from rnnbench.outside_text import safe_text
+
+OPERATORS = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"))
+_ASK = "; export the network with its states as inputs and outputs"
+_Key = tuple[bytes, bytes]
+"""A variable is known by the name of its container and its own."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable that calls read and change."""
+
+    before: str
+    """The input that its value is."""
+    after: str
+    """The output that its next value is."""
+    has_start: bool
+    """Whether the file gives it another first value than zeros."""
+
+
+def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Variable, ...]]:
+    """The file, its called graph first and alone with the graphs that it calls; and its variables.
+
+    A variable that no call changes is a constant of the file. `main` is the number of the graph that is called, and
+    `signature` its name; empty: the file has none. Raises ModelFileError for variables that cannot be followed.
+    """
+    model = unpacked(data)
+    _keep(model, main)
+    if not signature:
+        model.signatureDefs = [_signature(model.subgraphs[0])]
+    model.signatureDefs = [
+        each for each in model.signatureDefs if _text(each.signatureKey) == signature or not signature
+    ]
+    kinds = _Kinds(model)
+    if any(kinds.of(operator) in OPERATORS for graph in _called(model) for operator in graph.operators or ()):
+        raise ModelFileError(f"a graph inside its loop or branch has variables, which are not followed{_ASK}")
+    variables = _Variables(model, kinds).replaced()
+    _keep(model, 0)
+    return packed(model, len(data)), variables
+
+
+class _Kinds:
+    def __init__(self, model: Any) -> None:
+        operators: Mapping[str, int] = vars(require_schema().BuiltinOperator)
+        self._names = {number: name for name, number in operators.items() if isinstance(number, int)}
+        self._codes = model.operatorCodes
+
+    def of(self, operator: Any) -> str:
+        code = self._codes[operator.opcodeIndex]
+        return self._names.get(max(code.builtinCode, code.deprecatedBuiltinCode), "")
+
+
+class _Variables:
+    """Follows the variables of a model's first graph."""
+
+    def __init__(self, model: Any, kinds: _Kinds) -> None:
+        self._model, self._kinds = model, kinds
+        self._graph = model.subgraphs[0]
+        self._handles: dict[int, _Key] = {}
+        """The variable of each tensor that is a handle."""
+        self._begins: dict[_Key, int] = {}
+        """Of variables that are read before they are assigned: the tensor that has the value."""
+        self._now: dict[_Key, int] = {}
+        """The tensor that has the value of each variable, at this operator."""
+        self._assigned: set[_Key] = set()
+        self._same: dict[int, int] = {}
+        """Tensors that are left out, since another one has the same value."""
+
+    def replaced(self) -> tuple[Variable, ...]:
+        """Takes the operators of variables out, and adds ends. The model is changed."""
+        graph = self._graph
+        starts = self._starts()
+        graph.operators = [operator for operator in graph.operators or () if self._stays(operator)]
+        graph.outputs = self._followed(graph.outputs)
+        for output in self._model.signatureDefs[0].outputs or ():
+            (output.tensorIndex,) = self._followed([output.tensorIndex])
+        for key in self._begins.keys() - self._assigned:
+            self._make_constant(key, starts)
+        names = self._names()
+        return tuple(self._add_ends(key, names[key], starts) for key in self._begins if key in self._assigned)
+
+    def _stays(self, operator: Any) -> bool:
+        """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
+        kind = self._kinds.of(operator)
+        inputs = [int(number) for number in _numbers(operator.inputs)]
+        if kind not in OPERATORS:
+            if self._handles.keys() & set(inputs):
+                raise ModelFileError(f"the operator {kind} gets a variable, which is not followed{_ASK}")
+            operator.inputs = self._followed(inputs)
+        elif kind == "VAR_HANDLE":
+            self._handles[int(operator.outputs[0])] = _key_of(operator)
+        elif kind == "READ_VARIABLE":
+            key, read = self._variable(inputs), int(operator.outputs[0])
+            if key not in self._now:
+                self._begins[key] = self._now[key] = read
+            self._same[read] = self._now[key]
+        elif kind == "ASSIGN_VARIABLE":
+            key = self._variable(inputs)
+            (self._now[key],) = self._followed(inputs[1:2])
+            self._assigned.add(key)
+        return kind not in OPERATORS
+
+    def _variable(self, inputs: Sequence[int]) -> _Key:
+        if not inputs or inputs[0] not in self._handles:
+            raise ModelFileError(f"it reads or changes a variable that comes from outside its graph{_ASK}")
+        return self._handles[inputs[0]]
+
+    def _followed(self, numbers: Sequence[int] | None) -> list[int]:
+        return [self._same.get(int(number), int(number)) for number in _numbers(numbers)]
+
+    def _starts(self) -> dict[_Key, Any]:
+        """The first values, as tensors of the graphs of CALL_ONCE. Those that a graph computes are not among them."""
+        starts = {}
+        for operator in self._graph.operators or ():
+            if self._kinds.of(operator) != "CALL_ONCE":
+                continue
+            for graph in (self._model.subgraphs[number] for number in fields_of_graphs(operator).values()):
+                handles: dict[int, _Key] = {}
+                for each in graph.operators or ():
+                    if self._kinds.of(each) == "VAR_HANDLE":
+                        handles[int(each.outputs[0])] = _key_of(each)
+                    elif self._kinds.of(each) == "ASSIGN_VARIABLE" and int(each.inputs[0]) in handles:
+                        starts[handles[int(each.inputs[0])]] = graph.tensors[int(each.inputs[1])]
+        return starts
+
+    def _make_constant(self, key: _Key, starts: Mapping[_Key, Any]) -> None:
+        """A variable that no call changes has its first value in the graph."""
+        tensor, start = self._graph.tensors[self._begins[key]], starts.get(key)
+        if start is None or not _has_data(self._model, start):
+            raise ModelFileError(f"the variable '{_text(key[1])}' is read, and the file has no value for it")
+        if (start.type, *_numbers(start.shape)) != (tensor.type, *_numbers(tensor.shape)):
+            raise ModelFileError(f"the variable '{_text(key[1])}' has a first value of another shape or type")
+        tensor.buffer, tensor.quantization = start.buffer, start.quantization
+
+    def _names(self) -> dict[_Key, str]:
+        signature = self._model.signatureDefs[0]
+        taken = {_text(each.name) for each in (*(signature.inputs or ()), *(signature.outputs or ()))}
+        for number in self._handles:
+            self._graph.tensors[number].name = b""  # It has the variable's name, and nothing uses it any more.
+        taken |= {_text(tensor.name) for tensor in self._graph.tensors}
+        count: Counter[str] = Counter()
+        names = {}
+        for key in self._begins:
+            name = own = _text(key[1]).strip() or "variable"
+            while {name, f"{name}_next"} & taken:
+                count[own] += 1
+                name = f"{own}_{count[own]}"
+            taken |= {name, f"{name}_next"}
+            names[key] = name
+        return names
+
+    def _add_ends(self, key: _Key, name: str, starts: Mapping[_Key, Any]) -> Variable:
+        graph, (signature,) = self._graph, self._model.signatureDefs
+        before, after = self._begins[key], self._now[key]
+        graph.tensors[before].name = name.encode()
+        graph.inputs = [*_numbers(graph.inputs), before]
+        signature.inputs = [*(signature.inputs or ()), _named(name, before)]
+        if after in self._given() or _has_data(self._model, graph.tensors[after]):
+            after = self._copied(after, name)
+        graph.outputs = [*dict.fromkeys([*_numbers(graph.outputs), after])]
+        signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", after)]
+        start = starts.get(key)
+        has_start = start is not None and bool(np.any(_data(self._model, start)))
+        return Variable(name, f"{name}_next", has_start)
+
+    def _given(self) -> Collection[int]:
+        """Tensors that no operator makes: what is also a graph's input cannot be its output in every runtime."""
+        return {*map(int, _numbers(self._graph.inputs)), *self._begins.values()}
+
+    def _copied(self, number: int, name: str) -> int:
+        """A new tensor with the same value: a RESHAPE to the shape that it has."""
+        schema, old = require_schema(), self._graph.tensors[number]
+        new, shape, buffer = schema.TensorT(), schema.TensorT(), schema.BufferT()
+        new.name, new.shape, new.shapeSignature = f"{name}_next".encode(), old.shape, old.shapeSignature
+        new.type, new.buffer, new.hasRank, new.quantization = old.type, 0, old.hasRank, old.quantization
+        sizes = np.array([*_numbers(old.shape)], np.int32)
+        buffer.data = np.frombuffer(sizes.tobytes(), np.uint8) if sizes.size else None
+        self._model.buffers.append(buffer)
+        shape.name, shape.shape, shape.type = f"{name}_shape".encode(), [sizes.size], schema.TensorType.INT32
+        shape.buffer = len(self._model.buffers) - 1
+        self._graph.tensors += [new, shape]
+        made = len(self._graph.tensors) - 2
+        self._graph.operators.append(add_operator(self._model, "RESHAPE", [number, made + 1], made))
+        return made
+
+
+def _keep(model: Any, main: int) -> None:
+    """Leaves the called graph, which becomes the first, and those that it names, of CALL_ONCE too."""
+    order, signatures = [main], [each for each in model.signatureDefs or () if each.subgraphIndex == main]
+    for number in order:
+        for operator in model.subgraphs[number].operators or ():
+            named = fields_of_graphs(operator).values()
+            if any(not 0 <= each < len(model.subgraphs) for each in named):
+                raise ModelFileError(f"an operator names a graph that there is not; there are {len(model.subgraphs)}")
+            order += [each for each in named if each not in order]
+    moved = {number: place for place, number in enumerate(order)}
+    graphs = [model.subgraphs[number] for number in order]
+    tables = [table for graph in graphs for table in graph.operators or ()]
+    for table in (*tables, *signatures):
+        for (owner, field), number in fields_of_graphs(table).items():
+            setattr(owner, field, moved[number])
+    model.subgraphs, model.signatureDefs = graphs, signatures
+
+
+def _called(model: Any) -> Iterator[Any]:
+    """The graphs that operators of the first graph call again and again."""
+    kinds, seen = _Kinds(model), {0}
+    order = [0]
+    for number in order:
+        for operator in model.subgraphs[number].operators or ():
+            if kinds.of(operator) == "CALL_ONCE" and number == 0:
+                continue
+            for each in fields_of_graphs(operator).values():
+                if each not in seen:
+                    seen.add(each)
+                    order.append(each)
+                    yield model.subgraphs[each]
+
+
+def _signature(graph: Any) -> Any:
+    """A signature with the names of the graph's tensors."""
+    signature = require_schema().SignatureDefT()
+    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
+    signature.inputs, signature.outputs = (
+        [_named(_text(graph.tensors[number].name), int(number)) for number in _numbers(side)]
+        for side in (graph.inputs, graph.outputs)
+    )
+    return signature
+
+
+def _named(name: str, number: int) -> Any:
+    entry = require_schema().TensorMapT()
+    entry.name, entry.tensorIndex = name.encode(), number
+    return entry
+
+
+def _key_of(operator: Any) -> _Key:
+    options = operator.builtinOptions
+    return (options.container or b"", options.sharedName or b"") if options is not None else (b"", b"")
+
+
+def _has_data(model: Any, tensor: Any) -> bool:
+    return model.buffers[tensor.buffer].data is not None
+
+
+def _data(model: Any, tensor: Any) -> np.ndarray:
+    """The bytes of a constant; none of another tensor, whose value is not known before a call."""
+    data = model.buffers[tensor.buffer].data
+    return np.zeros(0, np.uint8) if data is None else np.asarray(data)
+
+
+def _numbers(numbers: Any) -> Sequence[int]:
+    """A vector of the schema, which is None where it has no elements."""
+    return () if numbers is None else numbers
+
+
+def _text(value: bytes | None) -> str:
+    return safe_text((value or b"").decode("utf-8", "replace"), limits.NAME_CHARACTERS)
