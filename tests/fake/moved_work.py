@@ -191,8 +191,8 @@ class ThreadWorksBetweenPacedCalls(QueueingBound):
         return HonestBound.output(self)
 
 
-@lies("work is done during the wait", path="paced", beside="bound")
-class AThreadMakesTheCallWhileTheStreamWaits(HonestSession):
+@lies("done during the wait", path="paced", beside="bound")
+class ADeviceMakesTheCallWhileTheStreamWaits(HonestSession):
     """A call waits for the one before it only: what is left at the end of a block is one short call."""
 
     made: threading.Event | None = None
@@ -220,6 +220,7 @@ class AThreadMakesTheCallWhileTheStreamWaits(HonestSession):
                 threading.Thread(target=self._make, args=(made,), daemon=True).start()
 
             def _make(self, made):
+                sleep(WORK_S)
                 super().__call__()
                 made.set()
 

@@ -174,16 +174,14 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
 def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[BlockSurroundings]) -> str:
     """Whether calls with a wait before each are much faster than bound ones, in a sentence; empty where not.
 
-    Caches are emptied then, or grow cold, so an honest call is slower. Blocks are compared with the fastest one of bound
-    calls.
+    Caches are emptied then, or grow cold, so an honest call is slower. Blocks are compared with the fastest one
+    of bound calls.
     """
     fastest = min((block.median for block in bound), default=0.0)
     if not _mostly(blocks, lambda b: FASTER_THAN_BOUND * fastest - b.median):
         return ""
-    return (
-        f"{path}: a call takes {_typical(b.median for b in blocks)} with a wait before it, and {_shown(fastest)} without: "
-        f"its work is done during the wait"
-    )
+    waiting, without = _typical(b.median for b in blocks), _shown(fastest)
+    return f"{path}: a call takes {waiting} with a wait before it, and {without} without: work is done during the wait"
 
 
 def replaced_clocks() -> str:
