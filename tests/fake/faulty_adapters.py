@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import faulty_alike  # noqa: F401 each module enlists its faults
+import faulty_aftermath  # noqa: F401 each module enlists its faults
+import faulty_alike  # noqa: F401
 import faulty_arrays  # noqa: F401
 import faulty_contents  # noqa: F401
 import faulty_edges  # noqa: F401

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.conformance import arrays, edge_cases, streams
+from rnnbench.conformance import arrays, edge_cases, mixed_calls, streams
 
 FEW = 10
 COUNTS = {
@@ -12,6 +12,7 @@ COUNTS = {
     "sessions": (streams, "OPENED", "OPENED_S", 170),
     "resets": (streams, "RESETS", "RESETS_S", 100),
     "threads": (edge_cases, "THREAD_CALLS", "THREADS_S", 300),
+    "mixed": (mixed_calls, "QUEUED", "QUEUED_S", 75),
     "watched": (arrays, "WATCHED_CALLS", "WATCHED_S", 20),
 }
 """Where each check has its count and its time, and with how many turns it finds the faults that are planted for it."""

@@ -41,6 +41,7 @@ class Moved:
     sentence: str = ""
     path: str = "bound"
     trial: dict[str, Any] = field(default_factory=dict)
+    """What the trial must be. `beside` is another path that is sampled too."""
 
     @property
     def name(self) -> str:
@@ -188,6 +189,46 @@ class ThreadWorksBetweenPacedCalls(QueueingBound):
 
     def output(self):
         return HonestBound.output(self)
+
+
+@lies("done during the wait", path="paced", beside="bound")
+class ADeviceMakesTheCallWhileTheStreamWaits(HonestSession):
+    """A call waits for the one before it only: what is left at the end of a block is one short call."""
+
+    made: threading.Event | None = None
+
+    def wait(self):
+        if self.made is not None:
+            assert self.made.wait(PATIENCE_S), "the thread does not end"
+            self.made = None
+
+    def _read_state(self):
+        self.wait()
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.wait()
+        super()._write_state(state)
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(HonestBound):
+            def __call__(self):
+                session.wait()
+                session.made = made = threading.Event()
+                threading.Thread(target=self._make, args=(made,), daemon=True).start()
+
+            def _make(self, made):
+                sleep(WORK_S)
+                super().__call__()
+                made.set()
+
+            def output(self):
+                session.wait()
+                return super().output()
+
+        return Bound(self, ring)
 
 
 def _child(receive: Any, answer: Any) -> None:
@@ -338,6 +379,85 @@ class PublicWorkInTheCollection(HonestSession):
     def _advance(self, x):
         Cycle()
         return super()._advance(x)
+
+
+# Into what comes after a block, for the next one.
+
+
+class Ahead(HonestSession):
+    """Every block begins with the same state, so its calls can be made beforehand."""
+
+    given: dict[str, np.ndarray]
+    bound: AheadBound | None = None
+
+    def __init__(self, program):
+        self.ready: deque[tuple[np.ndarray, dict[str, np.ndarray]]] = deque()
+        self.ready_at = 0
+        super().__init__(program)
+
+    def _bind(self, ring):
+        self.bound = AheadBound(self, ring)
+        return self.bound
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        if any(array.any() for array in state.values()):
+            self.given = dict(self.state)
+
+    def work_ahead(self):
+        if self.bound is None or not hasattr(self, "given"):
+            return
+        state, self.state = self.state, dict(self.given)
+        self.ready.clear()
+        self.ready_at = self.bound.calls
+        for number in range(64):
+            burn(WORK_S)
+            y = self.compute(self.bound.ring[(self.ready_at + number) % len(self.bound.ring)])
+            self.ready.append((y, self.state))
+        self.state = state
+
+
+class AheadBound(HonestBound):
+    def __call__(self):
+        session = self.session
+        begins = self.calls == session.ready_at and all(
+            np.array_equal(array, session.state[name]) for name, array in getattr(session, "given", {}).items()
+        )
+        if not begins and self.calls == session.ready_at:
+            session.ready.clear()
+        if session.ready:
+            self._next()
+            self.calls += 1
+            self.y, session.state = session.ready.popleft()
+        else:
+            burn(WORK_S)
+            super().__call__()
+
+
+@lies("a second look")
+class TheNextBlockIsComputedInALook(Ahead):
+    def _read_state(self):
+        self.work_ahead()
+        return super()._read_state()
+
+
+@lies("nothing is left to wait for")
+class TheNextBlockIsComputedInASync(Ahead):
+    """That of the suite after its looks: no call was made since the last one."""
+
+    synced = -1
+
+    def _bind(self, ring):
+        session = self
+
+        class Bound(AheadBound):
+            def sync(self):
+                if session.synced == self.calls:
+                    session.work_ahead()
+                session.synced = self.calls
+
+        self.bound = Bound(self, ring)
+        return self.bound
 
 
 # Into a few of the calls.

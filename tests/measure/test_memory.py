@@ -190,3 +190,20 @@ def test_a_finished_child_counts_with_what_it_had_beyond_its_parent(monkeypatch)
     assert memory.finished_beyond(before) >= 3 * SIZE
     monkeypatch.setattr(memory, "children_peak", lambda: rss // 2)
     assert memory.finished_beyond(0) == 0, "it had no more than its parent gave it"
+
+
+def test_a_file_in_memory_that_nobody_maps_counts_once_and_a_mapped_one_as_its_pages():
+    def measure():
+        before = memory.resident(), memory.peak()
+        file = os.memfd_create("weights")
+        os.ftruncate(file, SIZE)
+        for at in range(0, SIZE, 1 << 20):
+            os.pwrite(file, bytes(1 << 20), at)
+        os.dup(file)
+        unmapped = memory.resident() - before[0], memory.peak() - before[1]
+        with mmap.mmap(file, SIZE) as block:
+            assert not np.frombuffer(block, np.uint8).any()
+            mapped = memory.resident() - before[0]
+        return *unmapped, mapped
+
+    assert all(0.9 * SIZE < grown < 1.3 * SIZE for grown in alone(measure))

@@ -55,12 +55,14 @@ def counted(path):
 def sampled(moved, folder):
     """The findings of a worker that samples the program, and what its checks say."""
     given = dict(moved.trial)
+    paths = dict.fromkeys((given.pop("beside", moved.path), moved.path))
     trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
     worker = worker_with(trial, moved.session, folder)
     worker.sampler._evictor = lambda: None
     checked = [worker.sampler.prepare(commands.Prepare(trial)).timed]
     for _ in range(BLOCKS):
-        worker.sampler.sample_path(commands.SamplePath(trial, moved.path, BlockPlan(0.0)))
+        for path in paths:
+            worker.sampler.sample_path(commands.SamplePath(trial, path, BlockPlan(0.0)))
     checked.append(worker.sampler.verify(commands.Verify(trial)).timed)
     return worker.take_findings(), [result.verdict for result in checked]
 

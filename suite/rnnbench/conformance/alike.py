@@ -20,8 +20,21 @@ State = dict[str, np.ndarray]
 
 def _other_middle(array: np.ndarray) -> np.ndarray:
     """Another number in the middle. All others are the same, and so are the ends."""
+    return _other_at(array, array.size // 2)
+
+
+def _other_first(array: np.ndarray) -> np.ndarray:
+    """Another first number: what begins later, or takes every second number from the second one on, is the same."""
+    return _other_at(array, 0)
+
+
+def _other_last(array: np.ndarray) -> np.ndarray:
+    return _other_at(array, array.size - 1)
+
+
+def _other_at(array: np.ndarray, place: int) -> np.ndarray:
     other = array.copy()
-    other.flat[array.size // 2] = 1 - other.flat[array.size // 2]
+    other.flat[place] = 1 - other.flat[place]
     return other
 
 
@@ -45,6 +58,8 @@ def _half_of_one(array: np.ndarray) -> np.ndarray:
 
 LIKE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "one number in the middle is another": _other_middle,
+    "the first number is another": _other_first,
+    "the last number is another": _other_last,
     "the same numbers come backwards": _backwards,
     "all numbers are rounded to 16 bits": _half,
     "one number is rounded to 16 bits": _half_of_one,

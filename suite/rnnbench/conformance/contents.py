@@ -14,7 +14,7 @@ from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-STEPS = 9
+STEPS = 10
 """Steps that `_filled` fills."""
 SEPARATE_CALLS = 4
 """With state `none`, calls over which these are spread. Each needs a run of the reference."""
@@ -40,24 +40,27 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
             session.set_state(state)
         where = f"of call {call} of inputs with zeros, equal rows and equal steps"
         compare_with_run(errors, where, fed_chunks(session, part, reference), reference.run(part, state))
-    if len(reference.start) > 1 and reference.is_stream:
-        _compare_from_parts(errors, open_session, reference)
+    if reference.is_stream:
+        _compare_from_states(errors, open_session, reference)
     if reference.is_stream and reference.lengths is None and chunk <= LONGEST_EQUAL:
         _compare_equal_calls(errors, open_session, reference)
     return errors.verdict()
 
 
-def _compare_from_parts(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Start from states that are negative zeros in all arrays but one: where h is zeros, a state need not be new."""
+def _compare_from_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Start from a state of ones, and from those that are negative zeros in all arrays but one: none is a new one."""
     names, x = list(reference.start), reference.ring[0]["x"]
-    states = [{**_negative_zeros(reference.start), name: reference.start[name]} for name in names]
-    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in names}
-    run = reference.run(np.concatenate([x] * len(names), axis=1), together)
-    for number, (name, state) in enumerate(zip(names, states, strict=True)):
+    states = {"ones": {name: _ones(array) for name, array in reference.start.items()}}
+    if len(names) > 1:
+        zeros = _negative_zeros(reference.start)
+        states |= {f"{name} alone": {**zeros, name: reference.start[name]} for name in names}
+    together = {name: np.concatenate([state[name] for state in states.values()], axis=1) for name in names}
+    run = reference.run(np.concatenate([x] * len(states), axis=1), together)
+    for number, (what, state) in enumerate(states.items()):
         session, rows = open_session(), slice(number * x.shape[1], (number + 1) * x.shape[1])
         session.set_state(state)
         begins = ReferenceRun(x, run.y[:, rows], run.rounding)
-        compare_with_run(errors, f"from a state of {name} alone", fed_chunks(session, x, reference), begins)
+        compare_with_run(errors, f"from a state of {what}", fed_chunks(session, x, reference), begins)
 
 
 def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
@@ -74,6 +77,17 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     begins = ReferenceRun(x, run.y[: len(x)], run.rounding[: len(x)])
     compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
     compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
+    session, outputs = open_session(), []
+    given = {**reference.ring[0], "x": x[:chunk]}
+    bound = session.bind([given])
+    for call in range(EQUAL_CALLS):
+        if call % 2:
+            outputs.append(session.step(given)["y"])
+        else:
+            bound()
+            bound.sync()
+            outputs.append(bound.output()["y"])
+    compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
@@ -88,6 +102,7 @@ def _filled(x: np.ndarray) -> np.ndarray:
         np.where(np.arange(x.shape[1])[:, None] == 0, 0, x[-1]).astype(x.dtype),
         np.ones_like(x[0]),
         -np.ones_like(x[0]),
+        np.where(np.arange(x.shape[2]) == x.shape[2] - 1, x[-1], 0).astype(x.dtype),
     )
     assert len(contents) == STEPS
     filled = x.copy()
@@ -101,6 +116,11 @@ def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
     step: np.ndarray = x[-1].copy()
     step[rows] = x[0, 0]
     return step
+
+
+def _ones(array: np.ndarray) -> np.ndarray:
+    """Whole numbers stay: they have a range."""
+    return np.ones_like(array) if array.dtype.kind == "f" else array
 
 
 def _negative_zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -38,6 +38,8 @@ POISONED_S = 0.1
 THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S = 500, 9, 0.02
 """Calls of each of two threads at once. On one core threads take turns after some milliseconds, at any place of a
 call."""
+AT_ONCE = 4
+"""Threads that live at once, each with a session: more than one that was opened for two has places for."""
 SWITCH_S = 1e-6
 """Python's switch interval while two threads make calls: far below what a call takes."""
 
@@ -215,6 +217,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     ]
     pairs += _bound_elsewhere(open_session, reference)
     pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
+    pairs += _in_several_threads(open_session, feeds[0], alone[0])
     return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
 
 
@@ -250,6 +253,17 @@ def _opened_elsewhere(
         *output_pairs("in a session of another thread, y of call", there, list(alone)),
         *output_pairs("with a session closed in another thread, y of call", went_on, list(alone)),
     ]
+
+
+def _in_several_threads(
+    open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """AT_ONCE sessions, each in a thread of its own, which call at once."""
+    sessions, barrier = [open_session() for _ in range(AT_ONCE)], Barrier(AT_ONCE)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        outputs = list(pool.map(partial(_outputs, feed=feed, barrier=barrier), sessions))
+    for got in outputs:
+        yield from output_pairs(f"of {AT_ONCE} streams in as many threads, y of call", got, list(alone))
 
 
 def _repeated(

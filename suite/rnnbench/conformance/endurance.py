@@ -29,10 +29,11 @@ PUBLIC_EVERY = 4
 """One pass over the ring in so many is made of public calls."""
 BLOCK = 4 * RING + 1
 """Calls between two comparisons of the state, so that each chunk of the ring is in turn the last one."""
-UNSEEN = 8 * BLOCK
-"""Calls at the end that are made BLOCK at a time without a look: a look completes a call that may overlap the next."""
-LONG_CALL = 260
-"""Steps of one public call after all of these: more than a byte can count."""
+UNSEEN, LOOKS = 8 * BLOCK, (BLOCK, 3 * BLOCK, 8 * BLOCK)
+"""Calls at the end of which few are looked at: a look completes a call that may overlap the next. After so many of them
+there is a look, the last time after more than a queue of 128 places holds."""
+LONG_CALL = 1_030
+"""Steps of one public call after all of these: more than a byte can count, and than buffers of 1,024 steps hold."""
 LEAST_FED = 8 * RING
 """Calls below which `drift` says nothing. A network forgets its start in some 40 calls, and what comes before is fed by
 `bound` too."""
@@ -65,7 +66,7 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
             comparison.look(call + 1, session.step(reference.ring[call % RING])["y"])
             continue
         bound()
-        if call < seen or (call + 1 - seen) % BLOCK == 0:
+        if call < seen or call + 1 - seen in LOOKS or call + 1 == total:
             bound.sync()
             comparison.look(call + 1, bound.output()["y"])
     bound.sync()

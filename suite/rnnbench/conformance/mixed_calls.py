@@ -10,10 +10,10 @@ from itertools import product, zip_longest
 
 import numpy as np
 
-from rnnbench.backends import Session
+from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
-from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
@@ -25,18 +25,22 @@ REST_FIRST, REST_LAST = (
     "public calls with a rest, the longer one last",
 )
 STATE, COLLECTION, BINDING = "a look at the state", "a collection of garbage", "another ring that is bound"
+OPENING = "another session that is opened, called and closed"
 CHUNKS = {
     **dict.fromkeys((BOUND, UNREAD, TWICE, AT_ONCE, PUBLIC), 1),
     **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
-    **dict.fromkeys((STATE, COLLECTION, BINDING), 0),
+    **dict.fromkeys((STATE, COLLECTION, BINDING, OPENING), 0),
 }
 """How many chunks each action takes."""
 OF_RING = (BOUND, UNREAD, TWICE, AT_ONCE)
 PLAN = (
-    *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, STATE),
+    *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, OPENING, STATE),
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
 """Its chunks are those of the reference's first two passes over the ring."""
+QUEUED, QUEUED_S = 20 * RING + 3, 0.01
+"""Calls that nobody waits for, and the time in which as many are made one by one: more than queues of 64 or 128 places
+hold. It is no multiple of the ring, so that its end shows how many are missing."""
 BEFORE_RESET = 3
 """Bound calls before a reset or a state that is set: no whole pass over the ring."""
 
@@ -44,19 +48,45 @@ BEFORE_RESET = 3
 def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors = Errors()
     with only_new_garbage():
-        first, second = (_Follower(open_session(), reference, errors) for _ in range(2))
+        first, second = (_Follower(open_session, reference, errors) for _ in range(2))
         for ahead, behind in zip_longest(PLAN, (None, *PLAN)):
             first.follow(ahead)
             second.follow(behind)
     _reset_within_ring(open_session, reference, errors)
-    return errors.verdict()
+    verdict = errors.verdict()
+    return verdict if verdict.verdict == "fail" else worst(verdict, _at_once(open_session, reference))
+
+
+def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Many calls that nobody waits for, to the bit as where each of them is waited for."""
+    one_by_one, at_once = open_session(), open_session()
+    bound, other, budget = (
+        one_by_one.bind(reference.ring),
+        at_once.bind(reference.ring),
+        Budget("", QUEUED, 0, QUEUED_S),
+    )
+    for _ in budget:
+        bound()
+        bound.sync()
+    for _ in range(budget.done):
+        other()
+    other.sync()
+    what = f"after {budget.done} calls that nobody waited for"
+    states, expected = at_once.get_state(), one_by_one.get_state()
+    return same_bits(
+        [
+            (f"{what}, y", other.output()["y"], bound.output()["y"]),
+            *((f"{what}, state {name}", states[name], expected[name]) for name in expected),
+        ]
+    )
 
 
 class _Follower:
     """A session that follows PLAN from `start`, and is compared with the reference's ring."""
 
-    def __init__(self, session: Session, reference: ReferenceTrajectories, errors: Errors) -> None:
-        self._session = session
+    def __init__(self, open_session: OpenSession, reference: ReferenceTrajectories, errors: Errors) -> None:
+        self._open_session = open_session
+        self._session = session = open_session()
         self._reference = reference
         self._errors = errors
         self._fed = 0
@@ -79,6 +109,10 @@ class _Follower:
             gc.collect()
         elif action == BINDING:
             self._session.bind(self._reference.ring)
+        elif action == OPENING:
+            another = self._open_session()
+            another.step(self._reference.ring[0])
+            self._open_session.close(another)
         elif action in OF_RING:
             self._call_bound(action)
         elif action == PUBLIC or not self._reference.is_stream:
@@ -125,6 +159,8 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
         if sets and not reference.is_stream:
             continue
         session, fresh = open_session(), open_session()
+        if reference.is_stream:  # A reset does not go back to the state in which the ring was bound.
+            session.set_state(reference.start)
         bound = session.bind(reference.ring)
         for _ in range(BEFORE_RESET):
             bound()

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.backends import Session
+from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import first_bound_outputs, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
+
+Pair = tuple[str, np.ndarray, np.ndarray]
 
 
 def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -40,14 +42,43 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         session.step({**first, "x": first["x"][:, 0]})
     for each in (bound, fresh_bound):
         each.sync()
+    waited, expected_waited = bound.output()["y"], fresh_bound.output()["y"]
+    after_others = _after_refusals(open_session, session, fresh, reference)
     return same_bits(
         [
             *unchanged,
             ("after refused calls, y", y, expected),
             *output_pairs("after refused calls, y of bound call", bound_y, expected_bound),
-            ("of a bound call that waited while a call was refused, y", bound.output()["y"], fresh_bound.output()["y"]),
+            ("of a bound call that waited while a call was refused, y", waited, expected_waited),
+            *after_others,
         ]
     )
+
+
+def _after_refusals(
+    open_session: OpenSession, session: Session, fresh: Session, reference: ReferenceTrajectories
+) -> list[Pair]:
+    """What comes after a call, or a state, that was refused: a reset, a call with a rest, a state that is set, and
+    another session. `fresh` does the same, and refuses nothing."""
+    first, pairs = reference.ring[0], list[Pair]()
+    longer = first if not reference.is_stream else {"x": np.concatenate([first["x"], reference.ring[1]["x"][:1]])}
+    turns: list[tuple[str, Callable[[Session], object], Arrays]] = [
+        ("a reset after a refused call", lambda one: one.reset(), first),
+        ("a reset and a refused call", lambda one: one.get_state(), longer),
+    ]
+    if reference.is_stream:
+        turns.append(("a state that is set after a refused one", lambda one: one.set_state(reference.start), first))
+    for what, turn, inputs in turns:
+        with suppress(Exception):
+            session.step({**first, "x": first["x"][:, 0]})
+        with suppress(Exception):
+            session.set_state({name: array[0] for name, array in reference.start.items()})
+        turn(session)
+        turn(fresh)
+        pairs.append((f"after {what}, y", session.step(inputs)["y"], fresh.step(inputs)["y"]))
+    opened, reset = open_session(), fresh
+    reset.reset()
+    return [*pairs, ("of a session opened after refused calls, y", opened.step(first)["y"], reset.step(first)["y"])]
 
 
 def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tuple[str, Callable[[], object]]]:

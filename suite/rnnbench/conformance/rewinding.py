@@ -48,17 +48,23 @@ def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """Reset a session and set its state, with no call between them: the last one counts."""
-    session = open_session()
+    """Reset a session and set its state, with no call between them: the last one counts.
+
+    What comes before and after is shorter than a chunk, where there is such a call: another program may run it.
+    """
+    session, chunk = open_session(), reference.trial.strategy.chunk
+    short = {"x": reference.ring[1]["x"][: max(1, chunk - 1)]}
     session.step(reference.ring[0])
     for what, before, last in _turns(reference):
         once = open_session()
         last(once)
+        session.step(short)
         for turn in (*before, last):
             turn(session)
         expected = once.get_state()
         yield from ((f"{what}, state {name}", array, expected[name]) for name, array in session.get_state().items())
-        yield f"{what}, y", session.step(reference.ring[0])["y"], once.step(reference.ring[0])["y"]
+        yield f"{what}, y of a call of {len(short['x'])} steps", session.step(short)["y"], once.step(short)["y"]
+        yield f"{what}, y of the call after it", session.step(reference.ring[0])["y"], once.step(reference.ring[0])["y"]
 
 
 def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:

@@ -27,8 +27,8 @@ makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
 OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
-OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 72, 12, 64 << 20
-"""Sessions that are open at once: more than tables of 64 have places for. Fewer where so many copies of the weights
+OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
+"""Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
 would take more than these bytes, and then still more than any other check has open."""
 RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
 PUBLIC = "p"
@@ -40,6 +40,9 @@ LONG_RING_PLAN = "AAABAAAAAAAAAAAA"
 """A plan whose rings have the chunks of all of its calls: one of more than RING chunks, not in the order of RING."""
 MANY = 34
 """Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
+SAME = MANY - 5
+"""The chunk of the ring of MANY chunks that is there a second time, right after it. So few calls before the last one
+are not forgotten."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -107,6 +110,7 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """One ring of MANY chunks, and MANY rings of one chunk each: both give what RING rings of one chunk give."""
     order = [(number + number // RING) % RING for number in range(MANY)]
+    order[SAME + 1] = order[SAME]
     sessions = [open_session() for _ in range(3)]
     for session in sessions:
         if reference.is_stream:
@@ -141,6 +145,10 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         bound, expected = session.bind(buffers), fresh.bind(chunks)
         for call in range(len(chunks)):
             pairs.append((f"of a ring in {what} buffers, y of call {call}", _called(bound), _called(expected)))
+    # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
+    for count, when in enumerate(("first", "second"), 1):
+        y, expected_y = _called(session.bind(reference.ring)), _called(fresh.bind(reference.ring[:count]))
+        pairs.append((f"of a ring that is bound for the {when} time, y of its first call", y, expected_y))
     return same_bits(pairs)
 
 
@@ -234,11 +242,16 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), GOES_ON * KEPT_S, enough=KEPT_S)
     kept: list[np.ndarray] = []
     sums: list[int] = []
+    of_y: list[int] = []
     for call in budget:
         y = _call(session, bound if call % 2 else None, next(chunks))
         results = [y, *session.get_state().values()] if call % RING == 0 else [y]
         kept += results
         sums += [_checksum(array) for array in results]
+        of_y.append(sums[-len(results)])
+        if not reference.is_stream and call >= 2 * RING and of_y[call] != of_y[call - 2 * RING]:
+            detail = f"y of call {call} is not that of call {call - 2 * RING}, which was the same"
+            return CheckResult(verdict="fail", detail=detail)
     changed = [index for index, array in enumerate(kept) if _checksum(array) != sums[index]]
     if changed:
         detail = (

@@ -22,11 +22,13 @@ from rnnbench.conformance.feeding import (
 )
 from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import LONG_RING, RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 from rnnbench.rnn import Trajectory
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
+SEVERAL_CHUNKS = ((3, 4, 5), (7, 6))
+"""Whole chunks of the public calls of two streams. Random splits seldom have such a call. Each has 16 at most."""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -66,7 +68,25 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     y = session.step({"x": np.concatenate([chunk["x"] for chunk in reference.ring])[:length]})["y"]
     exact_y = np.concatenate(list(reference.ring_trajectory.y))[:length]
     compare_steps(errors, f"y of one call of {length} steps", y, exact_y, reference)
+    for counts in SEVERAL_CHUNKS:
+        _compare_calls_of_chunks(errors, counts, open_session(), reference)
     return errors.verdict()
+
+
+def _compare_calls_of_chunks(
+    errors: Errors, counts: tuple[int, ...], session: Session, reference: ReferenceTrajectories
+) -> None:
+    """Public calls of so many whole chunks from `start`, each no longer than the stream, or than LONG_RING steps."""
+    session.set_state(reference.start)
+    ring, chunk, fed = reference.ring_trajectory, reference.trial.strategy.chunk, 0
+    for count in counts:
+        if count * chunk > max(reference.trial.steps, LONG_RING):
+            break
+        numbers = range(fed, fed + count)
+        y = session.step({"x": np.concatenate([reference.ring[number % RING]["x"] for number in numbers])})["y"]
+        fed += count
+        rounding = reference.rounding_at(fed * chunk - 1)
+        errors.add(f"y of a call of {count} chunks, after {fed - count}", y, np.concatenate(ring.y[numbers]), rounding)
 
 
 def _start(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

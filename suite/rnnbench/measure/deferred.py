@@ -44,6 +44,11 @@ OUTSIDE_S = 0.002
 """What setting a state or looking at a result may take in any case: a copy, and allocations on its first use."""
 OUTSIDE_CALLS = 3.0
 """Calls that it may take in any case. A call whose caches were emptied is followed by a look with empty caches."""
+LOOK_FACTOR, LOOK_S = 2.0, 0.02
+"""Of the seconds in timed calls, and in any case, what a second look may take. A program that does the work of the next
+block there takes as long as all of its calls would, and its calls take next to nothing."""
+FASTER_THAN_BOUND = 0.5
+"""Share of a bound call that a call takes at the least where caches were emptied, or the stream waited before it."""
 FEW_CALLS_FACTOR = 5.0
 """How much more CPU time the calls may take on average than the median says: a block with rare slow calls has less."""
 ENOUGH_CALLS = 20
@@ -79,6 +84,8 @@ class BlockSurroundings:
     """Of reading output and state after the block."""
     second_look: float
     """Of reading them again at once. There is nothing left to do."""
+    last_sync: float
+    """Of waiting for the calls after these looks. Nothing is left to wait for."""
     collection: float
     """Of collecting the garbage that the block left. Python's collector rests in a block."""
     calls: int
@@ -96,11 +103,16 @@ class BlockSurroundings:
         """Seconds that may lie outside."""
         return OUTSIDE_SHARE * self.timed + OUTSIDE_S + OUTSIDE_CALLS * self.median
 
+    @property
+    def allowed_look(self) -> float:
+        """Seconds that each look may take, also where it converts all that it reads."""
+        return LOOK_FACTOR * self.timed + LOOK_S + OUTSIDE_CALLS * self.median
+
 
 def surrounded(
-    sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object]
+    sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object], sync: Callable[[], object]
 ) -> tuple[Block, BlockSurroundings]:
-    """A block, and what lies around it: `prepare` before it, `look` twice after it, and a collection of its garbage.
+    """A block, and what lies around it: `prepare` before it; `look` twice, `sync` and a collection of garbage after it.
 
     Python's collector rests until then: it would collect the block's garbage between the block and the first look.
     """
@@ -109,12 +121,12 @@ def surrounded(
         process_cpu, caller_cpu = cpu_of_process(), cpu_of_thread()
         block = sample()
         process_cpu, caller_cpu = cpu_of_process() - process_cpu, cpu_of_thread() - caller_cpu
-        first_look, second_look = (_seconds_with_core(look) for _ in range(2))
+        first_look, second_look, last_sync = (_seconds_with_core(work) for work in (look, look, sync))
         collection = _seconds_with_core(partial(gc.collect, YOUNGEST))
     median = statistics.median(block.seconds.tolist())
     timed = median * len(block.seconds) * block.calls_per_sample
     return block, BlockSurroundings(
-        before, first_look, second_look, collection, block.calls, timed, median, caller_cpu, process_cpu
+        before, first_look, second_look, last_sync, collection, block.calls, timed, median, caller_cpu, process_cpu
     )
 
 
@@ -130,6 +142,16 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
         found.append(
             f"{path}: the first look at a block's results takes {_typical(b.first_look for b in blocks)}, a second one "
             f"{_typical(b.second_look for b in blocks)}: work of the timed calls is done when somebody looks"
+        )
+    if _mostly(blocks, lambda b: b.second_look - b.allowed_look):
+        found.append(
+            f"{path}: a second look at a block's results takes {_typical(b.second_look for b in blocks)}, its timed "
+            f"calls {_typical(b.timed for b in blocks)} together: work of the next calls is done when somebody looks"
+        )
+    if _mostly(blocks, lambda b: b.last_sync - b.allowed):
+        found.append(
+            f"{path}: waiting for calls whose results were read takes {_typical(b.last_sync for b in blocks)}, the "
+            f"timed calls {_typical(b.timed for b in blocks)}: work is done where nothing is left to wait for"
         )
     if _mostly(blocks, lambda b: b.collection - b.allowed):
         found.append(
@@ -147,6 +169,19 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
             f"take {_typical(b.timed for b in blocks)}: work is done between the calls"
         )
     return found
+
+
+def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[BlockSurroundings]) -> str:
+    """Whether calls with a wait before each are much faster than bound ones, in a sentence; empty where not.
+
+    Caches are emptied then, or grow cold, so an honest call is slower. Blocks are compared with the fastest one
+    of bound calls.
+    """
+    fastest = min((block.median for block in bound), default=0.0)
+    if not _mostly(blocks, lambda b: FASTER_THAN_BOUND * fastest - b.median):
+        return ""
+    waiting, without = _typical(b.median for b in blocks), _shown(fastest)
+    return f"{path}: a call takes {waiting} with a wait before it, and {without} without: work is done during the wait"
 
 
 def replaced_clocks() -> str:

@@ -1,4 +1,4 @@
-"""What a process has outside of itself: the processes that descend from it, and shared memory that it does not map."""
+"""What a process has outside of itself: the processes that descend from it, and memory files that it does not map."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 
 _SEGMENTS = Path("/dev/shm")
+_MEMORY_FILE = "/memfd:"
+"""How the path of an anonymous file in memory begins."""
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)
 
 
@@ -89,6 +91,34 @@ class SharedSegments:
         with suppress(OSError):
             return Path(path).stat().st_ctime >= self._since - 1
         return False
+
+
+def unmapped_memory_files() -> int:
+    """Bytes of anonymous files in memory (memfd_create(2)) that this process or a descendant has open, and none maps.
+
+    What is written into one is in no process's resident bytes.
+    """
+    sizes: dict[int, int] = {}
+    family = _family()
+    for pid in family:
+        with suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if os.readlink(path := f"/proc/{pid}/fd/{number}").startswith(_MEMORY_FILE):
+                        status = os.stat(path)
+                        sizes[status.st_ino] = status.st_blocks * 512
+    if not sizes:
+        return 0
+    mapped = {inode for pid in family for inode in _mapped_memory_files(pid)}
+    return sum(size for inode, size in sizes.items() if inode not in mapped)
+
+
+def _mapped_memory_files(pid: int) -> Iterator[int]:
+    """Inodes of those that a process maps. The fifth field of a line is the inode (proc_pid_maps(5))."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            if f" {_MEMORY_FILE}" in line:
+                yield int(line.split(maxsplit=5)[4])
 
 
 def _segments() -> Iterator[tuple[str, int]]:

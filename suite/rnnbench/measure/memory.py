@@ -1,8 +1,8 @@
 """Memory of this process and what belongs to it, in bytes, as the Linux kernel counts it.
 
 The process counts with its resident bytes, those of mapped shared memory included. Each descendant that runs adds what
-it has for itself alone, and shared memory that was made and left unmapped counts with its whole size. So nothing counts
-twice, and a program without children or segments has exactly its resident bytes.
+it has for itself alone. Shared memory that was made and left unmapped counts with its whole size, and so does an
+anonymous file in memory. So nothing counts twice, and a program without any of these has exactly its resident bytes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from pathlib import Path
 
 import psutil
 
-from rnnbench.measure.descendants import SEGMENTS, children_of_this_process, private_bytes, private_peak
+from rnnbench.measure.descendants import (
+    SEGMENTS,
+    children_of_this_process,
+    private_bytes,
+    private_peak,
+    unmapped_memory_files,
+)
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
 def resident() -> int:
-    """Bytes resident now, with those of descendants and of unmapped shared memory."""
-    return _resident_in_processes() + SEGMENTS.unmapped()
+    """Bytes resident now, with those of descendants, of unmapped shared memory and of unmapped files in memory."""
+    return _resident_in_processes() + _unmapped()
 
 
 def resident_in_use() -> int:
@@ -36,6 +42,11 @@ def resident_in_use() -> int:
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
     return _resident_in_processes()
+
+
+def _unmapped() -> int:
+    """Bytes in memory that are in no process's resident ones."""
+    return SEGMENTS.unmapped() + unmapped_memory_files()
 
 
 def _resident_in_processes() -> int:
@@ -51,7 +62,7 @@ def peak() -> int:
     """Most bytes resident since the start of the process, or since `reset_peak`, with the peaks of its descendants."""
     match = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     assert match, "the Linux kernel reports VmHWM for every process"
-    return int(match[1]) * 1024 + private_peak(children_of_this_process()) + SEGMENTS.unmapped()
+    return int(match[1]) * 1024 + private_peak(children_of_this_process()) + _unmapped()
 
 
 def children_peak() -> int:

@@ -17,6 +17,7 @@ from rnnbench.measure import (
     arrival_times,
     deferred_work,
     device_metrics,
+    hidden_work,
     read_metrics,
     replaced_clocks,
     requested,
@@ -115,10 +116,10 @@ class TrialSampler:
                 return sample()
 
         if path.entry == "public":
-            block, around = surrounded(sample, _do_nothing, prepared.look_at_public)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public, _do_nothing)
             prepared.public.called(block.calls)
         else:
-            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound)
+            block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound, prepared.sync)
             prepared.timed.called(block.calls)
         self._surroundings[trial.id, path.name].append(around)
         prepared.sync()
@@ -183,6 +184,8 @@ class TrialSampler:
             found.append(f"the program replaced {replaced} in its process")
         for path, of_path in blocks.items():
             found += deferred_work(path, of_path, trial.threads)
+            if PATHS[path].entry == "bound":
+                found.append(hidden_work(path, of_path, blocks["bound"]))
         self._findings += [
             Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
         ]
