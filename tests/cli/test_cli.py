@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 
+import click
 import pytest
 from harness_command import records_in
 from waiting import PATIENCE_S
@@ -29,6 +30,13 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
     for command in cli.cli.commands:
         assert command in done.stdout
+
+
+def test_help_lists_each_command_in_one_section():
+    listed = [command.name for commands in cli.COMMANDS.values() for command in commands]
+    assert sorted(listed) == sorted(cli.cli.commands)
+    shown = cli.cli.get_help(click.Context(cli.cli, info_name="rnnbench"))
+    assert [title for title in cli.COMMANDS if f"\n{title}:\n" in shown] == list(cli.COMMANDS)
 
 
 def test_every_command_has_one_file_of_its_name():

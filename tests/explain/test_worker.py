@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from rnnbench.backends import IrStage, Unreadable
 from rnnbench.explain import worker
-from rnnbench.explain.found import StageFacts
+from rnnbench.explain.explained import StageFacts
 
 
 def told(stage: object, folder: Path, lines: int = 3) -> StageFacts:

@@ -168,7 +168,7 @@ def test_compile_time_stands_by_chunk_and_its_growth_apart_with_an_interval() ->
         timing = entry.timing.model_copy(update={"build_s": 0.5 * chunk**1.5})
         trials.append(entry.model_copy(update={"timing": timing}))
     text = markdown(*trials)
-    (row,) = rows(section(text, "Compile time (cold)"))
+    (row,) = rows(section(text, "Build time (cold)"))
     assert row == ["fakelib:ops", "unrolled-stitched", "500 ms", "4.00 s", "32.0 s"]
     (row,) = rows(section(text, "Growth with the chunk"))
     assert row[2] == "1.50 ± 0.00, between linear and quadratic"
@@ -482,7 +482,7 @@ def test_kernels_have_a_group_of_their_own_that_says_whose_skill_it_measures() -
 
 def test_kernels_stand_last_in_every_table_of_programs() -> None:
     text = markdown(kernel(), fake.record("fakemlir", "linalg", chunk=1))
-    for title in ("Memory", "Compile time (cold)", "Artifact size, weights included"):
+    for title in ("Memory", "Build time (cold)", "Artifact size, weights included"):
         names = [row[0] for row in rows(section(text, title))]
         assert names[0] == "fakemlir:linalg"
         assert names[-1] == "fakekernel:tir ‡ ≈"

@@ -9,7 +9,7 @@ import pytest
 
 from rnnbench.history import Acceptance, Alert, Change, Event, Found, UpstreamReport
 from rnnbench.results import read_run
-from rnnbench.site.alerts import alerts_of, decisions, last_week, mended
+from rnnbench.site.alerts import alerts_of, decisions, last_week, mended, still_open
 from rnnbench.site.content import Content, read_content
 
 CHANGE = Change(
@@ -120,3 +120,15 @@ def test_a_fact_and_a_silence_are_said_in_words(content):
     alerts = (Alert(id="f", state="new", found=fact), Alert(id="s", state="new", found=silence))
     sentences = {each.id: each.sentence for each in decisions(replace(content, alerts=alerts))}
     assert sentences == {"f": "ends as crashed (it was ok)", "s": "no run since then"}
+
+
+def test_an_older_alert_is_shown_until_somebody_has_decided(content):
+    old = FOUND.model_copy(update={"night": "2026-01-20T02:00:00"})
+    accepted = Acceptance(why="known", by="Kim", until="2026-03-01")
+    alerts = (
+        Alert(id="now", state="new", found=FOUND),
+        Alert(id="old", state="confirmed", found=old),
+        Alert(id="decided", state="accepted", accepted=accepted, found=old),
+    )
+    assert [each.id for each in still_open(replace(content, alerts=alerts))] == ["old"]
+    assert still_open(replace(content, alerts=alerts, nights=())) == []

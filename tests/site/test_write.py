@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import fake_records as fake
 import pytest
 
-from rnnbench.history import History
+from rnnbench.history import Alert, Alerts, Found, History
 from rnnbench.results import Run, StoreError, read_run
 from rnnbench.site import write_site
 
@@ -165,6 +165,18 @@ def test_what_moved_is_said_in_sentences(made):
     assert re.search(r"fakemlir</a>:\s+bound latency \+(9|10)\.\d % \(95 % interval", overview)
     assert "1.2.3 → fakemlir-package 2.0.0" in overview.replace("fakemlir-package 1.2.3", "1.2.3")
     assert "ends as build-failed (it was ok)" in overview
+
+
+def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
+    found = Found(
+        machine="fake", backend="fakelib", what="outcome", evidence="event", night="2025-01-20T02:00:00", run="n"
+    )
+    alert = Alert(id="old", state="new", found=found.model_copy(update={"before": "ok", "after": "crashed"}))
+    page = write_site([small], None, tmp_path / "site", Alerts.read(tmp_path / "alerts.yaml").put(alert))
+    overview = page.read_text(encoding="utf-8")
+    assert re.search(
+        r"Still open from before.*2025-01-20.*ends as crashed \(it was ok\).*State: new", overview, re.DOTALL
+    )
 
 
 def test_the_history_of_a_trial_has_its_nights_and_its_change(made):

@@ -109,6 +109,9 @@ def test_a_file_is_read_once_it_is_there_small_and_text(tmp_path: Path):
     path = tmp_path / "f.yaml"
     with pytest.raises(FileError, match=r"f\.yaml: does not exist; correct its path"):
         read_source(path, CASE)
+    (tmp_path / "smoke.yaml").write_text("a: 1")
+    with pytest.raises(FileError, match=r"smok\.yaml: does not exist; did you mean 'smoke\.yaml'\?"):
+        read_source(tmp_path / "smok.yaml", CASE)
     with pytest.raises(FileError, match="cannot be read: Is a directory"):
         read_source(tmp_path, CASE)
     path.write_bytes(b"a: 1\nb: \xc3\x28\n")

@@ -59,22 +59,17 @@ class ProgramStore:
         """Contents that this process has read. Each file is hashed once."""
 
     def look(self) -> Look:
-        return self._found()
-
-    def _found(self) -> dict[str, Stamp]:
         """Folders are listed by hand: a store may have thousands of files, and `Path.rglob` takes six times as long."""
-        found, folders = {}, [""]
+        stamps, folders = dict[str, Stamp](), [""]
         while folders:
             under = folders.pop()
             with suppress(FileNotFoundError), os.scandir(self.programs / under) as entries:
                 for entry in entries:
-                    name = f"{under}{entry.name}"
-                    with suppress(FileNotFoundError):
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(f"{name}/")
-                        elif entry.is_file():
-                            found[name] = _stamp(entry)
-        return found
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{under}{entry.name}/")
+                    elif (stamp := _stamp_of_file(entry)) is not None:
+                        stamps[f"{under}{entry.name}"] = stamp
+        return stamps
 
     def changed_since(self, before: Look) -> tuple[str, ...]:
         """Files that are there now, and were not or were others before."""
@@ -118,7 +113,7 @@ class ProgramStore:
         The build's own files are read whole. Another's are read where their size or time is not that of its list.
         """
         wrong = self.mend(key)
-        found, known = self._found(), set[str]()
+        found, known = dict(self.look()), set[str]()
         for other, listed in self._all_lists().items():
             noted = self._path(other).stat().st_mtime_ns
             suspects = (name for name in listed if not _is_as_noted(found.get(name), listed[name], noted))
@@ -178,6 +173,14 @@ class ProgramStore:
             if folder == self.programs or not folder.is_dir() or any(folder.iterdir()):
                 return
             folder.rmdir()
+
+
+def _stamp_of_file(entry: os.DirEntry[str]) -> Stamp | None:
+    """None of what is no file, or has gone meanwhile."""
+    try:
+        return _stamp(entry) if entry.is_file() else None
+    except FileNotFoundError:
+        return None
 
 
 def _stamp(file: Path | os.DirEntry[str]) -> Stamp:

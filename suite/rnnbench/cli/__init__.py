@@ -1,10 +1,12 @@
 """The command line: it parses options and calls the library. Heavy imports are inside the commands that need them.
 
-One file for each command, named as the command. `options` has what commands share, `ending` how each
-ends, `exit_status` the status of one that ran trials.
+One file for each command, named as the command; COMMANDS has all of them. `options` has what commands share, `ending`
+how each ends, `exit_status` the status of one that ran trials.
 """
 
 from __future__ import annotations
+
+from itertools import chain
 
 import click
 
@@ -35,43 +37,41 @@ from rnnbench.cli import (
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
 
+COMMANDS: dict[str, tuple[click.Command, ...]] = {
+    "Get started": (doctor.doctor, backends.backends, new.new, inspect.inspect, list_command.list_trials),
+    "Measure and check": (run.run, check.check, ab.ab, bisect.bisect, merge.merge),
+    "Read results": (report.report, compare.compare, explain.explain, export.export),
+    "Follow versions over time": (night.night, history.history, triage.triage, site.site, publish.publish),
+    "Others": (repro.repro, cache.cache, schema.schema),
+}
+"""Every command, by section of the help and in its order."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Sections(click.Group):
+    """A group whose help lists its commands in the sections of COMMANDS."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{c.name!s:{width}}", c.get_short_help_str(limit=100)) for c in commands])
+
+
+@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rnnbench")
 def cli() -> None:
     """Compare how recurrent networks run in compilers and runtimes.
 
     Every trial is built, checked against a float64 reference, timed and recorded.
 
+    Example: rnnbench run cases/smoke.yaml --backend=iree
+
     Exit status: 0 everything went as expected; 1 something is nonconforming, or a comparison found what
     --fail-on names; 2 a mistake in the command, a case or a named backend; 3 a trial failed; 130 interrupted.
     """
 
 
-for _command in (
-    run.run,
-    check.check,
-    list_command.list_trials,
-    merge.merge,
-    report.report,
-    repro.repro,
-    explain.explain,
-    compare.compare,
-    ab.ab,
-    bisect.bisect,
-    export.export,
-    history.history,
-    night.night,
-    publish.publish,
-    triage.triage,
-    backends.backends,
-    doctor.doctor,
-    new.new,
-    inspect.inspect,
-    cache.cache,
-    site.site,
-    schema.schema,
-):
+for _command in chain.from_iterable(COMMANDS.values()):
     cli.add_command(_command)
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @click.command(short_help="Compare two environments, sampled together: is B slower than A?")
 @selection
 @click.option(
-    "--a", "side_a", metavar="ENV", help="Environment A, the base. Default: the environment that runs this command."
+    "--a", "side_a", metavar="ENV", help="Environment A, the base.  [default: the environment that runs this command]"
 )
 @click.option(
     "--b",
     "side_b",
     metavar="ENV",
-    help="Environment B, which is compared with A. Default: the environment that runs this command.",
+    help="Environment B, which is compared with A.  [default: the environment that runs this command]",
 )
 @RESULTS
 @REPORTS

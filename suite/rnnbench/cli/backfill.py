@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @RELEASE_LIST
 @PACKAGE
-@click.option("--reference", metavar="V", help="The release that stands beside each. Default: the newest.")
+@click.option("--reference", metavar="V", help="The release that stands beside each.  [default: the newest]")
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
 @click.option("--pairs", default=8, show_default=True, type=click.IntRange(2, 40), help="Pairs of processes a release.")

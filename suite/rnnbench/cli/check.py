@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 @REPORTS
 @EXPECTATIONS
 @click.option(
-    "--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel. Default: one per core."
+    "--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel.  [default: one per core]"
 )
 @click.option(
     "--endurance",
     type=Number(0, 3600),
-    help="Seconds for each long check (drift, memory); 0 leaves them out. Default: as in the cases.",
+    help="Seconds for each long check (drift, memory); 0 leaves them out.  [default: as in the cases]",
 )
 @click.option("--no-shrink", is_flag=True, help="Do not look for a smaller trial that fails in the same way.")
 @click.option(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "identities",
     multiple=True,
     metavar="ID",
-    help="Only this one. Default: each new one that can be compared.",
+    help="Only this one.  [default: each new one that can be compared]",
 )
 @BUDGET
 @ALERTS

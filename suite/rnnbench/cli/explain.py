@@ -73,9 +73,9 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
         if index:
             tell("")
         try:
-            found = explain_trial(one, folder, lines)
-            print_explained(one, found, folder, terminal)
-            stages[title_of(one.trial)] = found.operations_by_stage
+            explained = explain_trial(one, folder, lines)
+            print_explained(one, explained, folder, terminal)
+            stages[title_of(one.trial)] = explained.operations_by_stage
         except ExplainError as error:
             tell(f"{one.trial.id}\n{error.outcome}: {error}", is_error=True)
             failed = failed or error.outcome != "unsupported"

@@ -34,7 +34,7 @@ class ExportCommand(click.Command):
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="File to write; for asv, folder. Without it, standard output.",
+    help="File to write; for asv, folder.  [default: standard output]",
 )
 @RESULTS
 def export(run: str, name: str, output: Path | None, results: Path) -> None:

@@ -44,7 +44,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     elif Path(what).suffix or os.sep in what or Path(what).exists():
         text = _of_file(Path(what), output, answers, name)
     else:
-        raise click.UsageError(f"unknown '{what}'; {hint(what, names)}; or give the path of a model file")
+        raise click.UsageError(f"'{what}' is no cell, no network and no model file; {hint(what, names)}")
     write_text(output, text)
     tell(f"{output} is written. Run it: rnnbench run {output}")
 

@@ -126,7 +126,7 @@ THRESHOLD = click.option(
     type=Share(0.001, 0.9),
     help="The smallest change of latency that matters, 3% or 0.03.  [default: compare.latency of the case, or 3%]",
 )
-PACKAGE = click.option("--package", help="The package whose releases are meant. Default: the backend's own.")
+PACKAGE = click.option("--package", help="The package whose releases are meant.  [default: the backend's own]")
 RELEASE_LIST = click.option(
     "--list",
     "listed",
@@ -169,8 +169,8 @@ EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="File of expected failures. Default: the nearest expectations.yaml, beside each case or in a folder above "
-    "it; else the suite's own.",
+    help="File of expected failures.  [default: the nearest expectations.yaml, beside each case or in a folder above "
+    "it; else the suite's own]",
 )
 ON = click.option(
     "--on",
@@ -192,7 +192,7 @@ BACKEND = click.option(
     multiple=True,
     metavar="NAME[:ROUTE],…",
     help="Backends to use: name (its default route), name:route, or name:* (all routes). "
-    "Default: every installed backend.",
+    " [default: every installed backend]",
 )
 _SELECTION = (
     click.argument("cases", nargs=-1, metavar="CASE…", type=click.Path(path_type=Path)),

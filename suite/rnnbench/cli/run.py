@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--processes",
     type=click.IntRange(1, 100),
-    help="Number of fresh processes that sample each trial. Default: as in the case.",
+    help="Number of fresh processes that sample each trial.  [default: as in the case]",
 )
 @SHARD
 @click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")

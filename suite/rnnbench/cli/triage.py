@@ -14,7 +14,9 @@ from rnnbench.cli.options import ALERTS, HISTORY
 @HISTORY
 @ALERTS
 @LAST
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File. Default: standard output.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: standard output]"
+)
 def triage(root: Path, file: Path, last: int, output: Path | None) -> None:
     """Write a page in Markdown: what is new, what is mended, what is still open, and the commands that show it again.
 

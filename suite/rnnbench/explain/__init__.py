@@ -1,9 +1,9 @@
 """What one trial's program is made of: behind `rnnbench explain`.
 
-    explain  `explain_trial`: builds the trial in a worker, and gets what is found there
-    worker   that worker: stages, calls, files
-    found    the values that it sends
-    show     `print_explained`
+    explain    `explain_trial`: builds the trial in a worker, and gets what it found
+    worker     that worker: stages, calls, files
+    explained  the values that it sends
+    show       `print_explained`
 
 What a runtime shows of its programs says `rnnbench.backends.explanation`; an adapter that shows something has a module
 of that name. `docs/explain.md` says what is shown.
@@ -15,7 +15,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.explain.explain import ExplainError, explain_trial
-    from rnnbench.explain.found import Explained
+    from rnnbench.explain.explained import Explained
     from rnnbench.explain.show import print_explained, title_of
 
 _NAMES = {
@@ -23,7 +23,7 @@ _NAMES = {
         "ExplainError",
         "explain_trial",
     ),
-    "found": ("Explained",),
+    "explained": ("Explained",),
     "show": (
         "print_explained",
         "title_of",

@@ -6,7 +6,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from rnnbench.explain.found import Explained
+from rnnbench.explain.explained import Explained
 from rnnbench.explain.worker import ExplainTrial
 from rnnbench.outside_text import safe_text
 from rnnbench.results import Outcome

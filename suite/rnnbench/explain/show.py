@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rnnbench.cases import STREAM, Trial
-from rnnbench.explain.found import ArrayFacts, Explained, StageFacts
+from rnnbench.explain.explained import ArrayFacts, Explained, StageFacts
 from rnnbench.reports import count, grid, line, nbytes, show
 from rnnbench.stages import Examined
 
@@ -30,23 +30,23 @@ _LEGEND = (
 )
 
 
-def print_explained(examined: Examined, found: Explained, folder: Path, console: Console) -> None:
+def print_explained(examined: Examined, explained: Explained, folder: Path, console: Console) -> None:
     """All that was found out about a trial."""
     show(console, examined.trial.id, style="bold")
-    for label, text in (*_facts(examined, found), *_calls(examined, found)):
+    for label, text in (*_facts(examined, explained), *_calls(examined, explained)):
         show(console, (f"{label:{_LABEL}}", "cyan"), text)
     console.print()
-    console.print(_table(found.stages))
+    console.print(_table(explained.stages))
     show(console, _LEGEND, style="dim")
-    for stage in found.stages:
+    for stage in explained.stages:
         if stage.sources:
             show(console, (f"{stage.name} by source: ", "cyan"), _listed(stage.sources, MOST_SOURCES))
-    for stage in found.stages:
+    for stage in explained.stages:
         if stage.unreadable:
             show(console, (f"{stage.name}: ", "yellow"), f"nothing to read. {stage.unreadable}")
     show(console, f"texts of the stages: {folder}")
     width = console.width - 2
-    for stage in found.stages:
+    for stage in explained.stages:
         if stage.head:
             show(console, "")
             show(console, (f"{stage.file}  ", "cyan"), stage.meaning)
@@ -59,20 +59,20 @@ def title_of(trial: Trial) -> str:
     return f"{trial.case} on {trial.target}, {trial.strategy}, {count(trial.strategy.chunk, 'step')} a call"
 
 
-def _facts(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
-    artifact, support = found.artifact, examined.support
+def _facts(examined: Examined, explained: Explained) -> Iterator[tuple[str, str]]:
+    artifact, support = explained.artifact, examined.support
     yield "program", f"{artifact.origin}, {artifact.math} math, {nbytes(artifact.nbytes)}"
     yield "lowered", artifact.lowered
     if support.level == "emulated":
         yield "emulated", support.reason
-    for index, function in enumerate(found.functions):
+    for index, function in enumerate(explained.functions):
         yield "" if index else "functions", function
     for index, note in enumerate(artifact.notes):
         yield "" if index else "notes", note
 
 
-def _calls(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
-    trial, calls = examined.trial, found.calls
+def _calls(examined: Examined, explained: Explained) -> Iterator[tuple[str, str]]:
+    trial, calls = examined.trial, explained.calls
     yield "calls", _plan(trial.steps, trial.strategy.chunk, streams=trial.strategy.state != "none")
     yield "  in", _arrays(calls.passed)
     yield "  out", _arrays(calls.returned)
@@ -81,9 +81,9 @@ def _calls(examined: Examined, found: Explained) -> Iterator[tuple[str, str]]:
     yield "state", _CARRIED[trial.strategy.state]
     if calls.state:
         yield "  arrays", _arrays(calls.state)
-    if found.state:
-        yield "  where", found.state
-    yield "seen", _seen(found)
+    if explained.state:
+        yield "  where", explained.state
+    yield "seen", _seen(explained)
 
 
 def _plan(steps: int, chunk: int, *, streams: bool) -> str:
@@ -99,9 +99,9 @@ def _arrays(arrays: tuple[ArrayFacts, ...]) -> str:
     return ", ".join(f"{array.name} {array.dtype} {list(array.shape)}" for array in arrays)
 
 
-def _seen(found: Explained) -> str:
+def _seen(explained: Explained) -> str:
     """What three calls of a session showed."""
-    calls = found.calls
+    calls = explained.calls
     again = "the same bits as" if calls.repeated else "another output than"
     if not calls.state:
         return f"two calls were made with another x between them: the second of the same x gave {again} the first"

@@ -24,7 +24,7 @@ from rnnbench.backends import (
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.disk import write_text
-from rnnbench.explain.found import ArrayFacts, CallFacts, Explained, StageFacts
+from rnnbench.explain.explained import ArrayFacts, CallFacts, Explained, StageFacts
 from rnnbench.outside_text import safe_text
 from rnnbench.results import file_name, writable
 from rnnbench.worker import ChannelClosedError, Command, die_with_parent, open_channel, serve

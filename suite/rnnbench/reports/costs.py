@@ -1,4 +1,4 @@
-"""The tables of compile time, artifact size, memory and metrics."""
+"""The tables of build time, artifact size, memory and metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build_table(entries: Sequence[Entry]) -> Table:
     """Of one workload: seconds of a cold build by chunk."""
     return _by_chunk(
         entries,
-        "Compile time (cold)",
+        "Build time (cold)",
         lambda e: e.measured.timing.build_s if e.measured else None,
         units.seconds,
         "Each build is timed once. An unrolled program grows with its chunk; a looped one should not.",

@@ -207,7 +207,7 @@ def _devices(view: View) -> Iterator[str]:
 
 
 def _costs(view: View) -> Iterator[str]:
-    yield Markdown("## Compile time, size, memory and metrics")
+    yield Markdown("## Build time, size, memory and metrics")
     for workload, entries in view.workloads.items():
         yield from _tables(workload, entries, *COSTS)
 

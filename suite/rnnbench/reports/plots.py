@@ -1,4 +1,4 @@
-"""Latency against chunk, latency against compile time, compile time against chunk: PNG and SVG.
+"""Latency against chunk, latency against build time, build time against chunk: PNG and SVG.
 
 The same run gives the same bytes.
 """
@@ -139,7 +139,7 @@ def _streams_picture(family: Family) -> Picture:
 def _build_picture(family: Family) -> Picture:
     return Picture(
         f"build-{family.slug}",
-        "Latency per step, bound path, against compile time",
+        "Latency per step, bound path, against build time",
         "Each point is one cold build; a larger point has a larger chunk. A line joins the chunks of one strategy; a "
         "point that is alone has a piece of it on its left. Lower and further left is better.",
     )
@@ -148,7 +148,7 @@ def _build_picture(family: Family) -> Picture:
 def _growth_picture(family: Family) -> Picture:
     return Picture(
         f"growth-{family.slug}",
-        "Compile time against chunk",
+        "Build time against chunk",
         "Each mark is one cold build. A flat line is a loop; the grey lines rise as chunk¹ and as chunk².",
     )
 
@@ -238,7 +238,7 @@ def _builds(canvas: Canvas) -> None:
                 canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
         canvas.ticks(axis.xaxis, (1, 3))
-    canvas.label("cold build, s", f"{unit} per step")
+    canvas.label("build time, s", f"{unit} per step")
     sizes = {str(c): {**GREY, "linestyle": "none", "marker": "o", "markersize": width} for c, width in widths.items()}
     canvas.legend("chunk", sizes)
 
@@ -259,8 +259,8 @@ def _growth(canvas: Canvas) -> None:
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _chunk_axis(axis, chunks)
         axis.set_ylim(least / 1.5, most * 1.5)
-    canvas.label("chunk: time steps per call", "cold build, s")
-    canvas.legend("growth", {"chunk¹ and chunk²": thin})
+    canvas.label("chunk: time steps per call", "build time, s")
+    canvas.legend("growth", {"chunk¹; steeper: chunk²": thin})
 
 
 def _chunk_axis(axis: Any, chunks: Sequence[int]) -> None:

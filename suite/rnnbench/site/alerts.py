@@ -72,9 +72,17 @@ class Decision:
 
 def decisions(content: Content) -> list[Decision]:
     """The alerts of the file: those that somebody has to decide first, then the newest. Candidates are left out."""
-    told = [alert for alert in content.alerts if alert.told or alert.touched]
-    told.sort(key=lambda alert: alert.found.night, reverse=True)
-    return [_decision(alert, content) for alert in sorted(told, key=lambda alert: STATES.index(alert.state))]
+    return [_decision(alert, content) for alert in _in_order(content.alerts)]
+
+
+def still_open(content: Content) -> list[Decision]:
+    """Alerts from before the last week about which somebody has to decide, or that wait for the maintainers."""
+    since = _week_before(content)
+    return [
+        _decision(alert, content)
+        for alert in _in_order(content.alerts)
+        if alert.is_open and since is not None and alert.found.night < since
+    ]
 
 
 def alerts_of(content: Content) -> list[News]:
@@ -97,11 +105,21 @@ def alerts_of(content: Content) -> list[News]:
 
 def last_week(content: Content, alerts: list[News]) -> list[News]:
     """Those of the seven days up to the newest night that are no doing of the machine: what became worse first."""
-    if not content.nights:
-        return []
-    since = (datetime.fromisoformat(content.nights[-1].entry.started) - WEEK).isoformat()
-    recent = [a for a in alerts if a.night >= since and a.direction != "environment"]
+    since = _week_before(content)
+    recent = [a for a in alerts if since is not None and a.night >= since and a.direction != "environment"]
     return sorted(recent, key=lambda a: list(SIGN).index(a.direction))
+
+
+def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
+    told = sorted((a for a in alerts if a.told or a.touched), key=lambda alert: alert.found.night, reverse=True)
+    return sorted(told, key=lambda alert: STATES.index(alert.state))
+
+
+def _week_before(content: Content) -> str | None:
+    """Seven days before the newest night; None where there is no night."""
+    if not content.nights:
+        return None
+    return (datetime.fromisoformat(content.nights[-1].entry.started) - WEEK).isoformat()
 
 
 def sentence_of(change: Change) -> str:

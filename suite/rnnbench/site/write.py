@@ -11,7 +11,7 @@ from pathlib import Path
 from rnnbench.history import Alerts, Change, History, MachineAlarms
 from rnnbench.reports import Table, machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
-from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week
+from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week, still_open
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import conformance_of, write_conformance
@@ -62,6 +62,7 @@ def _write_overview(content: Content, folder: Folder, alerts: list[News]) -> Non
         content=content,
         moved=last_week(content, alerts),
         alerts=alerts,
+        still_open=still_open(content),
         conformance=conformance_of(content),
         backfills=backfills_of(content),
         maps=heat_maps(content),

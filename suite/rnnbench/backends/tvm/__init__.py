@@ -3,7 +3,7 @@
 `backend` is the place to begin. It imports no TVM; the other modules do, and only `load` and `build` import them.
 
 - `relax`: `relax_module`, `relax_loop` and `relax_primitives` write a module, which TVM's pipeline compiles with the
-  schedule in `schedule`.
+  schedule in `schedule`. `relax_pass`, `fast_math` and `tiles` are passes that it runs.
 - `torch`, `onnx`: `imported` says what is supported, `imported_module` imports, `imported_program` has the streams.
 - `tir`: `kernel`, `step`, `product`, `sharing`, `activations` and `packing` are a kernel written by hand in this
   suite. Its figures measure this suite's skill and not TVM's.

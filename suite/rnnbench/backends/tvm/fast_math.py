@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm import relax, tirx, topi
+from tvm import tirx, topi
 from tvm.ir import Op
-from tvm.ir.transform import module_pass
 from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from rnnbench.backends.tvm.relax_pass import each_function
 
 FLOAT = "float32"
 """The only type with polynomials."""
@@ -20,14 +21,7 @@ FLOAT = "float32"
 def fast_math() -> Any:
     """A pass over a Relax module. The names of the new kernels begin with `fast_`."""
 
-    def write(module: Any, _: Any) -> Any:
-        writer = _Writer(module)
-        for name, function in list(module.functions_items()):
-            if isinstance(function, relax.Function):
-                writer.builder_.update_func(name, writer.visit_expr(function))
-        return writer.builder_.get()
-
-    return module_pass(write, opt_level=0)
+    return each_function(_Writer)
 
 
 def _fast_sigmoid(x: Any) -> Any:

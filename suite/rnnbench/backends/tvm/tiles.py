@@ -12,9 +12,10 @@ import numpy as np
 from tvm import relax
 from tvm.ir import Op
 from tvm.ir.expr import GenericConst
-from tvm.ir.transform import module_pass
 from tvm.relax import op
 from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from rnnbench.backends.tvm.relax_pass import each_function
 
 OUTPUTS = 64
 """Outputs that a product keeps in registers: 4 vectors of AVX-512, or 8 of AVX."""
@@ -25,14 +26,7 @@ FEW = OUTPUTS // 2
 def whole_tiles(lanes: int) -> Any:
     """A pass over a Relax module that widens the constant weights of products."""
 
-    def widen(module: Any, _: Any) -> Any:
-        widener = _Widener(module, lanes)
-        for name, function in list(module.functions_items()):
-            if isinstance(function, relax.Function):
-                widener.builder_.update_func(name, widener.visit_expr(function))
-        return widener.builder_.get()
-
-    return module_pass(widen, opt_level=0)
+    return each_function(lambda module: _Widener(module, lanes))
 
 
 def padded(columns: int, lanes: int) -> int:
