@@ -7,9 +7,9 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG := backend-torch backend-tvm backend-iree others backend-tensorflow room-pipeline room-cli
-ROOMS := pipeline cli conformance worker sampling history rnn night site reports model_files fleet
-BACKENDS := iree torch tvm tensorflow iree-vulkan litert jax openvino iree-importers iree-tensorflow onnxruntime iree-torch numpy
+LONG := backend-tvm backend-torch room-pipeline room-cli backend-tensorflow backend-iree others room-conformance room-fleet
+ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
+BACKENDS := tvm torch tensorflow iree iree-vulkan iree-importers jax litert openvino iree-torch iree-tensorflow onnxruntime numpy
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG) $(filter-out $(LONG),$(ROOMS:%=room-%) $(BACKENDS:%=backend-%))
 AT_ONCE ?= 3

@@ -52,7 +52,6 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
         ("openvino:opset", "mamba2", "chunked:4", 4, "chunked {}"),
         *(("tvm:relax", name, "parallel", 5, "parallel {}") for name in ("gla", "kws-svdf")),
         *(("tvm:relax", name, "chunked:3", 6, "chunked {} of 3") for name in ("mingru", "mamba2")),
-        ("tvm:relax", "gla", "chunked:4", 4, "chunked {}"),
         ("tensorflow:graph", "mingru", "parallel", 5, "parallel {}"),
         ("tensorflow:xla", "mingru", "chunked:3", 6, "chunked {} of 3"),
     ],

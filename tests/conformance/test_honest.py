@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from few_turns import set_turns
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from honest_arithmetic import HONEST
@@ -17,6 +16,8 @@ from verdicts import failures
 
 from rnnbench.cases import Strategy
 from rnnbench.rnn import Arithmetic
+
+pytestmark = pytest.mark.usefixtures("few_turns")
 
 MODELS = 3 if settings.default.derandomize else settings.default.max_examples
 """Models of each arithmetic and dtype: a few in every test run; 125, so 3,000 in all, with the profile `explore`."""
@@ -34,9 +35,8 @@ MODELS = 3 if settings.default.derandomize else settings.default.max_examples
 )
 @settings(max_examples=MODELS)
 def test_honest_adapters_are_not_accused(
-    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path, monkeypatch
+    arithmetic: type[Arithmetic], dtype, model, batch, chunk, calls, seed, state, tmp_path
 ) -> None:
-    set_turns(monkeypatch)
     if model.direction != "forward":
         state = "none"
     steps = chunk * calls if state == "none" else chunk * calls + calls - 1

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from few_turns import set_turns
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
 from int8_arithmetic import FAULTY_INT8, HONEST_INT8, MISREAD_RANGES, UNBOUNDED_RANGES, ByRow, InFloat, SevenBits
@@ -19,15 +18,12 @@ from rnnbench.conformance import CHECKS, suite
 from rnnbench.rnn import Arithmetic, Layer, Model, Weights
 from rnnbench.rnn.quantised import Range, quantised
 
+pytestmark = pytest.mark.usefixtures("few_turns")
+
 LSTM, GRU = Model(cell="lstm", input=12, hidden=24), Model(cell="gru", input=5, hidden=17, layers=2)
 WEIGHTS = ("w_ih", "w_hh")
 Ranges = list[dict[str, Range]]
 """Of each layer, by matrix."""
-
-
-@pytest.fixture(autouse=True)
-def few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_turns(monkeypatch)
 
 
 @pytest.fixture

@@ -29,6 +29,8 @@ from rnnbench.rnn import rounded
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.reference import run_in
 
+pytestmark = pytest.mark.usefixtures("few_turns")
+
 
 class InRange(HonestSession):
     """A table of tokens 5 to 9 alone, which a runtime may read without looking at bounds."""

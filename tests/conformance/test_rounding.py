@@ -16,6 +16,8 @@ from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.conformance.rounding import FACTOR, Rounding, expected_rounding, incomparable, steps_measured, undecided
 from rnnbench.rnn import DTYPES, Model, draw_inputs, draw_weights, network_of, run_reference
 
+pytestmark = pytest.mark.usefixtures("few_turns")
+
 CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
 
 

@@ -74,10 +74,11 @@ def write_python(python: Path, variables: Mapping[str, str]) -> None:
 def fork_workers(patch: pytest.MonkeyPatch) -> None:
     """From now on the launcher forks the workers that would have the interpreter of this process, or one written here.
 
-    What each would make of the types of its messages is made here, once, and what measures the roof is imported.
+    What each would make of the types of its messages is made here, once, and what most of them import is imported.
     """
-    with suppress(ImportError):
-        importlib.import_module("llvmlite.binding")
+    for module in ("llvmlite.binding", "numpy.random", "rnnbench.backends.numpy", "rnnbench_fake"):
+        with suppress(ImportError):
+            importlib.import_module(module)
     for command in Command.__subclasses__():
         for message in (command, _reply_type(command)):
             _adapter(message)
@@ -85,10 +86,14 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
 
 
 def fork_file_readers(patch: pytest.MonkeyPatch) -> None:
-    """From now on processes that read model files are forked, too. `worker/test_file_process.py` has started ones."""
+    """From now on processes that read model files are forked, too. `worker/test_file_process.py` has started ones.
+
+    Each would import all formats.
+    """
     from rnnbench.worker import file_process, file_worker
 
-    importlib.import_module("onnx")
+    for module in ("onnx", "rnnbench.model_files.formats.registry"):
+        importlib.import_module(module)
     patch.setitem(MAINS, "rnnbench.worker.file_worker", file_worker.main)
     patch.setattr(file_process, "MEMORY", ROOMY)
 

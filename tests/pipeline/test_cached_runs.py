@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -227,10 +228,18 @@ def checked_in(run, cache, trial=NUMPY):
     return checked
 
 
+@pytest.fixture(scope="module")
+def cache_of_a_check(few_checks, tmp_path_factory):
+    """The folder of the cache of a run that has checked NumPy's program."""
+    folder = tmp_path_factory.mktemp("checked")
+    assert checked_in(folder / "run", CacheFolder(folder / "cache", 1 << 20)).failure is None
+    return folder / "cache"
+
+
 @pytest.fixture
-def checked(tmp_path, cache):
-    """The cache of a run that has checked NumPy's program."""
-    assert checked_in(tmp_path / "1", cache).failure is None
+def checked(cache_of_a_check, cache):
+    """A copy of that cache."""
+    shutil.copytree(cache_of_a_check, cache.path)
     return cache
 
 

@@ -10,11 +10,14 @@ COMPOSED: dict[str, type[ComposedNetwork]] = {
 }
 FEWEST = 4
 """Units of a layer: with fewer, relus may all be 0."""
+LAYERS = 2
+"""Of networks that have as many equal layers as one likes: one reads x, and one reads a layer."""
 
 
 def small(family: str) -> ComposedNetwork:
     """The network of a family whose sizes are halved while they stay at 4 or more."""
-    network = COMPOSED[family]()
+    layers = {"layers": LAYERS} if "layers" in COMPOSED[family].model_fields else {}
+    network = COMPOSED[family](**layers)
     while halves := [half for half in network.smaller() if _changed(network, half) >= FEWEST]:
         network = halves[0]
     return network

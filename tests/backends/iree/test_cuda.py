@@ -163,7 +163,7 @@ def test_imported_modules_hold_ptx_for_the_target(
     if lack := IreeBackend().probe().lack(route):
         pytest.skip(f"{lack.reason}; {lack.install}")
     monkeypatch.setattr(imported, "is_apart", lambda _: True)
-    request = replace(request_of(time=time), route=route, device="cuda")
+    request = replace(request_of(time=time, cell="rnn"), route=route, device="cuda")
     program, ptx = built(monkeypatch, request, folder)
     assert ".target sm_89" in ptx
     assert program.artifact.origin == "imported"

@@ -153,7 +153,7 @@ def test_the_runtime_s_count_has_the_weights_and_not_what_an_empty_device_has(
         ("linalg", {"cell": "gru"}),
         ("onnx", {"time": "fused"}),
         ("stablehlo", {"cell": "gru", "state": "stateful"}),
-        ("tensorflow", {"cell": "gru", "time": "unrolled", "state": "stateful"}),
+        ("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"}),
     ],
 )
 def test_programs_are_right(

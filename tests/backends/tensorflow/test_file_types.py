@@ -74,9 +74,13 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
     typed.assert_right(adapter, request, tmp_path)
 
 
-@pytest.mark.parametrize("state", ["stateful", "stitched"])
 @pytest.mark.parametrize(
-    ("policy", "dtype"), [("float64", "float64"), ("mixed_float16", "float32"), ("several", "float64")]
+    ("policy", "dtype", "state"),
+    [
+        ("float64", "float64", "stateful"),
+        ("mixed_float16", "float32", "stitched"),
+        ("several", "float64", "stateful"),
+    ],
 )
 def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
     request = typed.asked(folder / f"{policy}.keras", "keras", (), state)

@@ -129,7 +129,6 @@ def test_a_masked_step_keeps_the_state(folder):
         ("passed", "keras", "stateful"),
         ("whole", "keras", "none"),
         ("masked", "keras", "none"),
-        ("masked", "keras-xla", "none"),
     ],
 )
 def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.inductor import keep_precompiled_headers
 from rnnbench.backends.torch.toolchain import find_out
@@ -25,21 +25,29 @@ Question = tuple[tuple[Any, ...], dict[str, Any]]
 def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_beforehand(
     route: str, workshop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, questions = codecache._precompile_header, list[Question]()
+    """The build ends where it would compile the program: it has asked by then."""
+    ask, compile_source, questions = codecache._precompile_header, codecache.CppBuilder.build, list[Question]()
 
     def asked(*arguments: Any, **options: Any) -> str:
         questions.append((arguments, options))
-        path: str = ask(*arguments, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(codecache.CppBuilder, "build", compile_source)
+            path: str = ask(*arguments, **options)
         return path
 
+    def end(_: Any) -> None:
+        raise RuntimeError("the program itself")
+
     monkeypatch.setattr(codecache, "_precompile_header", asked)
-    build(route, workshop.inductor)
-    of_build = questions.copy()
+    find_out(route)
+    asked_beforehand = questions.copy()
     questions.clear()
     traced = joint_graph.lazy_init.cache_info().misses
-    find_out(route)
-    assert of_build, "the build asked for no header: Inductor asks in another way now"
-    assert [question for question in of_build if question not in questions] == []
+    monkeypatch.setattr(codecache.CppBuilder, "build", end)
+    with pytest.raises(BuildError, match="the program itself"):
+        build(route, workshop.inductor)
+    assert questions, "the build asked for no header: Inductor asks in another way now"
+    assert [question for question in questions if question not in asked_beforehand] == []
     assert joint_graph.lazy_init.cache_info().misses == traced, "a build traces the patterns for another device"
 
 

@@ -126,16 +126,17 @@ def built(monkeypatch: pytest.MonkeyPatch, request: Request, folder: Path) -> An
 
 
 @pytest.mark.usefixtures("h100")
-@pytest.mark.parametrize(("time", "lowered"), [("looped", "looped 1"), ("unrolled", "unrolled 6")])
-@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(
+    ("time", "state", "lowered"), [("looped", "stateful", "looped 1"), ("unrolled", "stitched", "unrolled 6")]
+)
 def test_relax_becomes_kernels_in_cuda(
     monkeypatch: pytest.MonkeyPatch,
     request_for: Callable[..., Request],
     sources: list[str],
     tmp_path: Path,
     time: str,
-    lowered: str,
     state: str,
+    lowered: str,
 ) -> None:
     program = built(monkeypatch, on_cuda(request_for, time, state), tmp_path)
     (source,) = sources

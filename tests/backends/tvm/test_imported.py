@@ -22,7 +22,7 @@ pytest.importorskip("tvm")
 LSTM = Model(cell="lstm", input=4, hidden=6)
 MODELS = [
     Model(cell="lstm", input=4, hidden=6, projection=3, bias=False),
-    Model(cell="lstm", input=4, hidden=6, direction="bidirectional"),
+    Model(cell="rnn", input=4, hidden=6, direction="bidirectional"),
     Model(cell="gru", input=4, hidden=6),
     Model(cell="rnn", input=4, hidden=6, activation="relu"),
 ]

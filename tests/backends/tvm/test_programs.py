@@ -77,7 +77,7 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
 
 @pytest.mark.parametrize(
     ("time", "state"),
-    [("looped", "none"), ("looped", "stateful"), ("unrolled:2", "stitched"), ("unrolled", "stateful")],
+    [("looped", "stateful"), ("unrolled:2", "stitched"), ("unrolled", "stateful")],
 )
 def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State) -> None:
     built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
@@ -127,7 +127,6 @@ def test_no_call_writes_over_what_it_still_returns(tmp_path: Path, time: str, ch
     [
         ("looped", "stitched", "looped 5"),
         ("unrolled:2", "none", "looped 5 of 2"),
-        ("unrolled", "none", "unrolled 20"),
         ("unrolled", "stateful", "unrolled 20"),
     ],
 )

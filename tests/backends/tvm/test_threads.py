@@ -21,9 +21,9 @@ from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs
 
 threads = int(os.environ["TVM_NUM_THREADS"])
-for cell, time, chunk in (written.split() for written in sys.argv[3:]):
+for layers, cell, time, chunk in (written.split() for written in sys.argv[3:]):
     options = {"reset_after": False} if cell == "gru" else {"projection": 24} if cell == "lstm" else {}
-    model = Model(cell=cell, input=5, hidden=81, layers=2, **options)
+    model = Model(cell=cell, input=5, hidden=81, layers=int(layers), **options)
     x = draw_inputs(model, 40, 3, 0)
     found = []
     for number in (1, threads):
@@ -56,7 +56,7 @@ def test_threads_change_no_bit_of_a_result(tmp_path: Path) -> None:
 
     Of two threads: a cell with its gate before the product, each copy of a step, and the pass of a call of one step.
     """
-    assert _run(tmp_path, 3, "lstm looped 10") == [(3, "looped 2")]
-    seen, lowered = zip(*_run(tmp_path, 2, "gru looped 10", "lstm unrolled:5 10", "lstm looped 1"), strict=True)
+    assert _run(tmp_path, 3, "2 lstm looped 10") == [(3, "looped 2")]
+    seen, lowered = zip(*_run(tmp_path, 2, "1 gru looped 10", "1 lstm unrolled:5 10", "1 lstm looped 1"), strict=True)
     assert seen == (2, 2, 2)
-    assert lowered[1] == "looped 2 of 5"
+    assert lowered[1] == "looped 1 of 5"

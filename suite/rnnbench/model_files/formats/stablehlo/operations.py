@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
@@ -29,6 +29,11 @@ def computed_type(dtype: str) -> np.dtype:
 
 def _plain(compute: Callable[..., Any]) -> Compute:
     return lambda node, inputs: np.asarray(compute(*inputs))
+
+
+def _special(name: str) -> Compute:
+    """A function of `scipy.special`, whose import takes longer than reading most files."""
+    return lambda node, inputs: np.asarray(getattr(import_module("scipy.special"), name)(*inputs))
 
 
 def _logical(boolean: Callable[..., Any], bitwise: Callable[..., Any]) -> Compute:
@@ -223,7 +228,7 @@ SUMS: dict[str, Compute] = _hlo(
 ACTIVATIONS: dict[str, Compute] = {
     **_hlo(
         {
-            "logistic": _plain(special.expit),
+            "logistic": _special("expit"),
             "tanh": _plain(np.tanh),
             "exponential": _plain(np.exp),
             "exponential_minus_one": _plain(np.expm1),
@@ -236,8 +241,8 @@ ACTIVATIONS: dict[str, Compute] = {
             "atan2": _plain(np.arctan2),
         }
     ),
-    "chlo.erf": _plain(special.erf),
-    "chlo.erfc": _plain(special.erfc),
+    "chlo.erf": _special("erf"),
+    "chlo.erfc": _special("erfc"),
 }
 OPERATIONS: dict[str, Compute] = {
     **_hlo(
