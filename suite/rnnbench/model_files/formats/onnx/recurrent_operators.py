@@ -19,6 +19,7 @@ from rnnbench.rnn import Arithmetic, Layer, Model, Weights, run_in
 Run = Callable[..., tuple[np.ndarray, ...]]
 _ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """Where PyTorch's gates stand in ONNX's order: i f g o in i o f c; r z n in z r h."""
+OPERATORS = tuple(_ORDERS)
 _GATED = {"LSTM": 3, "GRU": 2, "RNN": 1}
 """Activations of one direction: of the gates, then of the rest. An RNN has no gates."""
 _READ = frozenset(
