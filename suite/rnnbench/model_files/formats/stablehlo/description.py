@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
-from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, Role, StatePair
+from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.flow import Carried, Flow
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
-from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, StablehloFile
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
 from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
+from rnnbench.model_files.state_proposals import with_proposals
 
 
 def describe(path: Path) -> FileDescription:
@@ -33,18 +32,11 @@ def describe(path: Path) -> FileDescription:
         known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
     )
-    return found if found.state else replace(found, questions=_with_proposal(found.questions, file))
-
-
-def _with_proposal(questions: Sequence[Question], file: StablehloFile) -> tuple[Question, ...]:
-    """The questions, the first of a state with the states that the order of arguments and results would give."""
-    ways = [" ".join(f"--set state.{b}={a}" for b, a in each.items()) for each in proposals(file.inputs, file.outputs)]
-    first = next((place for place, question in enumerate(questions) if question.key == "state"), None)
-    if first is None or not ways:
-        return tuple(questions)
-    told = f"{questions[first].text} A step of JAX gives its states in the order in which it takes them: "
-    mended = replace(questions[first], text=f"{told}{', or '.join(ways)}.")
-    return (*questions[:first], mended, *questions[first + 1 :])
+    return with_proposals(
+        found,
+        proposals(file.inputs, file.outputs),
+        "A step of JAX gives its states in the order in which it takes them",
+    )
 
 
 def _array(array: MlirArray, role: Role) -> ArrayDescription:
