@@ -203,6 +203,17 @@ def test_weights_beside_the_file_are_read(tmp_path):
     np.testing.assert_array_equal(oracle_of(path).run(feed)["y"], plain.run(feed)["y"])
 
 
+def test_the_values_of_a_hard_sigmoid_by_the_standard_may_be_written_down(tmp_path):
+    hard = {"activations": ["HardSigmoid", "Tanh", "Tanh"]}
+    values = {"activation_alpha": [0.2], "activation_beta": [0.5]}
+    plain, told = (
+        oracle_of(files.saved(files.recurrent("LSTM", **hard, **more), tmp_path / f"{len(more)}.onnx"))
+        for more in ({}, values)
+    )
+    given = {"x": np.ones((2, 1, 3)), "h0": np.ones((1, 1, 4)), "c0": np.ones((1, 1, 4))}
+    assert np.array_equal(plain.run(given)["y"], told.run(given)["y"])
+
+
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
