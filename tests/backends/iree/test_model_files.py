@@ -12,7 +12,7 @@ from rnnbench.backends.iree import IreeBackend
 from rnnbench.model_files import FileSection
 
 
-@pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("float64", "Sigmoid")])
+@pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("bfloat16", "Tanh"), ("float64", "Sigmoid")])
 def test_a_file_of_another_type_of_floats(tmp_path, dtype, activation):
     typed.assert_right(IreeBackend(), typed.cell_request(dtype, tmp_path, activation=activation), tmp_path)
 

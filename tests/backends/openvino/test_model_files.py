@@ -8,9 +8,10 @@ import typed_streams as typed
 from rnnbench.backends.openvino import OpenVinoBackend
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
-def test_a_file_in_float16(tmp_path, state):
-    typed.assert_right(OpenVinoBackend(), typed.cell_request("float16", tmp_path, state), tmp_path)
+def test_a_file_in_a_narrow_type(tmp_path, state, dtype):
+    typed.assert_right(OpenVinoBackend(), typed.cell_request(dtype, tmp_path, state), tmp_path)
 
 
 def test_a_file_in_float64_is_unsupported(tmp_path):
