@@ -17,6 +17,7 @@ from rnnbench.backends import request_of
 from rnnbench.conformance import (
     ReferenceTrajectories,
     arrays,
+    contents,
     edge_cases,
     exchanged_states,
     refusal,
@@ -131,6 +132,12 @@ def test_a_state_of_whole_numbers_passes_every_check(tmp_path):
     results = verdicts(numbered(TensorProto.INT64, tmp_path), FileSession, tmp_path)
     assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
     assert {results[name].verdict for name in ("values", "state", "start", "exchange", "magnitudes")} == {"pass"}
+
+
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.BOOL])
+def test_whole_numbers_have_no_negative_zero(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(suite, "CHECKS", contents.CONTENTS)
+    assert verdicts(numbered(kind, tmp_path), FileSession, tmp_path)["contents"].verdict == "pass"
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL])

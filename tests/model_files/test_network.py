@@ -142,8 +142,8 @@ def test_what_cannot_be_called_so_is_told(tmp_path, said, told):
         (
             "input",
             1,
-            "BFLOAT16",
-            "x is bfloat16, .*; convert the file to inputs and outputs of float32; or give its value",
+            "FLOAT8E4M3FN",
+            "x is float8e4m3fn, .*; convert the file to inputs and outputs of float32; or give its value",
         ),
         (
             "input",

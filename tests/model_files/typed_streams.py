@@ -18,7 +18,7 @@ from rnnbench.model_files import FileSection, answered, describe, network_of, se
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 STEPS = 4
-FLOATS = {"float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE}
+FLOATS = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "float64": TensorProto.DOUBLE}
 WHOLE = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
 
 

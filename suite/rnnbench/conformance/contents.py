@@ -124,7 +124,12 @@ def _ones(array: np.ndarray) -> np.ndarray:
 
 
 def _negative_zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: -np.zeros_like(array) for name, array in state.items()}
+    """Whole numbers, and those that are true or false, have no negative zero."""
+    return {name: np.copysign(zero, -1) if zero.dtype.kind == "f" else zero for name, zero in _zeros(state).items()}
+
+
+def _zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: np.zeros_like(array) for name, array in state.items()}
 
 
 def _one_array_of(state: dict[str, np.ndarray], only: str) -> dict[str, np.ndarray]:

@@ -43,6 +43,8 @@ _KEEPS_ALL = frozenset(
             "Softplus",
             "QuantizeLinear",
             "DequantizeLinear",
+            "DynamicQuantizeLinear",
+            "MatMulInteger",
         ),
     )
 )

@@ -31,7 +31,7 @@ class Given:
 NOTHING = Given()
 STREAMED = {
     "keras": ("float16", "float32", "float64"),
-    "onnx": ("float16", "float32", "float64"),
+    "onnx": FLOATS,
     "pt2": FLOATS,
     "savedmodel": ("float16", "float32", "float64"),
     "stablehlo": FLOATS,

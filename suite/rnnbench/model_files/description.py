@@ -14,10 +14,10 @@ Dim = int | str | None
 """A size, the name of a size that the caller chooses, or None for one without a name."""
 Constant = bool | int | float
 """The value of an input that is the same in every call."""
-Found = Literal["traced", "shape", "name", "given"]
+Found = Literal["traced", "tree", "shape", "name", "given"]
 """How a pair was found. `traced`: the input reaches the initial state of a recurrent operator or loop whose final state
-reaches the output. `shape`: no other input and output have this shape and type. `name`: such as h0 and hn. `given`: the
-caller said so."""
+reaches the output. `tree`: both are at the same place of an argument and a result that are the same tree of arrays.
+`shape`: no other input and output have this shape and type. `name`: such as h0 and hn. `given`: the caller said so."""
 
 
 @dataclass(frozen=True)

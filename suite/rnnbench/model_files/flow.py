@@ -34,9 +34,10 @@ _MOVE_OTHERS: dict[str, slice] = {
     "Where": slice(1, 3),
 }
 """Operators whose outputs are elements of several inputs, and which."""
-RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
+RECURRENT = frozenset(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"))
 _STATES: dict[str, tuple[tuple[int, int], ...]] = {
     "LSTM": ((5, 1), (6, 2)),
+    "DynamicQuantizeLSTM": ((5, 1), (6, 2)),
     "GRU": ((5, 1),),
     "RNN": ((5, 1),),
     "LinearAttention": ((3, 1),),

@@ -10,7 +10,10 @@ from rnnbench.model_files.description import ArrayDescription, Found, Question, 
 from rnnbench.model_files.flow import RECURRENT, Carried, Flow
 
 _BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
-_AFTER = re.compile(r"^(?:out|next|new|present|final|last|output)_|[_.]?(?:out|next|new|final|output|n|tn|o)$")
+_AFTER = re.compile(
+    r"^(?:out|next|new|present|final|last|output|updated|r)_|[_.]?(?:out|next|new|final|output|n|tn|o)$"
+)
+_AFTER_INSIDE = re.compile(r"_(?:next|new)(?=_)")
 """What is left away of the names of a state's input and output. The rest of both is then the same."""
 _NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
 """A name and the number at its end. It is the number of a layer, or says before and after: h0 and h1."""
@@ -222,7 +225,7 @@ def _before(name: str) -> tuple[str, str]:
 
 
 def _after(name: str) -> tuple[str, str]:
-    return _stem(name, _AFTER)
+    return _stem(name, _AFTER_INSIDE if _AFTER_INSIDE.search(name.lower()) else _AFTER)
 
 
 def _stem(name: str, marks: re.Pattern[str]) -> tuple[str, str]:

@@ -20,6 +20,7 @@ _ROLES = {
 }
 _FOUND = {
     "traced": "followed through the graph",
+    "tree": "at the same place of an argument and a result that are one tree; check it",
     "shape": "no other input and output have this shape and type; check it",
     "name": "the names are alike; check it",
     "given": "as given",

@@ -54,6 +54,12 @@ class Arithmetic:
         """A sum of `terms` products, rounded; `squares` gives the sum of their squares. May overwrite `total`."""
         return self(total)
 
+    def unquantised(self) -> Arithmetic:
+        """The arithmetic of a part whose operands enter products as they are."""
+        other = copy(self)
+        other._activations = ""
+        return other
+
     def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
         """Rows of a batch, each with the arithmetic that holds for whatever is computed of them."""
         return [(slice(0, batch), self)]

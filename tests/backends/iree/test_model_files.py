@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx_files as files
 import pytest
 import typed_streams as typed
@@ -10,7 +12,7 @@ from rnnbench.backends.iree import IreeBackend
 from rnnbench.model_files import FileSection
 
 
-@pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("float64", "Sigmoid")])
+@pytest.mark.parametrize(("dtype", "activation"), [("float16", "Tanh"), ("bfloat16", "Tanh"), ("float64", "Sigmoid")])
 def test_a_file_of_another_type_of_floats(tmp_path, dtype, activation):
     typed.assert_right(IreeBackend(), typed.cell_request(dtype, tmp_path, activation=activation), tmp_path)
 
@@ -35,3 +37,11 @@ def test_a_file_whose_weights_are_inputs_as_in_old_files(tmp_path):
     typed.assert_right(
         IreeBackend(), typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"})), tmp_path
     )
+
+
+def test_an_lstm_that_onnx_runtime_quantised_is_unsupported(tmp_path):
+    request = typed.cell_request("float16", tmp_path)
+    quantised = request.model.model_copy(update={"operators": ("com.microsoft.DynamicQuantizeLSTM",)})
+    support = IreeBackend().support(replace(request, model=quantised))
+    assert support.level == "unsupported"
+    assert "not com.microsoft.DynamicQuantizeLSTM" in support.reason

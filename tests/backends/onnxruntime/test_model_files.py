@@ -7,12 +7,13 @@ import pytest
 import typed_streams as typed
 from onnx import TensorProto
 
+from rnnbench.backends.base import BuildError
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
 from rnnbench.model_files import FileSection
 
 
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
-@pytest.mark.parametrize("dtype", typed.FLOATS)
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_a_file_of_another_type_of_floats(tmp_path, dtype, state):
     typed.assert_right(OnnxRuntimeBackend(), typed.cell_request(dtype, tmp_path, state), tmp_path)
 
@@ -21,6 +22,11 @@ def test_a_file_of_another_type_of_floats(tmp_path, dtype, state):
 @pytest.mark.parametrize("dtype", typed.WHOLE)
 def test_a_state_of_whole_numbers(tmp_path, dtype, state):
     typed.assert_right(OnnxRuntimeBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
+
+
+def test_a_product_in_bfloat16_is_refused_with_the_runtimes_reason(tmp_path):
+    with pytest.raises(BuildError, match="Could not find an implementation for MatMul"):
+        OnnxRuntimeBackend().build(typed.cell_request("bfloat16", tmp_path), tmp_path / "cache")
 
 
 def test_the_casts_that_the_runtime_put_in_are_told(tmp_path):

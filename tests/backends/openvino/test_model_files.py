@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx_files as files
 import pytest
 import typed_streams as typed
+from onnx import TensorProto, helper
 
 from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.model_files import FileSection
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
-def test_a_file_in_float16(tmp_path, state):
-    typed.assert_right(OpenVinoBackend(), typed.cell_request("float16", tmp_path, state), tmp_path)
+def test_a_file_in_a_narrow_type(tmp_path, state, dtype):
+    typed.assert_right(OpenVinoBackend(), typed.cell_request(dtype, tmp_path, state), tmp_path)
 
 
 def test_a_file_in_float64_is_unsupported(tmp_path):
@@ -28,3 +33,32 @@ def test_a_state_of_whole_numbers(tmp_path, dtype, state):
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_flag_that_makes_the_state_zero(tmp_path, state):
     typed.assert_right(OpenVinoBackend(), typed.flag_request(tmp_path, state), tmp_path)
+
+
+def branch(name, sign):
+    """A branch whose first node only gives x another axis."""
+    nodes = [
+        helper.make_node("Unsqueeze", ["x", "axis"], [f"{name}_x"]),
+        helper.make_node("ReduceMean", [f"{name}_x"], [f"{name}_mean"], axes=[1], keepdims=0),
+        helper.make_node(sign, [f"{name}_mean"], [f"{name}_signed"]),
+        helper.make_node("Add", [f"{name}_signed", "h"], [f"{name}_sum"]),
+    ]
+    return helper.make_graph(nodes, name, [], files.arrays((f"{name}_sum", (1, 4))))
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_branch_whose_condition_is_known_gives_no_name_to_an_input(tmp_path, state):
+    """Silero VAD has such an If, by the sample rate. OpenVINO puts the branch in its place, with its names."""
+    branches = {"then_branch": branch("then", "Identity"), "else_branch": branch("else", "Neg")}
+    nodes = [
+        helper.make_node("Equal", ["sr", "known"], ["is_known"]),
+        helper.make_node("If", ["is_known"], ["sum"], **branches),
+        helper.make_node("Tanh", ["sum"], ["next_h"]),
+        helper.make_node("Identity", ["next_h"], ["y"]),
+    ]
+    inputs = files.arrays(("x", (1, 4)), ("h", (1, 4)), ("sr", TensorProto.INT64, ()))
+    weights = [files.weight("known", np.array(16000)), files.weight("axis", np.array([1]))]
+    proto = files.model(nodes, inputs, files.arrays(("y", (1, 4)), ("next_h", (1, 4))), weights)
+    section = FileSection("vad.onnx", {"h": "next_h"}, {"sr": 16000})
+    path = files.saved(proto, tmp_path / "vad.onnx")
+    typed.assert_right(OpenVinoBackend(), typed.request_for(path, state, section), tmp_path)

@@ -72,3 +72,11 @@ def test_a_file_of_another_type_of_floats(tmp_path, dtype):
 @pytest.mark.parametrize("dtype", typed.WHOLE)
 def test_a_state_of_whole_numbers(tmp_path, dtype):
     typed.assert_right(TvmBackend(), typed.ring_request(dtype, tmp_path), tmp_path)
+
+
+def test_an_lstm_that_onnx_runtime_quantised_is_unsupported(tmp_path):
+    request = typed.cell_request("float16", tmp_path)
+    quantised = request.model.model_copy(update={"operators": ("com.microsoft.DynamicQuantizeLSTM",)})
+    support = TvmBackend().support(replace(request, model=quantised))
+    assert support.level == "unsupported"
+    assert "has no com.microsoft.DynamicQuantizeLSTM" in support.reason

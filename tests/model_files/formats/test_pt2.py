@@ -578,3 +578,32 @@ def test_axes_are_those_of_its_recurrent_operators_and_a_flag_does_not_hide_a_st
     ]
     assert [(pair.before, pair.found) for pair in found.state] == [("h", "traced")]
     assert not [note for note in found.notes if "the export has lost it" in note]
+
+
+class Masked(torch.nn.Module):
+    """Attention over four kept rows, those that are not there yet masked by minus infinity."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(1, 4, 3))
+        self.register_buffer("position", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x):
+        self.rows.index_copy_(1, self.position % 4, x)
+        there = torch.arange(4)[None, None] <= self.position
+        shares = (x @ self.rows.transpose(1, 2)).masked_fill(~there, -torch.inf).softmax(-1)
+        self.position.add_(1)
+        return torch.nan_to_num(shares @ self.rows, posinf=torch.inf)
+
+
+def test_infinities_are_read(tmp_path):
+    """JSON has no infinity: the file has a text in its place."""
+    module = Masked().eval()
+    torch.export.save(torch.export.export(module, (torch.zeros(1, 1, 3),)), tmp_path / "masked.pt2")
+    oracle = oracle_of(tmp_path / "masked.pt2")
+    state = {"rows": np.zeros((1, 4, 3)), "position": np.zeros(1, np.int64)}
+    for x in np.random.default_rng(0).standard_normal((3, 1, 1, 3)):
+        made = oracle.run({"x": x, **state})
+        state = {name: made[f"{name}_next"] for name in state}
+        expected = module(torch.tensor(x, dtype=torch.float32)).numpy()
+        np.testing.assert_allclose(next(iter(made.values())), expected, atol=1e-6)

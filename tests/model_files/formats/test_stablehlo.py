@@ -350,3 +350,63 @@ def test_constants_of_bfloat16_are_those_of_the_text(tmp_path, text, values):
     path.write_text(f"module {{ func.func @main(%x: {kind}) -> {kind} {{ {constant}\nreturn %0 : {kind} }} }}")
     (made,) = oracle_of(path).run({"arg0": np.zeros(len(values))}).values()
     np.testing.assert_array_equal(made, rounded(np.asarray(values), "bfloat16"))
+
+
+def step(arguments, results):
+    """A module whose results are its arguments, by number: (name, type) and (place, number)."""
+    given = ", ".join(
+        f"%a{i}: tensor<{kind}>" + (f' loc("{name}")' if name else "") for i, (name, kind) in enumerate(arguments)
+    )
+    kinds = [arguments[number][1] for _, number in results]
+    made = ", ".join(
+        f'tensor<{kind}> {{jax.result_info = "{place}"}}' for kind, (place, _) in zip(kinds, results, strict=True)
+    )
+    returned = ", ".join(f"%a{number}" for _, number in results)
+    types = ", ".join(f"tensor<{kind}>" for kind in kinds)
+    return f"func.func public @main({given}) -> ({made}) {{ return {returned} : {types} }}"
+
+
+def described(text, folder):
+    path = folder / "step.mlir"
+    path.write_text(text)
+    return describe(path)
+
+
+def test_a_carry_is_found_by_the_trees_of_arguments_and_results(tmp_path):
+    arguments = [("carry['c']", "1x8xf32"), ("carry['h']", "1x8xf32"), ("carry['n']", "i32"), ("x", "1x5xf32")]
+    results = [("result[0]['c']", 1), ("result[0]['h']", 0), ("result[0]['n']", 2), ("result[1]", 0)]
+    found = described(step(arguments, results), tmp_path)
+    assert [(pair.before, pair.after, pair.found) for pair in found.state] == [
+        (f"carry_{name}", f"result_0_{name}", "tree") for name in "chn"
+    ]
+    assert not [question for question in found.questions if question.key in ("state", "constants")]
+
+
+@pytest.mark.parametrize(
+    ("names", "places"),
+    [
+        (("a[0]", "a[1]", "b[0]", "b[1]"), ("result[0][0]", "result[0][1]", "result[1]")),  # two arguments fit
+        (("a[0]", "a[1]", "x"), ("result[0][0]", "result[0][1]", "result[1][0]", "result[1][1]")),  # two results do
+        (("a[0]", "a[1]"), ("result[0]", "result[1]")),  # nothing is left that is new in a call
+    ],
+)
+def test_trees_that_fit_several_ways_are_asked_for(tmp_path, names, places):
+    arguments = [(name, "1x8xf32") for name in names]
+    found = described(step(arguments, [(place, 0) for place in places]), tmp_path)
+    assert not [pair for pair in found.state if pair.found == "tree"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "results", "proposed"),
+    [
+        ("8 8 5", "0.0 0.1 1", "--set state.arg0=result_0_0 --set state.arg1=result_0_1."),
+        ("8 5", "0 1", "--set state.arg0=result_0."),
+        ("8 8", "0 1", "--set state.arg0=result_0, or --set state.arg1=result_1."),
+    ],
+)
+def test_without_names_the_order_is_a_proposal(tmp_path, arguments, results, proposed):
+    places = ["result" + "".join(f"[{number}]" for number in place.split(".")) for place in results.split()]
+    given = [("", f"1x{size}xf32") for size in arguments.split()]
+    found = described(step(given, [(place, 0) for place in places]), tmp_path)
+    assert found.state == ()
+    assert proposed in next(question.text for question in found.questions if question.key == "state")

@@ -33,6 +33,8 @@ PACKAGES = {
 }
 """By route, the packages that it needs besides IREE itself. Their versions decide the program."""
 
+QUANTISED_LSTM = "com.microsoft.DynamicQuantizeLSTM"
+"""An LSTM that ONNX Runtime's quantiser has quantised."""
 NOT_IN_FLOAT64 = frozenset(
     (
         *("LSTM", "GRU", "RNN", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Erf", "Gelu", "Mish"),
@@ -105,7 +107,9 @@ def unsupported(request: Request) -> str:
 
 
 def _no_function(network: FileNetwork) -> str:
-    """Which operator of a file has no function in float64; empty where each has one, as in float32."""
+    """Which operator of a file is not imported, or has no function in float64; empty where each is and has."""
+    if QUANTISED_LSTM in network.operators:
+        return f"IREE's importer of ONNX has the operators of ONNX, and not {QUANTISED_LSTM}."
     missing = [name for name in network.operators if name in NOT_IN_FLOAT64]
     if "float64" not in network.types or not missing:
         return ""

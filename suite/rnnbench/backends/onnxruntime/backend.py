@@ -108,7 +108,7 @@ def _unsupported(request: Request) -> str:
         return _not_int8(request) or onnx_graphs.unsupported(request)
     if dtype == "float16" and request.file is None:
         return "ONNX Runtime's CPU kernels only store float16: the products are cast and computed in float32."
-    if dtype not in ("float32", "float64", "float16"):
+    if dtype not in ("float32", "float64", "float16") and request.file is None:
         return "ONNX Runtime's CPU kernels compute these graphs in float32, in float64, or with int8 weights."
     if dtype == "float64" and (strategy.time == FUSED or _has_operators(request)):
         return "ONNX Runtime's CPU kernels of these operators (LSTM, GRU, RNN) compute in float32 only."

@@ -76,16 +76,17 @@ def _unsupported(request: Request) -> str:
         return _not_int8(request)
     if request.precision.uniform == "float64" or (request.file is not None and "float64" in request.file.types):
         return "OpenVINO's CPU device only stores float64: it converts the model to float32 and computes in float32."
-    if request.precision.uniform != "float32" and not _stores_float16(request):
+    if request.precision.uniform != "float32" and not _stores_narrow(request):
         return "The suite runs OpenVINO in float32 (INFERENCE_PRECISION_HINT=f32), and with int8 weights."
     if request.strategy.time == "fused" and request.stack.recurrent_activation != "sigmoid":
         return "OpenVINO's CPU device runs operators with other activations as a loop, which supports no hard sigmoid."
     return onnx_graphs.unsupported(request)
 
 
-def _stores_float16(request: Request) -> bool:
-    """Whether it is a user's file whose arrays are float16. The device computes in float32, which is closer."""
-    return request.file is not None and request.precision.uniform == "float16"
+def _stores_narrow(request: Request) -> bool:
+    """Whether it is a user's file whose arrays are float16 or bfloat16. The device computes in float32, which is
+    closer."""
+    return request.file is not None and request.precision.uniform in ("float16", "bfloat16")
 
 
 def _not_int8(request: Request) -> str:

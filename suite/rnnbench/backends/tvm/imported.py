@@ -13,7 +13,7 @@ NO_OPERATORS = "apache/tvm#20124"
 """The upstream issue of the recurrent operators and control flow that the ONNX importer lacks."""
 
 
-NOT_IMPORTED = ("LSTM", "GRU", "RNN", "Loop", "Scan")
+NOT_IMPORTED = ("LSTM", "GRU", "RNN", "Loop", "Scan", "com.microsoft.DynamicQuantizeLSTM")
 """Operators that the importer of TVM 0.27 has no converter for."""
 PRODUCTS = frozenset(
     (

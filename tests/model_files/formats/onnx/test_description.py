@@ -126,7 +126,18 @@ def by_hand(before, after, shapes):
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("state", "stateN"), ("h_in", "h_out"), ("h_0", "h_n"), ("past_key", "present_key"), ("h", "new_h"), ("c0", "cn")],
+    [
+        *(
+            ("state", "stateN"),
+            ("h_in", "h_out"),
+            ("h_0", "h_n"),
+            ("past_key", "present_key"),
+            ("h", "new_h"),
+            ("c0", "cn"),
+        ),
+        ("att_cache", "r_att_cache"),  # WeNet
+        ("cache_last_channel_len", "cache_last_channel_next_len"),  # NeMo
+    ],
 )
 def test_names_decide_where_shapes_do_not(tmp_path, before, after):
     description = described(tmp_path, by_hand([before, "other"], [after, "next_other"], [(1, 2), (1, 2)]))
@@ -280,6 +291,9 @@ def test_what_fits_several_ways_is_asked(tmp_path):
     assert pairs(description) == {}
     asked = {question.array: question.text for question in description.questions if question.key == "state"}
     assert "p or q" in asked["a"]
+    first = next(iter(asked.values()))
+    assert first.endswith("If the states come last, in the same order: --set state.a=p --set state.b=q.")
+    assert sum("--set" in text for text in asked.values()) == 1
     assert asked.keys() >= {"a", "b"}
 
 

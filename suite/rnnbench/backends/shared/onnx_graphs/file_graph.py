@@ -1,7 +1,8 @@
 """A user's ONNX file in the form of the suite's graphs: x and states in, y and the next states out, of fixed shapes.
 
 The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them: a Reshape where that
-is enough, a Transpose where the order of axes differs. Constant inputs become constants of the graph.
+is enough, a Transpose where the order of axes differs. Constant inputs become constants of the graph. Arrays of
+bfloat16 are float32 outside, with a Cast.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.file_layout import from_file, to_file
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
+from rnnbench.backends.shared.sessions import STORED_AS
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_version, read_whole
 
 _SLICE_OF_INPUTS = 10
@@ -36,18 +38,19 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     shapes = network.state_shapes(batch)
     opset = opset_version(model)
     before, after = _Nodes(f"{LAID}in/", opset), _Nodes(f"{LAID}out/", opset)
-    inputs = to_file(before, network, "x", {name: name for name in shapes}, chunk, batch)
+    types = {"x": network.dtype, **{name: network.state_dtype(name, network.dtype) for name in shapes}}
+    given_as = {name: before.cast(name, dtype) if dtype in STORED_AS else name for name, dtype in types.items()}
+    inputs = to_file(before, network, given_as.pop("x"), given_as, chunk, batch)
     names = _renamed(model, inputs, ["x", "y", *shapes, *(NEXT + name for name in shapes)])
     y, states = from_file(after, network, names, chunk, batch)
-    after.call(y, "y")
+    after.call(after.stored(y, network.dtype), "y")
     for name, state in states.items():
-        after.call(state, NEXT + name)
+        after.call(after.stored(state, types[name]), NEXT + name)
     given = [_declared("x", network.dtype, (chunk, batch, network.input))]
     results = [_declared("y", network.dtype, (chunk, batch, network.width))]
     for name, shape in shapes.items():
-        dtype = network.state_dtype(name, network.dtype)
-        given.append(_declared(name, dtype, shape))
-        results.append(_declared(NEXT + name, dtype, shape))
+        given.append(_declared(name, types[name], shape))
+        results.append(_declared(NEXT + name, types[name], shape))
     constants = _constants(network, batch)
     replaced = {*inputs.values(), *(constant.name for constant in constants)}
     kept = [value for value in model.graph.initializer if value.name not in replaced]
@@ -63,10 +66,17 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
 
 
 def _declared(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
-    """The value info of an input or output."""
+    """The value info of an input or output of the suite: bfloat16 is float32 there."""
     from onnx import helper
 
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+    return helper.make_tensor_value_info(name, _kind(STORED_AS.get(dtype, dtype)), shape)
+
+
+def _kind(dtype: str) -> int:
+    """The number of a type in onnx.proto."""
+    from onnx import TensorProto, helper
+
+    return TensorProto.BFLOAT16 if dtype == "bfloat16" else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
 def _constants(network: FileNetwork, batch: int) -> list[Any]:
@@ -133,9 +143,11 @@ class _Nodes:
         return self._node("Slice", [value, *map(self._integers, ((first,), (end,), (2,)))])
 
     def cast(self, value: str, dtype: str) -> str:
-        from onnx import helper
+        return self._node("Cast", [value], to=_kind(dtype))
 
-        return self._node("Cast", [value], to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    def stored(self, value: str, dtype: str) -> str:
+        """A value of a type, in the type of the suite's arrays."""
+        return self.cast(value, STORED_AS[dtype]) if dtype in STORED_AS else value
 
     def joined(self, values: Sequence[str]) -> str:
         return self._node("Concat", list(values), axis=2)

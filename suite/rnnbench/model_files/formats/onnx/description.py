@@ -17,6 +17,7 @@ from rnnbench.model_files.flow import flow_of
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external
+from rnnbench.model_files.state_proposals import LAST_OF_BOTH, last_of_both, with_proposals
 from rnnbench.outside_text import safe_text
 
 _FEW = 8
@@ -33,7 +34,7 @@ def describe(path: Path) -> FileDescription:
         outputs = _with_inferred_sizes(outputs, file.model)
     axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
     model = file.model
-    return described(
+    found = described(
         FileFacts(
             file=path.name,
             format="onnx",
@@ -50,6 +51,7 @@ def describe(path: Path) -> FileDescription:
         axes,
         unused=_unused(model),
     )
+    return with_proposals(found, last_of_both(found), LAST_OF_BOTH)
 
 
 def _unused(model: Any) -> set[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.flow import RECURRENT
+from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
-from rnnbench.model_files.formats.onnx.quantised import fixed_ranges
-from rnnbench.model_files.formats.onnx.recurrent_operators import recurrent_operator
+from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ranges
+from rnnbench.model_files.formats.onnx.recurrent_operators import OPERATORS, recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version
@@ -26,7 +27,7 @@ from rnnbench.rnn import Arithmetic, Range
 _RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
 )
-_QUANTISED = frozenset(["DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger"])
+_QUANTISED = frozenset(["QLinearMatMul", "QLinearConv"])
 _FLOAT32_INSIDE = frozenset(["GridSample", "AffineGrid", "LinearAttention", "CausalConvWithState"])
 _WHY = {
     **dict.fromkeys(_RANDOM, "draws random numbers"),
@@ -43,6 +44,27 @@ _SCAN_WITHOUT_BATCH = 9
 """Version of ONNX's operators from which on a Scan has no axis of the batch."""
 
 
+@dataclass(frozen=True)
+class _Quantised:
+    """The values that the file has in bytes or 16 bits, by name."""
+
+    fixed: Mapping[str, Range]
+    """With a fixed range."""
+    own: Collection[str]
+    """With the range that they have in each call."""
+
+    @classmethod
+    def of(cls, model: Any) -> _Quantised:
+        """Raises ModelFileError for forms that are not computed here."""
+        fixed, own = fixed_ranges(model), dynamic.own_ranges(model)
+        if fixed and activations_of(model) == "dynamic":
+            raise ModelFileError(
+                "it quantises by fixed ranges and by those of each call, so its tolerance is not known; quantise it in "
+                "one of these ways"
+            )
+        return cls(fixed, own)
+
+
 class OnnxOracle:
     """An ONNX file in an arithmetic (`formats.Oracle`)."""
 
@@ -54,7 +76,7 @@ class OnnxOracle:
             load_external(self._model, path.parent, type_names())
             _refuse(self._model)
             self._narrow = narrow_values(self._model)
-            self._ranges = fixed_ranges(self._model)
+            self._quantised = _Quantised.of(self._model)
         self._use(Arithmetic())
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> OnnxOracle:
@@ -77,7 +99,7 @@ class OnnxOracle:
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
         with self._named():
-            self._evaluator = _evaluator_class(arithmetic, self._narrow, self._ranges, opset_version(model))(model)
+            self._evaluator = _evaluator_class(arithmetic, self._narrow, self._quantised, opset_version(model))(model)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -119,23 +141,24 @@ def _refuse(model: Any) -> None:
             )
         if node.domain in ("", "ai.onnx") and node.op_type in _WHY:
             raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
-        if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and not dynamic.is_dynamic_lstm(node):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
 
 
-def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], ranges: Mapping[str, Range], opset: int) -> Any:
+def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], quantised: _Quantised, opset: int) -> Any:
     """ONNX's evaluator, with each node in the arithmetic. It makes evaluators of its own class for inner graphs."""
     base = require_onnx("onnx.reference").ReferenceEvaluator
     operator = require_onnx("onnx.reference.op_run").OpRun
     # ONNX's own classes of these operators refuse some attributes that are computed here.
-    own = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in sorted(RECURRENT)]
+    own = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in OPERATORS]
+    own.append(type(dynamic.LSTM, (operator,), {"op_domain": dynamic.LSTM_DOMAIN, "_run": _never}))
     own += reference_operators(opset)
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
         base.__init__(self, *arguments, **{**options, "new_ops": own})
         for node in self.rt_nodes_:
-            node.run = _run_of(node, arithmetic, narrow, ranges)
+            node.run = _run_of(node, arithmetic, narrow, quantised)
 
     return type("EvaluatorInArithmetic", (base,), {"__init__": initialise})
 
@@ -144,17 +167,24 @@ def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
     raise AssertionError("`_run_of` replaces what would call this")
 
 
-def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], ranges: Mapping[str, Range]) -> Any:
+def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quantised: _Quantised) -> Any:
     """What replaces the method `run` of a node of the evaluator."""
     proto = node.onnx_node
     dtype = next((narrow[name] for name in proto.output if name in narrow), "")
     own = arithmetic.narrowed(dtype) if dtype else arithmetic
-    if proto.op_type in RECURRENT and proto.domain in ("", "ai.onnx"):
-        get = require_onnx().helper.get_attribute_value
-        run: Any = recurrent_operator(proto, own, {attribute.name: get(attribute) for attribute in proto.attribute})
-    elif own_range := next((ranges[name] for name in proto.output if name in ranges), None):
+    get = require_onnx().helper.get_attribute_value
+    attributes = {attribute.name: get(attribute) for attribute in proto.attribute}
+    if dynamic.is_own(proto, *OPERATORS):
+        run: Any = recurrent_operator(proto, own.unquantised(), attributes)
+    elif dynamic.is_dynamic_lstm(proto):
+        run = dynamic.dynamic_lstm(proto, own, attributes)
+    elif dynamic.is_own(proto, dynamic.QUANTIZE):
+        run = dynamic.quantise(own)
+    elif dynamic.is_own(proto, *dynamic.PRODUCTS):
+        run = rounding(proto, dynamic.product(node, own), own)
+    elif own_range := next((quantised.fixed[name] for name in proto.output if name in quantised.fixed), None):
         run = _into(own_range, own)
-    elif proto.op_type == "DequantizeLinear" and proto.input[0] in ranges:
+    elif proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
         run = rounding(proto, _as_it_is, own)
     else:
         run = rounding(proto, node.run, own, narrows=bool(dtype))

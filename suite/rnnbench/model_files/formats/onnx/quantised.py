@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.onnx.dynamic import is_dynamic, is_own
 from rnnbench.model_files.formats.onnx.file import require_onnx
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs
 from rnnbench.outside_text import safe_text
@@ -22,7 +23,10 @@ _ADVICE = "quantise it with onnxruntime.quantization.quantize_static (QuantForma
 
 def activations_of(model: Any) -> Activations:
     """How the file quantises what its operators give and take. Whether that is computed here, `fixed_ranges` says."""
-    return "static" if any(_is(node, _QUANTIZE) for node in all_nodes(model)) else ""
+    nodes = [*all_nodes(model)]
+    if any(map(is_dynamic, nodes)):
+        return "dynamic"
+    return "static" if any(is_own(node, _QUANTIZE) for node in nodes) else ""
 
 
 def fixed_ranges(model: Any) -> dict[str, Range]:
@@ -31,10 +35,10 @@ def fixed_ranges(model: Any) -> dict[str, Range]:
     Raises ModelFileError for a QuantizeLinear of which it is not known what a runtime makes.
     """
     nodes = [*all_nodes(model)]
-    made = [node for node in nodes if _is(node, _QUANTIZE)]
+    made = [node for node in nodes if is_own(node, _QUANTIZE)]
     if not made:
         return {}
-    if len(model.functions) or len([node for node in model.graph.node if _is(node, _QUANTIZE)]) < len(made):
+    if len(model.functions) or len([node for node in model.graph.node if is_own(node, _QUANTIZE)]) < len(made):
         raise ModelFileError(f"it has a QuantizeLinear in an inner graph or a function; {_ADVICE}")
     constants = _constants(model)
     ranges = {node.output[0]: _range(node, constants) for node in made}
@@ -42,7 +46,7 @@ def fixed_ranges(model: Any) -> dict[str, Range]:
     for node in nodes:
         for place, name in enumerate(node.input):
             if name in ranges and not (
-                _is(node, _DEQUANTIZE) and place == 0 and _range(node, constants) == ranges[name]
+                is_own(node, _DEQUANTIZE) and place == 0 and _range(node, constants) == ranges[name]
             ):
                 raise ModelFileError(
                     f"what QuantizeLinear makes goes into {safe_text(node.op_type, 80)}, and not into a "
@@ -53,17 +57,13 @@ def fixed_ranges(model: Any) -> dict[str, Range]:
     return ranges
 
 
-def _is(node: Any, operator: str) -> bool:
-    return node.op_type == operator and node.domain in ("", "ai.onnx")
-
-
 def _constants(model: Any) -> dict[str, np.ndarray]:
     """Weights and constants of one element, by name."""
     to_array = require_onnx().numpy_helper.to_array
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
         for attribute in node.attribute:
-            if _is(node, "Constant") and attribute.name == "value":
+            if is_own(node, "Constant") and attribute.name == "value":
                 tensors[node.output[0]] = attribute.t
     return {name: to_array(tensor) for name, tensor in tensors.items() if all(size == 1 for size in tensor.dims)}
 

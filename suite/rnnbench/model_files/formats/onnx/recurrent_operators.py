@@ -19,6 +19,7 @@ from rnnbench.rnn import Arithmetic, Layer, Model, Weights, run_in
 Run = Callable[..., tuple[np.ndarray, ...]]
 _ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """Where PyTorch's gates stand in ONNX's order: i f g o in i o f c; r z n in z r h."""
+OPERATORS = tuple(_ORDERS)
 _GATED = {"LSTM": 3, "GRU": 2, "RNN": 1}
 """Activations of one direction: of the gates, then of the rest. An RNN has no gates."""
 _READ = frozenset(
@@ -26,13 +27,15 @@ _READ = frozenset(
 )
 _DEFAULTS: dict[str, Any] = {"input_forget": 0, "activation_alpha": [], "activation_beta": []}
 """Attributes that are refused where they differ from these."""
+_HARD_SIGMOID = {"activation_alpha": 0.2, "activation_beta": 0.5}
+"""Values of a hard sigmoid by the standard, which converters write down."""
 
 
 def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, Any]) -> Run:
     """A function of the operator's inputs. Raises ModelFileError for what it would compute wrongly."""
     operator = node.op_type
     for name, value in attributes.items():
-        if name not in _READ and value != _DEFAULTS.get(name):
+        if name not in _READ and value != _DEFAULTS.get(name) and not _are_of_hard_sigmoid(name, value, attributes):
             raise ModelFileError(f"{operator} with {name} = {safe_text(str(value), 60)} is not computed here")
     if len(node.input) > 7 and node.input[7]:
         raise ModelFileError(f"{operator} with peepholes (input P) is not computed here")
@@ -49,6 +52,12 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
         return _outputs(arithmetic, model, weights, x, _state(model, x, h, c), _checked(lengths, x), batch_first)
 
     return run
+
+
+def _are_of_hard_sigmoid(name: str, values: Any, attributes: dict[str, Any]) -> bool:
+    """Whether they are the values that a hard sigmoid has by the standard. No other activation that is read has any."""
+    hard = sum(one.lower() == b"hardsigmoid" for one in attributes.get("activations", ()))
+    return name in _HARD_SIGMOID and len(values) <= hard and np.allclose(values, _HARD_SIGMOID[name], rtol=1e-6)
 
 
 def _outputs(

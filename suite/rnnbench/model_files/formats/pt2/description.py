@@ -10,6 +10,7 @@ from rnnbench.model_files.description import ArrayDescription, FileDescription, 
 from rnnbench.model_files.formats.pt2.file import read_pt2
 from rnnbench.model_files.formats.pt2.flow import axes_of, flow_of, unused_inputs
 from rnnbench.model_files.formats.pt2.graph import Pt2Array
+from rnnbench.model_files.state_proposals import LAST_OF_BOTH, last_of_both, with_proposals
 
 
 def describe(path: Path) -> FileDescription:
@@ -23,7 +24,7 @@ def describe(path: Path) -> FileDescription:
         operators=Counter(node.operator for node in file.nodes),
         weight_bytes=file.weight_bytes,
     )
-    return described(
+    found = described(
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
@@ -33,6 +34,7 @@ def describe(path: Path) -> FileDescription:
         unused=unused_inputs(file),
         starts={array.name for array in before if file.weights[array.value].any()},
     )
+    return with_proposals(found, last_of_both(found), LAST_OF_BOTH)
 
 
 def _array(array: Pt2Array, role: Role) -> ArrayDescription:

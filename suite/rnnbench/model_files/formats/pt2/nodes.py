@@ -24,7 +24,9 @@ _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
 _REGION = "torch.ops.higher_order.wrap_with_"
 _SET_GRAD, _AUTOCAST = f"{_REGION}set_grad_enabled", f"{_REGION}autocast"
-_PLAIN = ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings")
+_PLAIN = ("as_int", "as_bool", "as_string", "as_ints", "as_bools", "as_strings")
+_NOT_FINITE = ("Infinity", "-Infinity", "NaN")
+"""How the file writes numbers that JSON has not."""
 _FLOAT32, _NARROW = 7, (6, 13)
 """Numbers of float32, and of float16 and bfloat16, in the schema."""
 _CASTING = frozenset(("to", "_to_copy", "type_as", "copy_", "_assert_tensor_metadata"))
@@ -152,6 +154,10 @@ def _argument(arg: Json) -> Any:
     ((kind, value),) = arg.items()
     if kind in _PLAIN:
         return value
+    if kind == "as_float":
+        return float(value) if value in _NOT_FINITE else value
+    if kind == "as_floats":
+        return [float(each) if each in _NOT_FINITE else each for each in value]
     if kind == "as_none":
         return None
     if kind == "as_tensor":

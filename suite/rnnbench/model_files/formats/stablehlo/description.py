@@ -10,6 +10,8 @@ from rnnbench.model_files.description import ArrayDescription, FileDescription, 
 from rnnbench.model_files.flow import Carried, Flow
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
+from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
+from rnnbench.model_files.state_proposals import with_proposals
 
 
 def describe(path: Path) -> FileDescription:
@@ -21,13 +23,19 @@ def describe(path: Path) -> FileDescription:
         file=path.name, format="stablehlo", producer="", operators=operators, weight_bytes=file.weight_bytes
     )
     before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
-    return described(
+    trees = pairs_of_trees(file.inputs, file.outputs)
+    found = described(
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
         flow=Flow(carried=[Carried("while", "", None, None)] * operators["while"]),
-        known=[StatePair(one.name, other.name, "traced") for one, other in file.states],
+        known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
+    )
+    return with_proposals(
+        found,
+        proposals(file.inputs, file.outputs),
+        "A step of JAX gives its states in the order in which it takes them",
     )
 
 

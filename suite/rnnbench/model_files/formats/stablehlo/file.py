@@ -30,6 +30,8 @@ INSTEAD: Mapping[str, str] = {
 }
 """What says the same in operations that are read."""
 
+Place = tuple[str, ...]
+"""A place in a tree of arguments or results."""
 MAIN = "main"
 _FUNCTION, _CALLS = "func.func", ("func.call", "stablehlo.composite")
 _LOCATION = re.compile(r'loc\("([^"\n]{1,200})"\)')
@@ -63,7 +65,7 @@ class _Reader:
         main = self._main()
         reached = self._reached(main)
         entry = self._functions[main]
-        given, made = _names(entry, "arg"), _names(entry, "result")
+        given, made = _paths(entry, "arg"), _paths(entry, "result")
         states = purified(self._ir, [self._functions[name] for name in reached], self._globals)
         arrays = self._arrays(entry, given, made, states)
         called = self._renamed(reached)
@@ -130,20 +132,22 @@ class _Reader:
             raise ModelFileError(f"its function {safe_text(min(calls), 80)} calls itself")
 
     def _arrays(
-        self, entry: Any, given: list[str], made: list[str], states: Mapping[str, Any]
+        self, entry: Any, given: list[Place], made: list[Place], states: Mapping[str, Any]
     ) -> tuple[tuple[MlirArray, ...], ...]:
         """Inputs, outputs, and the states before and after a call."""
         type_ = entry.attributes["function_type"].value
         unique = _Unique()
         inputs = [
-            unique.array(name, plain_type(self._ir, each)) for name, each in zip(given, type_.inputs, strict=False)
+            unique.array(_called_by(path) or f"arg{index}", plain_type(self._ir, each), path)
+            for index, (path, each) in enumerate(zip(given, type_.inputs, strict=False))
         ]
         before = [
-            unique.array(_clean(name) or f"state{index}", plain_type(self._ir, each))
+            unique.array(_called_by(_path(name)) or f"state{index}", plain_type(self._ir, each))
             for index, (name, each) in enumerate(states.items())
         ]
         outputs = [
-            unique.array(name, plain_type(self._ir, each)) for name, each in zip(made, type_.results, strict=False)
+            unique.array(_called_by(path) or f"result{index}", plain_type(self._ir, each), path)
+            for index, (path, each) in enumerate(zip(made, type_.results, strict=False))
         ]
         after = [unique.array(f"{one.name}_next", TensorType(one.shape, one.dtype)) for one in before]
         if len(inputs) + len(outputs) + 2 * len(before) > limits.ARRAYS:
@@ -185,17 +189,17 @@ class _Unique:
     def __init__(self) -> None:
         self._names = set[str]()
 
-    def array(self, name: str, type_: TensorType) -> MlirArray:
+    def array(self, name: str, type_: TensorType, path: tuple[str, ...] = ()) -> MlirArray:
         numbers = (f"{name}_{number}" for number in range(1, 2 * limits.ARRAYS))
         unique = name if name not in self._names else next(each for each in numbers if each not in self._names)
         self._names.add(unique)
         if math.prod(type_.shape) > limits.ELEMENTS:
             raise ModelFileError(f"{unique} has the shape {list(type_.shape)}; that many elements are not read")
-        return MlirArray(unique, type_.shape, type_.dtype)
+        return MlirArray(unique, type_.shape, type_.dtype, path)
 
 
-def _names(function: Any, kind: str) -> list[str]:
-    """Names of arguments or results: those that JAX or MLIR's locations tell, else by their numbers."""
+def _paths(function: Any, kind: str) -> list[Place]:
+    """The places of arguments or results in their trees, as JAX or MLIR's locations tell; empty where they do not."""
     type_ = function.attributes["function_type"].value
     count = len(type_.inputs if kind == "arg" else type_.results)
     if count > limits.ARRAYS:
@@ -206,13 +210,16 @@ def _names(function: Any, kind: str) -> list[str]:
     if kind == "arg":
         located = [_LOCATION.fullmatch(str(each.location)) for each in function.regions[0].blocks[0].arguments]
         names = [name or (found[1] if found else "") for name, found in zip(names, located, strict=True)]
-    cleaned = [_clean(name) for name in names]
-    return [name or f"{kind}{index}" for index, name in enumerate(cleaned)]
+    return list(map(_path, names))
 
 
-def _clean(name: str) -> str:
-    """`result['h']` as `h`, `state[0]` as `state_0`."""
-    words = re.findall(r"[A-Za-z0-9_]+", name)
+def _path(name: str) -> Place:
+    """`result[0]['h']` as `result, 0, h`."""
+    return tuple(re.findall(r"[A-Za-z0-9_]+", name))
+
+
+def _called_by(words: Place) -> str:
+    """`result, h` as `h`, `state, 0` as `state_0`."""
     if len(words) > 1 and words[0] == "result":
         words = words[1:] if not words[1].isdigit() else words
     return "_".join(words)[: limits.NAME_CHARACTERS // 4]

@@ -65,6 +65,8 @@ class MlirArray:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    path: tuple[str, ...] = ()
+    """Its place in the tree of arguments or of results that JAX tells: `carry, 0` of `carry[0]`."""
 
 
 @dataclass(frozen=True)
