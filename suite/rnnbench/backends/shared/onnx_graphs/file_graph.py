@@ -76,7 +76,7 @@ def _kind(dtype: str) -> int:
     """The number of a type in onnx.proto."""
     from onnx import TensorProto, helper
 
-    return TensorProto.BFLOAT16 if dtype == "bfloat16" else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return int(TensorProto.BFLOAT16 if dtype == "bfloat16" else helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def _constants(network: FileNetwork, batch: int) -> list[Any]:
