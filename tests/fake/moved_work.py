@@ -197,17 +197,17 @@ class ADeviceMakesTheCallWhileTheStreamWaits(HonestSession):
 
     made: threading.Event | None = None
 
-    def wait(self):
+    def until_made(self):
         if self.made is not None:
             assert self.made.wait(PATIENCE_S), "the thread does not end"
             self.made = None
 
     def _read_state(self):
-        self.wait()
+        self.until_made()
         return super()._read_state()
 
     def _write_state(self, state):
-        self.wait()
+        self.until_made()
         super()._write_state(state)
 
     def _bind(self, ring):
@@ -215,7 +215,7 @@ class ADeviceMakesTheCallWhileTheStreamWaits(HonestSession):
 
         class Bound(HonestBound):
             def __call__(self):
-                session.wait()
+                session.until_made()
                 session.made = made = threading.Event()
                 threading.Thread(target=self._make, args=(made,), daemon=True).start()
 
@@ -225,7 +225,7 @@ class ADeviceMakesTheCallWhileTheStreamWaits(HonestSession):
                 made.set()
 
             def output(self):
-                session.wait()
+                session.until_made()
                 return super().output()
 
         return Bound(self, ring)

@@ -282,7 +282,7 @@ def test_trials_of_one_machine_are_listed(desktop):
     page = desktop.open(COMMITTED, "machines.html")
     heading = page.locator("h2").last
     heading.locator("xpath=following-sibling::p[1]").get_by_role("link", name="Its trials").click()
-    page.wait_for_function("() => document.getElementById('answer').textContent.includes(' of ')")
+    page.wait_for_function("() => document.getElementById('answer')?.textContent.includes(' of ')")
     shown, _, all_trials, _ = page.locator("#answer").inner_text().split()
     assert 0 < int(shown) < int(all_trials)
 
@@ -312,7 +312,7 @@ def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, de
         r"2026-01-14: [\d.]+ µs \([\d.]+ µs to [\d.]+ µs\); .*2\.0\.0", page.locator("#reading").inner_text()
     )
     page.locator("[name=measure]").select_option("build")
-    page.wait_for_function("document.getElementById('reading').textContent.includes('1.50 s')")
+    page.wait_for_function("document.getElementById('reading')?.textContent.includes('1.50 s')")
     assert desktop.complaints == []
 
 
@@ -363,7 +363,7 @@ def test_the_chooser_shows_what_fits_in_the_order_of_the_ranking(made, desktop):
         late = float(row[7].split()[0]) * (1e-3 if "ms" in row[7] else 1e-6)
         assert late <= int(row[4]) * 2e-5
     page.locator("[name=build]").fill("0.001")
-    page.wait_for_function("document.getElementById('answer').textContent.startsWith('0 of')")
+    page.wait_for_function("document.getElementById('answer')?.textContent.startsWith('0 of')")
 
 
 def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
@@ -371,4 +371,4 @@ def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
     page = desktop.page
     page.route("**/data/list-0.js", lambda route: route.abort())
     page.goto((made.root / "trials.html").as_uri())
-    page.wait_for_function("document.getElementById('answer').textContent.includes('could not be loaded')")
+    page.wait_for_function("document.getElementById('answer')?.textContent.includes('could not be loaded')")
