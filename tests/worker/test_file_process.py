@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import resource
+
 import onnx_files as files
 import pytest
 
 from rnnbench.model_files import ModelFileError
 from rnnbench.optional import MissingExtraError
 from rnnbench.worker import describe_file, file_process
+from rnnbench.worker.protocol import Failed
+from rnnbench.worker.server import attempt
 
 
 def test_a_file_is_described(tmp_path):
@@ -31,6 +35,19 @@ def test_a_file_that_takes_too_much_memory_ends_its_own_process(tmp_path, monkey
     monkeypatch.setattr(file_process, "MEMORY", 40 << 20)
     with pytest.raises(ModelFileError, match=r"network\.onnx: reading it failed \((out-of-memory|crashed)\)"):
         describe_file(path)
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(40 << 20, "out-of-memory"), (resource.RLIM_INFINITY, "run-failed")])
+def test_a_function_that_ends_without_an_exception_had_no_memory_where_that_is_limited(monkeypatch, limit, outcome):
+    """CPython has none left for the MemoryError then."""
+
+    def ends() -> None:
+        raise SystemError("<function _describe> returned NULL without setting an exception")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, resource.RLIM_INFINITY))
+    assert attempt(ends, "run-failed") == Failed(
+        outcome, "SystemError: <function _describe> returned NULL without setting an exception"
+    )
 
 
 def test_a_file_that_takes_too_long_ends_its_own_process(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import socket
 import sys
@@ -81,6 +82,9 @@ def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
         return work()
     except MemoryError as error:
         return Failed("out-of-memory", describe_error(error))
+    except SystemError as error:
+        _log_traceback()
+        return Failed("out-of-memory" if _has_limited_memory() else outcome, describe_error(error))
     except BuildError as error:
         return Failed("build-failed", str(error))
     except AdapterError as error:
@@ -91,6 +95,11 @@ def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
         _log_traceback()
         return Failed("crashed", f"asked the interpreter to exit: {describe_error(error)}", harmed=True)
+
+
+def _has_limited_memory() -> bool:
+    """Whether this process may get no memory for a MemoryError: a function of Python then ends without an exception."""
+    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
 
 
 def _log_traceback() -> None:
