@@ -37,6 +37,10 @@ def test_samples_that_are_not_there_or_broken_say_why(tmp_path: Path) -> None:
     samples_file(tmp_path, "3f9a01c2", "bound").write_bytes(b"no array")
     with pytest.raises(StoreError, match="cannot be read"):
         read_samples(tmp_path, "3f9a01c2", "bound")
+    with samples_file(tmp_path, "3f9a01c2", "bound").open("wb") as archive:
+        np.savez(archive, rows=rows(7))
+    with pytest.raises(StoreError, match="is a NpzFile and no array"):
+        read_samples(tmp_path, "3f9a01c2", "bound")
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 5), }".ljust(117) + b"\n"
     samples_file(tmp_path, "3f9a01c2", "bound").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + header)
     with pytest.raises(StoreError, match="cannot be read"):

@@ -50,3 +50,11 @@ def test_a_time_that_cannot_be_is_empty_and_its_row_arrives(time):
 def test_a_row_that_does_not_fit_is_an_error_and_not_left_out():
     with pytest.raises(Exception, match="Failed to cast"):
         table_of([{"median": "text", "reason": ""}])
+
+
+@pytest.mark.parametrize("count", [10**30, -(10**30), 1 << 63])
+def test_a_count_of_more_than_64_bits_is_empty_and_its_row_arrives(count):
+    database = open_database("a test")
+    rows = [{"text": "a", "count": count}, {"text": "b", "count": (1 << 63) - 1}, {"text": "c"}]
+    make_table(database, "t", {"text": "VARCHAR", "count": "BIGINT"}, rows)
+    assert database.execute("SELECT * FROM t").fetchall() == [("a", None), ("b", (1 << 63) - 1), ("c", None)]

@@ -68,10 +68,15 @@ def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     for _ in budget:
         bound()
         bound.sync()
-    for _ in range(budget.done):
+    further = (QUEUED - budget.done) % RING  # Where a pass over the ring is lost, its end looks the same.
+    for _ in range(further):
+        bound()
+        bound.sync()
+    calls = budget.done + further
+    for _ in range(calls):
         other()
     other.sync()
-    what = f"after {budget.done} calls that nobody waited for"
+    what = f"after {calls} calls that nobody waited for"
     states, expected = at_once.get_state(), one_by_one.get_state()
     return same_bits(
         [

@@ -48,6 +48,8 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     try:
         with open_plain(file) as stream:
             rows: npt.NDArray[np.float64] = np.load(stream)
+        if not isinstance(rows, np.ndarray):
+            raise ValueError(f"it is a {type(rows).__name__} and no array")
         if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS) or rows.dtype.kind != "f":
             raise ValueError(f"it has the shape {rows.shape} of {rows.dtype}, not rows of {', '.join(SAMPLE_COLUMNS)}")
     except FileNotFoundError as error:

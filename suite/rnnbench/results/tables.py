@@ -20,10 +20,10 @@ THREADS = 2
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
 FIGURE = "DOUBLE"
-TIME = "TIMESTAMP"
+TIME, COUNT = "TIMESTAMP", "BIGINT"
 TYPES: Mapping[str, str] = {
-    "count": "BIGINT",
-    "steps": "BIGINT",
+    "count": COUNT,
+    "steps": COUNT,
     "flag": "BOOLEAN",
     "text": "VARCHAR",
     "json": "VARCHAR",
@@ -56,7 +56,8 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     """A table whose rows come as lines of JSON: DuckDB takes rows one at a time else, a thousand times slower.
 
     As one JSON text in a parameter they would take 2 MB each. Half a surrogate pair, which UTF-8 has no bytes for,
-    becomes a question mark, and a time that cannot be, as of a 99th day, is empty: no row is left out.
+    becomes a question mark. A time that cannot be, as of a 99th day, and a count of more than 64 bits are empty: no row
+    is left out.
     """
     columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
     database.execute(f"CREATE TABLE {name} ({columns})")
@@ -65,11 +66,11 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", errors="replace") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         lines.flush()
-        times = [column for column, kind in types.items() if kind == TIME]
-        read = {**types, **dict.fromkeys(times, "VARCHAR")}
+        tried = {column: kind for column, kind in types.items() if kind in (TIME, COUNT)}
+        read = {**types, **dict.fromkeys(tried, "VARCHAR")}
         kinds = ", ".join(f"{sql_literal(column)}: {sql_literal(kind)}" for column, kind in read.items())
-        cast = ", ".join(f'TRY_CAST("{column}" AS {TIME}) AS "{column}"' for column in times)
-        chosen = f"* REPLACE ({cast})" if times else "*"
+        cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in tried.items())
+        chosen = f"* REPLACE ({cast})" if tried else "*"
         database.execute(
             f"INSERT INTO {name} BY NAME SELECT {chosen} "
             f"FROM read_json({sql_literal(lines.name)}, columns = {{{kinds}}}, "
