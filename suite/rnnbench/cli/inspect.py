@@ -64,12 +64,16 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     else:
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
-        section_text = section_yaml(section, answers)
-        if reason := "" if questions else _why_no_case(file, section, found, check, unchecked):
-            tell(f"\nNo case runs it so: {reason}\n\nThe section, as far as the file says it:\n\n{section_text}")
-        else:
-            tell(f"\nThe section of a case that runs it:\n\n{section_text}")
+        reason = "" if questions else _why_no_case(file, section, found, check, unchecked)
+        _tell_section(section_yaml(section, answers), reason)
     sys.exit(1 if check is not None and not check.ok else 0)
+
+
+def _tell_section(text: str, why_no_case: str) -> None:
+    if why_no_case:
+        tell(f"\nNo case runs it so: {why_no_case}\n\nThe section, as far as the file says it:\n\n{text}")
+    else:
+        tell(f"\nThe section of a case that runs it:\n\n{text}")
 
 
 def _print_json(value: dict[str, object]) -> None:

@@ -50,11 +50,8 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     """
     model = unpacked(data)
     _keep(model, main)
-    if not signature:
-        model.signatureDefs = [_signature(model.subgraphs[0])]
-    model.signatureDefs = [
-        each for each in model.signatureDefs if _text(each.signatureKey) == signature or not signature
-    ]
+    named = [each for each in model.signatureDefs if _text(each.signatureKey) == signature]
+    model.signatureDefs = named if signature else [_signature(model.subgraphs[0])]
     kinds = _Kinds(model)
     if any(kinds.of(operator) in OPERATORS for graph in _called(model) for operator in graph.operators or ()):
         raise ModelFileError(f"a graph inside its loop or branch has variables, which are not followed{_ASK}")
