@@ -451,4 +451,4 @@ def test_fused_is_native_on_cuda_and_has_lengths() -> None:
 )
 def test_a_gpu_gives_what_the_reference_says(tmp_path: Path, request_: Request, lowered: str) -> None:
     for was_cached in (False, True):
-        assert built_as_the_reference(JaxBackend(), request_, tmp_path) == (was_cached, lowered)
+        assert built_as_the_reference(JaxBackend(), request_, tmp_path)[:2] == (was_cached, lowered)

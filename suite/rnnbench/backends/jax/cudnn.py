@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental import rnn
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from rnnbench.backends.base import Request
 from rnnbench.rnn import Model, Weights
@@ -32,7 +33,7 @@ def fused_step(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
     def run(x: jax.Array, state: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
         h, c = (part.reshape(shape) for part, shape in zip(jnp.split(state, sizes[:1]), shapes.values(), strict=True))
         y, h, c = rnn.lstm(
-            x.transpose(1, 0, 2),
+            _in_order(x.transpose(1, 0, 2)),
             h,
             c,
             jnp.asarray(constant),
@@ -44,7 +45,7 @@ def fused_step(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
             model.direction == "bidirectional",
             lax.Precision.HIGHEST,
         )
-        return y.transpose(1, 0, 2), jnp.concatenate([h.ravel(), c.ravel()])
+        return _in_order(y).transpose(1, 0, 2), jnp.concatenate([h.ravel(), c.ravel()])
 
     def whole(x: jax.Array) -> jax.Array:
         return jnp.full((x.shape[1],), x.shape[0], jnp.int32)
@@ -52,6 +53,15 @@ def fused_step(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
     if streams:
         return lambda x, state: run(x, state, whole(x))
     return lambda x, *lengths: run(x, jnp.zeros(sum(sizes), x.dtype), lengths[0] if lengths else whole(x))[:1]
+
+
+def _in_order(array: jax.Array) -> jax.Array:
+    """An array of three axes that lies in memory as its shape says, which cuDNN's operator takes for granted.
+
+    The operator names no layout, so that XLA leaves a transposition beside it out. cuDNN then takes batches for steps
+    (docs/upstream/jax-cudnn-layout.md).
+    """
+    return with_layout_constraint(array, Layout(major_to_minor=(0, 1, 2)))
 
 
 def _flat(model: Model, weights: Weights) -> np.ndarray:

@@ -107,7 +107,7 @@ def tracing_settings(request: Request) -> Iterator[None]:
     fused, recursion_limit = request.strategy.time == "fused", sys.getrecursionlimit()
     torch._C._set_mkldnn_enabled(not fused or uses_onednn(request))
     try:
-        with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=fused):
+        with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=fused, enable_aot_compile=True):
             yield
     finally:
         torch._C._set_mkldnn_enabled(True)

@@ -33,6 +33,8 @@ from rnnbench.rnn import LayerBody, runs_together
 
 jit: Any = torch.jit  # untyped
 
+SUBGRAPH = "Subgraph"
+"""The attribute of a node that stands for several operators, as the executor's fuser makes them for a GPU."""
 WARM_CALLS = 3
 """Calls before a session is used: the executor profiles the first one and optimises in the next ones."""
 
@@ -143,10 +145,13 @@ def counted(graph: Any) -> dict[str, int]:
 
 
 def _nodes(block: Any) -> Iterator[Any]:
+    """The nodes of a graph or block, and those within them. What a group of fused operators computes is its subgraph."""
     for node in block.nodes():
         yield node
         for inner in node.blocks():
             yield from _nodes(inner)
+        if node.hasAttribute(SUBGRAPH):
+            yield from _nodes(node.g(SUBGRAPH))
 
 
 def _lowered(request: Request, graph: Any) -> str:
