@@ -27,9 +27,10 @@ from rnnbench.backends.base import (
     Request,
     Session,
 )
+from rnnbench.backends.iree.cuda_context import ContextOfThreads
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, hal_device
 from rnnbench.backends.iree.transfers import StagedReads, read_mapped
-from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
+from rnnbench.backends.shared import CUDA, ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
@@ -60,6 +61,7 @@ class IreeProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles((path,))
         self.device = _device(request)
+        self.contexts = ContextOfThreads() if request.device == CUDA else None
         self.module = rt.VmModule.mmap(_instance(), str(path))
 
     def open(self) -> Session:
@@ -79,21 +81,26 @@ class _IreeSession(ChunkedSession):
         super().__init__(program)
         self.rt = rt
         self._module = program.module
-        self._read = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
+        self._read: Callable[..., np.ndarray] = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
         self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
         self._function = program.module.lookup_function("step")
-        self._copied = partial(
+        self._copied: Callable[..., Any] = partial(
             program.device.allocator.allocate_buffer_copy,
             memory_type=rt.MemoryType.DEVICE_LOCAL,
             allowed_usage=int(rt.BufferUsage.DEFAULT),
             device=program.device,
         )
+        self._invoke = self._context.invoke
+        if program.contexts is not None:
+            self._copied = program.contexts.around(self._copied)
+            self._invoke = program.contexts.around(self._invoke)
+            self._read = program.contexts.around(self._read)
         self._upload = partial(self._copied, element_type=getattr(rt.HalElementType, ELEMENTS[self._dtype.name]))
 
     def invoke(self, function: Any, arguments: Sequence[Any], results: int) -> Any:
         """The list of results of one call, device buffers in and out. Returns when the work is done."""
         outputs = self.rt.VmVariantList(results)
-        self._context.invoke(function, self.packed(arguments), outputs)
+        self._invoke(function, self.packed(arguments), outputs)
         return outputs
 
     def packed(self, arguments: Sequence[Any]) -> Any:
@@ -122,7 +129,8 @@ class _IreeSession(ChunkedSession):
 
     def close(self) -> None:
         super().close()
-        vars(self).pop("_context", None)
+        for name in ("_invoke", "_context"):
+            vars(self).pop(name, None)
 
 
 class EnclosedSession(_IreeSession):
