@@ -12,8 +12,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+from rnnbench.backends.shared import CUDA
+
+Around = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Gives what to call in the place of one of the runtime's functions."""
 LIBRARY = "libcuda.so.1"
 NOTE = (
     "The session makes CUDA's context current in each thread that calls it: IREE's driver does so only in the thread that "
@@ -21,8 +26,18 @@ NOTE = (
 )
 
 
-class ContextOfThreads:
-    """The context that is current in this thread, for all others. Made once the device is open."""
+def around_calls(device: str) -> Around:
+    """Of a session on this kind of device. The first one is made in the thread that opened the device."""
+    return _context().around if device == CUDA else lambda call: call
+
+
+@cache
+def _context() -> _ContextOfThreads:
+    return _ContextOfThreads()
+
+
+class _ContextOfThreads:
+    """The context that is current in the thread that makes this, for all others."""
 
     def __init__(self) -> None:
         self._cuda = ctypes.CDLL(LIBRARY)

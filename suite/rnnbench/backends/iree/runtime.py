@@ -27,10 +27,10 @@ from rnnbench.backends.base import (
     Request,
     Session,
 )
-from rnnbench.backends.iree.cuda_context import ContextOfThreads
+from rnnbench.backends.iree.cuda_context import around_calls
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, hal_device
 from rnnbench.backends.iree.transfers import StagedReads, read_mapped
-from rnnbench.backends.shared import CUDA, ChunkedProgram, ChunkedSession, SynchronousBound
+from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
@@ -61,7 +61,7 @@ class IreeProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles((path,))
         self.device = _device(request)
-        self.contexts = ContextOfThreads() if request.device == CUDA else None
+        self.around = around_calls(request.device)
         self.module = rt.VmModule.mmap(_instance(), str(path))
 
     def open(self) -> Session:
@@ -81,20 +81,22 @@ class _IreeSession(ChunkedSession):
         super().__init__(program)
         self.rt = rt
         self._module = program.module
-        self._read: Callable[..., np.ndarray] = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
-        self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
-        self._function = program.module.lookup_function("step")
-        self._copied: Callable[..., Any] = partial(
-            program.device.allocator.allocate_buffer_copy,
-            memory_type=rt.MemoryType.DEVICE_LOCAL,
-            allowed_usage=int(rt.BufferUsage.DEFAULT),
-            device=program.device,
+        around = program.around
+        self._read: Callable[..., np.ndarray] = around(
+            read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
         )
-        self._invoke = self._context.invoke
-        if program.contexts is not None:
-            self._copied = program.contexts.around(self._copied)
-            self._invoke = program.contexts.around(self._invoke)
-            self._read = program.contexts.around(self._read)
+        modules = [around(rt.create_hal_module)(_instance(), program.device), program.module]
+        self._context = around(rt.VmContext)(_instance(), modules)
+        self._invoke = around(self._context.invoke)
+        self._function = program.module.lookup_function("step")
+        self._copied = around(
+            partial(
+                program.device.allocator.allocate_buffer_copy,
+                memory_type=rt.MemoryType.DEVICE_LOCAL,
+                allowed_usage=int(rt.BufferUsage.DEFAULT),
+                device=program.device,
+            )
+        )
         self._upload = partial(self._copied, element_type=getattr(rt.HalElementType, ELEMENTS[self._dtype.name]))
 
     def invoke(self, function: Any, arguments: Sequence[Any], results: int) -> Any:
@@ -153,7 +155,7 @@ class EnclosedSession(_IreeSession):
         return self.invoke(self._module.lookup_function(name), arguments, 1)
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return EnclosedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+        return EnclosedBound(self, self._invoke, self._function, [self.to_device(x) for x in ring])
 
 
 class StitchedSession(_IreeSession):
@@ -176,7 +178,7 @@ class StitchedSession(_IreeSession):
         self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return StitchedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+        return StitchedBound(self, self._invoke, self._function, [self.to_device(x) for x in ring])
 
 
 class _IreeBound(SynchronousBound):
