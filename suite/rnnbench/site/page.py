@@ -1,6 +1,6 @@
 """Rendering: templates with autoescape, data files that are safe as scripts, and writing both below one folder.
 
-Text of records is hostile. In a template every text is made visible (`results.visible`) and escaped; in a data file it
+Text of records is hostile. In a template every text is made visible (`results.visible`) and escaped. In a data file it
 is JSON in ASCII without `<`, and the scripts of the site set it as `textContent` only.
 """
 

@@ -145,7 +145,7 @@ def counted(graph: Any) -> dict[str, int]:
 
 
 def _nodes(block: Any) -> Iterator[Any]:
-    """The nodes of a graph or block, and those within them. What a group of fused operators computes is its subgraph."""
+    """The nodes of a graph or block, and those within them. A group of fused operators has them in its subgraph."""
     for node in block.nodes():
         yield node
         for inner in node.blocks():
