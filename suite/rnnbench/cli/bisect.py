@@ -69,8 +69,10 @@ def bisect(
     Each step compares a release with the good one as `rnnbench ab` does, in an environment that is made and kept. A
     release that cannot be judged is skipped. Select the one trial with --backend, --only and --filter.
 
-    Example: rnnbench bisect cases/backfill_gru_step.yaml --backend=onnxruntime --filter time=fused,hidden=96
-    --good 1.20.1 --bad 1.21.0
+    \b
+    Example:
+      rnnbench bisect cases/backfill_gru_step.yaml --backend=onnxruntime \\
+        --filter time=fused,hidden=96 --good 1.20.1 --bad 1.21.0
 
     \b
     Exit status:
