@@ -22,11 +22,11 @@ class FakeDriver:
         self.here.context = OPENED
         self.set_in: list[int] = []
 
-    def cuCtxGetCurrent(self, place: Any) -> int:  # noqa: N802 the driver's name
+    def cuCtxGetCurrent(self, place: Any) -> int:
         place._obj.value = getattr(self.here, "context", None)
         return 0
 
-    def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:  # noqa: N802
+    def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
         self.here.context = context.value
         self.set_in.append(threading.get_ident())
         return 0

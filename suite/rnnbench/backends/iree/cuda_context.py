@@ -1,8 +1,8 @@
 """CUDA's context in threads other than the one that opened the device.
 
 IREE's driver for CUDA (3.13) makes its context the current one of the thread that opens the device. Elsewhere its
-allocator ends with CUDA_ERROR_INVALID_CONTEXT (docs/upstream/iree-cuda-threads.md). A program that calls it from several
-threads has to make the context current in each, and so does this module.
+allocator ends with CUDA_ERROR_INVALID_CONTEXT (docs/upstream/iree-cuda-threads.md). A program that calls it from
+several threads has to make the context current in each, and so does this module.
 
 Source: CUDA Driver API, "Context Management".
 """
@@ -21,8 +21,8 @@ Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives what to call in the place of one of the runtime's functions."""
 LIBRARY = "libcuda.so.1"
 NOTE = (
-    "The session makes CUDA's context current in each thread that calls it: IREE's driver does so only in the thread that "
-    "opened the device."
+    "The session makes CUDA's context current in each thread that calls it: IREE's driver does so only in the thread "
+    "that opened the device."
 )
 
 
