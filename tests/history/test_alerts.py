@@ -15,7 +15,9 @@ import pytest
 pytest.importorskip("duckdb")
 pytest.importorskip("ruamel.yaml")
 
-from rnnbench.history import Acceptance, Alert, Alerts, History, News, update
+from decisions import accept
+
+from rnnbench.history import Alert, Alerts, History, News, update
 from rnnbench.results import Finding, FindingKind, Record, Timing
 
 NIGHTS, STEP, REVERT = 24, 6, 14
@@ -178,7 +180,7 @@ def test_missing_nights_between_others_are_named(tmp_path: Path) -> None:
 def test_an_acceptance_that_ran_out_is_new_again(look: Look, none: Alerts) -> None:
     alerts = update(none, look(LATE))
     (alert,) = level(alerts)
-    alerts = alerts.accept(alert.id, Acceptance(why="known", by="Ada", until="2026-01-15"))
+    alerts = accept(alerts, alert.id, until="2026-01-15")
     assert level(update(alerts, look(LATE)))[0].state == "accepted"
     assert level(update(alerts, look(LATE, timedelta(days=4))))[0].state == "new"
 

@@ -8,7 +8,9 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from rnnbench.history import Acceptance, Alert, Alerts, AlertsError, Found, Measured, UpstreamReport, alerts_file
+from decisions import accept, report
+
+from rnnbench.history import Alert, Alerts, AlertsError, Found, Measured, alerts_file
 
 FOUND = Found(
     machine="fakemachine",
@@ -23,7 +25,6 @@ FOUND = Found(
     members=("fake_case/fakemlir:linalg/a", "fake_case/fakemlir:linalg/b"),
 )
 AB = Measured(ratio=1.048, interval=(1.041, 1.055), versions=("1.2.3", "2.0"), on="2026-01-10")
-ACCEPTED = Acceptance(why="a bug was mended", by="Ada", until="2026-06-30")
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def alerts(tmp_path: Path) -> Alerts:
 
 
 def test_what_is_written_is_what_is_read(alerts: Alerts) -> None:
-    changed = alerts.confirm("one", AB).report("two", UpstreamReport(issue="https://fake.example/1", on="2026-01-11"))
+    changed = report(alerts.confirm("one", AB), "two")
     changed.write()
     read = Alerts.read(alerts.file)
     assert read.all == changed.all
@@ -48,7 +49,7 @@ def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
         "# Ada looks at this one.\n- id: two\n  note: 'seen  twice'  # by Ada\n  state: new\n",
     )
     alerts.file.write_text(text)
-    Alerts.read(alerts.file).accept("two", ACCEPTED).confirm("one", AB).write()
+    accept(Alerts.read(alerts.file), "two", "a bug was mended", "2026-06-30").confirm("one", AB).write()
     after = alerts.file.read_text()
     assert "# Ada looks at this one.\n- id: two\n  note: 'seen  twice'  # by Ada\n  state: accepted\n" in after
     assert "  accepted:\n    why: a bug was mended\n    by: Ada\n    until: '2026-06-30'\n  found:\n" in after
@@ -67,7 +68,7 @@ def test_what_cannot_be_edited_without_loss_is_left_as_it_is(alerts: Alerts, mon
 def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
     found = FOUND.model_dump_json(exclude_defaults=True)
     alerts.file.write_text(f"schema: 1\nalerts: [{{id: one, state: new, found: {found}}}]\n")
-    Alerts.read(alerts.file).accept("one", ACCEPTED).put(Alert(id="two", state="new", found=FOUND)).write()
+    accept(Alerts.read(alerts.file), "one").put(Alert(id="two", state="new", found=FOUND)).write()
     assert [alert.state for alert in Alerts.read(alerts.file).all] == ["accepted", "new"]
 
 
@@ -93,7 +94,7 @@ def test_nothing_is_written_where_nothing_changed(alerts: Alerts) -> None:
 
 
 def test_a_decision_stays_whatever_is_measured(alerts: Alerts) -> None:
-    accepted = alerts.accept("one", ACCEPTED)
+    accepted = accept(alerts, "one")
     assert accepted.refute("one", AB).find("one").state == "accepted"
     assert alerts.refute("one", AB).find("one").state == "refuted"
     assert not alerts.refute("one", AB).find("one").told

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from decisions import accept
 from harness_trials import make_trial
 
 from rnnbench import site
-from rnnbench.history import Acceptance, Alerts
+from rnnbench.history import Alerts
 from rnnbench.night import ConformanceCases, Measured, collect, collect_night
 from rnnbench.night.folders import PAGE
 
@@ -92,8 +93,7 @@ def test_a_version_that_is_withdrawn_closes_its_alert(nights):
 def test_a_failure_that_a_person_accepts_holds_no_version_back(nights):
     begun(nights, {"1.1": "nonconforming", "1.2": "nonconforming"})
     (alert,) = nights.alerts.values()
-    accepted = Acceptance(why="known", by="Ada", until="2999-12-31")
-    Alerts.read(nights.folders.alerts).accept(alert.id, accepted).write()
+    accept(Alerts.read(nights.folders.alerts), alert.id).write()
     nights.night()
     assert nights.state.good["fake"].version == "1.1"
     nights.index({**VERSIONS, "1.2": ""})

@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from decisions import accept
 from fake_releases import NOT_INSTALLABLE, YANKED
 
 from rnnbench import site
-from rnnbench.history import Acceptance, Alerts
+from rnnbench.history import Alerts
 from rnnbench.night import Measured, Sought, collect, collect_night, hold_state, measure
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.plan import unavailable
@@ -86,8 +87,7 @@ def test_what_a_person_accepts_becomes_the_last_good_version(nights):
     nights.night()
     nights.index({"1.0": "", "1.1": ""}, SLOW)
     (alert,) = nights.night().confirmed
-    accepted = Acceptance(why="it is right now", by="Ada", until="2999-12-31")
-    Alerts.read(nights.folders.alerts).accept(alert.id, accepted).write()
+    accept(Alerts.read(nights.folders.alerts), alert.id).write()
     assert nights.night().is_quiet
     assert nights.state.good["fake"].version == "1.1"
 

@@ -17,7 +17,7 @@ from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import _html, slug_of
 from rnnbench.site.numbers import Numbered, scaled
-from rnnbench.site.page import issue_address, script_json
+from rnnbench.site.page import issue_address, script_json, with_whole_figures
 from rnnbench.site.sparkline import sparkline
 
 FIGURES = st.lists(st.none() | st.floats(1e-9, 1e6), max_size=6)
@@ -68,6 +68,11 @@ def test_data_files_hold_any_text_as_text():
     assert written.isascii()
     assert "<" not in written
     assert json.loads(written)[text] == ["</script> \\ud800\\x00\\u202e"]
+
+
+def test_no_line_ends_between_a_number_and_its_unit():
+    page = "<p>7.7 % of 3.2 µs, 16 steps, 4 GiB</p><pre>5 % 3</pre> 1 ms"
+    assert with_whole_figures(page) == "<p>7.7\xa0% of 3.2\xa0µs, 16 steps, 4\xa0GiB</p><pre>5 % 3</pre> 1\xa0ms"
 
 
 def test_texts_are_numbered_once():

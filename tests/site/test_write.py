@@ -162,7 +162,7 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
 
 def test_what_moved_is_said_in_sentences(made):
     overview = (made.root / "alerts.html").read_text(encoding="utf-8")
-    assert re.search(r"fakemlir</a>:\s+bound latency \+(9|10)\.\d % \(95 % interval", overview)
+    assert re.search(r"fakemlir</a>:\s+bound latency \+(9|10)\.\d\s% \(95\s% interval", overview)
     assert "1.2.3 → fakemlir-package 2.0.0" in overview.replace("fakemlir-package 1.2.3", "1.2.3")
     assert "ends as build-failed (it was ok)" in overview
 

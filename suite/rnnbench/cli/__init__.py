@@ -66,8 +66,13 @@ def cli() -> None:
 
     Example: rnnbench run cases/smoke.yaml --backend=iree
 
-    Exit status: 0 everything went as expected; 1 something is nonconforming, or a comparison found what
-    --fail-on names; 2 a mistake in the command, a case or a named backend; 3 a trial failed; 130 interrupted.
+    \b
+    Exit status:
+      0    everything went as expected
+      1    something is nonconforming, or a comparison found what --fail-on names
+      2    a mistake in the command, a case or a named backend
+      3    a trial failed
+      130  interrupted
     """
 
 

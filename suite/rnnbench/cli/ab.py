@@ -51,8 +51,11 @@ def ab(
     ('onnxruntime==1.30.0'). For requirements an environment is made and kept. Both sides are built and checked. Then
     they are sampled together in fresh processes, pair by pair, until there is a verdict.
 
-    Exit status: 1 if something is SLOWER in B, or was ok in A and is not ok in B, or is nonconforming; 3 if a trial
-    failed.
+    \b
+    Exit status:
+      0  nothing below was seen
+      1  something is SLOWER in B, or ok in A and not in B, or nonconforming
+      3  a trial failed
     """
     from rnnbench.cli.exit_status import exit_status
     from rnnbench.pipeline import ProgressBar, SideBySide, check_side, compare_sides, open_side

@@ -84,7 +84,10 @@ def backfill(
     Each release is sampled in turn with a reference release, so the machine's speed is in both. What the history
     already has is not measured again: a backfill that was interrupted, or that ran out of time, goes on.
 
-    Example: rnnbench history backfill onnxruntime --versions '>=1.24' cases/backfill_gru_step.yaml
+    \b
+    Example:
+      rnnbench history backfill onnxruntime --versions '>=1.24' \\
+        cases/backfill_gru_step.yaml
     """
     from rnnbench.pipeline import (
         Backfill,

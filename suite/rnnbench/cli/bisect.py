@@ -69,11 +69,16 @@ def bisect(
     Each step compares a release with the good one as `rnnbench ab` does, in an environment that is made and kept. A
     release that cannot be judged is skipped. Select the one trial with --backend, --only and --filter.
 
-    Example: rnnbench bisect cases/backfill_gru_step.yaml --backend=onnxruntime --filter time=fused,hidden=96
-    --good 1.20.1 --bad 1.21.0
+    \b
+    Example:
+      rnnbench bisect cases/backfill_gru_step.yaml --backend=onnxruntime \\
+        --filter time=fused,hidden=96 --good 1.20.1 --bad 1.21.0
 
-    Exit status: 0 if the first bad release is known; 1 if it is one of several, since the others were skipped; 2 if the
-    good and the bad release do not differ, or cannot be used.
+    \b
+    Exit status:
+      0  the first bad release is known
+      1  it is one of several, since the others were skipped
+      2  the good and the bad release do not differ, or cannot be used
     """
     from rnnbench.pipeline import (
         LatencyJudge,

@@ -48,7 +48,11 @@ def confirm(
 
     Example: rnnbench history confirm cases/lstm_streaming.yaml
 
-    Exit status: 0 if nothing was confirmed; 1 if an alert was; 2 if a named alert cannot be compared.
+    \b
+    Exit status:
+      0  nothing was confirmed
+      1  an alert was confirmed
+      2  a named alert cannot be compared
     """
     from rnnbench.history import Alerts
     from rnnbench.pipeline import ProgressBar, SideError

@@ -49,9 +49,15 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
     the plan of its calls: what goes in and out, who keeps the state, and what a reset does. Where a case has several
     trials, choose one with --filter or --only.
 
-    Example: rnnbench explain cases/smoke.yaml --backend=iree --filter time=looped,state=stateful,chunk=4
+    \b
+    Example:
+      rnnbench explain cases/smoke.yaml --backend=iree \\
+        --filter time=looped,state=stateful,chunk=4
 
-    Exit status: 0 if every supported trial was explained; 3 if one could not be, or if none is supported.
+    \b
+    Exit status:
+      0  every supported trial was explained
+      3  one could not be explained, or none is supported
     """
     from rnnbench.cli.exit_status import FAILED, OK
     from rnnbench.explain import ExplainError, explain_trial, print_explained, title_of

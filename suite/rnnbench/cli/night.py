@@ -118,10 +118,16 @@ def night(
     checked on other cases. The history, the alerts, a summary and the site are brought up to date. A night that was
     interrupted goes on where it ended: give the same command.
 
-    Example: rnnbench night cases/backfill_gru_step.yaml --backend=onnxruntime,openvino --check cases/conformance
+    \b
+    Example:
+      rnnbench night cases/backfill_gru_step.yaml \\
+        --backend=onnxruntime,openvino --check cases/conformance
 
-    Exit status: 0 if there is nothing to tell; 1 if an alert was confirmed, or a trial is nonconforming; 3 if a trial
-    or a step failed.
+    \b
+    Exit status:
+      0  there is nothing to tell
+      1  an alert was confirmed, or a trial is nonconforming
+      3  a trial or a step failed
     """
     from rnnbench.night import NightFolders, NightPlan, Sought, hold_state, measure_night, measured_in
     from rnnbench.pipeline import ProgressBar

@@ -41,7 +41,11 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
 
     Example: rnnbench repro iree-onnx-rnn-clip --versions=newest
 
-    Exit status: 0 if every fault is still there; 1 if one is mended; 3 if one could not be told, or is undecided.
+    \b
+    Exit status:
+      0  every fault is still there
+      1  one is mended
+      3  one could not be told, or is undecided
     """
     from rnnbench.pipeline import find_reproduction, reproductions
 

@@ -77,7 +77,10 @@ def run(
     address: str | None,
     machine_class: str | None,
 ) -> None:
-    """Build, check and time every trial of CASE…, and write a report."""
+    """Build, check and time every trial of CASE…, and write a report.
+
+    Example: rnnbench run cases/smoke.yaml --backend=iree
+    """
     from rnnbench.plan import resume_run
     from rnnbench.results import Store
 

@@ -1,8 +1,8 @@
 """The rounding error that is expected in a dtype, step by step, and where no comparison is possible.
 
 It is measured on the network itself: computed in the dtype with several orders of summation, and in float64 with random
-roundings, many runs at once as rows of one batch (`rnn/arithmetic.py`). The largest error of all these runs counts. A
-long run is measured at its beginning and extrapolated.
+roundings. Many runs are made at once, as rows of one batch (`rnn/arithmetic.py`). The largest error of all these runs
+counts. A long run is measured at its beginning and extrapolated.
 
 Where x and h enter products in 8 bits, the error of float32 alone and that of the 8 bits are measured apart. That what
 is beyond a fixed range saturates is no error: the reference does the same. The

@@ -166,8 +166,8 @@ class ReferenceTrajectories:
     def scaled(self, scale: float) -> ReferenceRun:
         """The run over the stream's inputs times `scale`; with state `none`, over one call of them.
 
-        Of the stream, as far as its rounding is measured: where gates are driven to their ends, a later step whose gate
-        is between them may be coarser than all before.
+        Of the stream it is as far as its rounding is measured. Where gates are driven to their ends, a later step whose
+        gate is between them may be coarser than all before.
         """
         chunk = self.trial.strategy.chunk
         measured = steps_measured(self.trial.model, self.trial.steps)

@@ -1,4 +1,7 @@
-"""The alerts of a history and their states: read, changed by one transition each, and written."""
+"""The alerts of a history and their states: read, changed by one transition each, and written.
+
+People accept and report alerts by an edit of the file, so there is no transition for that.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rnnbench.history.alert import Acceptance, Alert, Measured, UpstreamReport
+from rnnbench.history.alert import Alert, Measured
 from rnnbench.history.alerts_file import AlertsError, read_file, write_file
 from rnnbench.spelling import did_you_mean
 from rnnbench.yaml_files import Place
@@ -55,14 +58,6 @@ class Alerts:
         alert = self._open(identity)
         decided = alert.state in ("accepted", "reported")
         return self.put(alert.with_(ab=measured, state=alert.state if decided else "refuted"))
-
-    def accept(self, identity: str, acceptance: Acceptance) -> Alerts:
-        """It stays as it is until a day; after it, the alert is new again."""
-        return self.put(self._open(identity).with_(accepted=acceptance, state="accepted"))
-
-    def report(self, identity: str, report: UpstreamReport) -> Alerts:
-        """The maintainers of the backend were told."""
-        return self.put(self._open(identity).with_(reported=report, state="reported"))
 
     def mend(self, identity: str, day: str, why: str | None = None) -> Alerts:
         """The series has returned; or versions do not show it any more, and `why` says which."""

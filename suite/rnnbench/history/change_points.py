@@ -1,5 +1,7 @@
-"""Change points of series of nights: single outliers are clipped, the series is cut into pieces of constant level, and
-a cut is kept where both sides differ by enough to matter and by more than chance.
+"""Change points of series of nights.
+
+Single outliers are clipped, and the series is cut into pieces of constant level. A cut is kept where both sides differ
+by enough to matter and by more than chance.
 
 `docs/history.md` has the formula, and `tests/benchmarks/test_change_points.py` what it finds and what it invents.
 """

@@ -183,8 +183,8 @@ def sample_cold(
 def sample_paced(call: Callable[[], object], sync: Callable[[], object], period: float, seconds: float) -> Block:
     """Time calls that begin `period` apart, as a stream's do, for about `seconds`; the first is not counted.
 
-    Due times are absolute: a call that comes late, or wakes late, has less time left; one that is not complete when the
-    next is due has missed its deadline, and the next begins at once.
+    Due times are absolute, so a call that comes late, or wakes late, has less time left. A call that is not complete
+    when the next is due has missed its deadline, and the next begins at once.
     """
     clock = time.perf_counter_ns
     times: list[int] = []

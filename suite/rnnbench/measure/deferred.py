@@ -1,5 +1,5 @@
-"""Work that was moved out of the timed calls: into what comes before a block, into the first look at its results, into
-a few of its calls, into the garbage collection, into other threads, or into a table of results of earlier calls.
+"""Work that was moved out of the timed calls. It may be in what comes before a block, in the first look at its results,
+in a few of its calls, in the garbage collection, in other threads, or in a table of results of earlier calls.
 
 A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
 that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks, and
@@ -34,9 +34,9 @@ CLOCKS = MappingProxyType(
 )
 now, cpu_of_thread, cpu_of_process = time.perf_counter, time.thread_time, time.process_time
 
-# What the nine backends showed (an LSTM 64 → 128, chunks of 1 and 16, every path, on two cores that 12 processes
-# wanted at once): three quarters of the first looks took at most 0.3 ms longer than the second, and of the starts at
-# most 0.5 ms; a call's mean CPU time was at most 1.6 times the median; new calls cost 0.8 to 1.6 times the seen ones.
+# What the nine backends showed (an LSTM 64 → 128, chunks of 1 and 16, every path, on two cores that 12 processes wanted
+# at once): three quarters of the first looks took at most 0.3 ms longer than the second, and of the starts at most 0.5
+# ms. A call's mean CPU time was at most 1.6 times the median. New calls cost 0.8 to 1.6 times the seen ones.
 
 OUTSIDE_SHARE = 0.1
 """Of the seconds in timed calls: work of this size beside them is part of them."""
@@ -229,7 +229,7 @@ def put_off_work(what: str, calls: Callable[[int], float], look: Callable[[], ob
     """Whether a look at the results takes longer after many calls than after one, in a sentence; empty where not.
 
     `calls` makes so many, as they are timed, and gives their seconds. A program that puts them off needs not carry all
-    of them out: a network forgets, so the last ones are enough, and the look after a long block costs little.
+    of them out. A network forgets, so the last ones are enough, and the look after a long block costs little.
     """
     least = float("inf")
     for _ in range(NEW_TRIES):

@@ -100,13 +100,11 @@ def unmapped_memory_files() -> int:
     """
     sizes: dict[int, int] = {}
     family = _family()
-    for pid in family:
-        with suppress(OSError):
-            for number in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    if os.readlink(path := f"/proc/{pid}/fd/{number}").startswith(_MEMORY_FILE):
-                        status = os.stat(path)
-                        sizes[status.st_ino] = status.st_blocks * 512
+    for descriptor, file in (each for pid in family for each in _open_files(pid)):
+        if file.startswith(_MEMORY_FILE):
+            with suppress(OSError):
+                status = os.stat(descriptor)
+                sizes[status.st_ino] = status.st_blocks * 512
     if not sizes:
         return 0
     mapped = {inode for pid in family for inode in _mapped_memory_files(pid)}
@@ -137,11 +135,17 @@ def _held_by(pids: Iterable[int]) -> set[str]:
     held = set[str]()
     for pid in pids:
         held |= _mapped(pid)
-        with suppress(OSError):
-            for number in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    held.add(os.readlink(f"/proc/{pid}/fd/{number}"))
+        held.update(file for _, file in _open_files(pid))
     return held
+
+
+def _open_files(pid: int) -> Iterator[tuple[str, str]]:
+    """The path of each descriptor of a process, and what it leads to."""
+    with suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            descriptor = f"/proc/{pid}/fd/{number}"
+            with suppress(OSError):
+                yield descriptor, os.readlink(descriptor)
 
 
 def _mapped(pid: int) -> frozenset[str]:

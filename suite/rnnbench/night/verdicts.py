@@ -111,8 +111,8 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
 def _is_back(now: LatencyVerdict, ratio: float) -> bool:
     """Whether a trial is as fast as before a change of this ratio: no verdict of SLOWER, and little of the change left.
 
-    A busy machine does not decide on 3 %, and may well show that a change of 50 % has gone: less than a quarter of it
-    is left, and the interval excludes half of it.
+    A busy machine does not decide on 3 %, and may well show that a change of 50 % has gone. That is so where less than
+    a quarter of it is left, and the interval excludes half of it.
     """
     if now.low is None or now.high is None:
         return False
@@ -123,8 +123,8 @@ def _is_back(now: LatencyVerdict, ratio: float) -> bool:
 def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, is_held: bool) -> bool:
     """Whether later nights compare with the newest version: it conforms, and no slowdown of it is open.
 
-    `is_released` says that alerts held it back, and that none of them is open any more; `is_held` that failures of
-    tonight's check do, which nobody has accepted, or that a part of the check was lost.
+    `is_released` says that alerts held it back, and that none of them is open any more. `is_held` says that failures of
+    tonight's check hold it back, which nobody has accepted, or that a part of the check was lost.
     """
     newest, compared = outcome.night.newest, outcome.night.compared
     if newest is None or outcome.night.measured != newest or not outcome.conforms:

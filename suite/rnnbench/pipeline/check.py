@@ -138,8 +138,8 @@ class CheckPool:
     def _work(self, waiting: WaitingTrials, job: int, core: int) -> None:
         """Take trials while there are any. Those that may share a worker come one after another.
 
-        Each job has a store of its own for each backend: what appears in it during a build is of that build, and all
-        files of a store are looked at before and after each.
+        All files of a store are looked at before and after each build, so what appears in it must be of that build. So
+        each job has a store of its own for each backend.
         """
         folders = self._context.folders
         worker = _Worker()

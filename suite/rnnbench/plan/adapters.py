@@ -1,7 +1,7 @@
 """What the suite asks of adapters. Each answers in a process of its own: whatever it does ends its own trials alone.
 
 One process answers all questions for a backend. Where it fails to answer one after it has answered others, the same is
-asked of a new process, so that no trial pays for what an earlier one left behind.
+asked of a new process. So no trial pays for what an earlier one left behind.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Size and operations are counts, and compare exactly: MORE, LESS or SAME by the threshold. Build time and memory were
 measured once in each run. One value has no interval, so they have no verdict: they are above, below or within the
-threshold, and how far such ratios scatter over all trials says what that is worth.
+threshold. How far such ratios scatter over all trials says what that is worth.
 """
 
 from __future__ import annotations

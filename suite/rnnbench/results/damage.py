@@ -1,7 +1,8 @@
 """Figures that cannot be, taken out of a record before it is shown or compared. Each is named in a warning.
 
-A record on disk may be damaged, or come from a program that measured nonsense: a latency of zero, below zero, infinite
-or NaN, without process medians; sizes below zero; a chunk of no step. The rest of the record is still worth showing.
+A record on disk may be damaged, or come from a program that measured nonsense. Examples are a latency of zero, below
+zero, infinite or NaN, without process medians; sizes below zero; a chunk of no step. The rest of the record is still
+worth showing.
 """
 
 from __future__ import annotations

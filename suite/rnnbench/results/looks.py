@@ -8,8 +8,7 @@ For independent pairs with normal logarithms of unknown variance the critical va
 the intervals misses the truth is the error rate. They come from recursive integration (Armitage, McPherson & Rowe
 1969), which Jennison & Turnbull (1991) brought to t statistics. Take n values as a vector. Student's t is a function of
 r, the cosine of its angle to (1, …, 1), and r does not depend on its length. With a length of 1, the next value is
-tan(a), where the density of the angle a is in proportion to cos(a) ** (n - 1), and the next r is
-(√n r cos a + sin a) / √(n + 1).
+tan(a), and the next r is (√n r cos a + sin a) / √(n + 1). The angle a has a density in proportion to cos(a) ** (n - 1).
 """
 
 from __future__ import annotations

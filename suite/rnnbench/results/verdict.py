@@ -1,8 +1,8 @@
 """Verdicts: from ratios of latencies to FASTER, SLOWER, SAME or UNDECIDED, each with an interval of the ratio.
 
-The unit of replication is the process: calls of one process share an address layout, which alone moves a latency by 1
-to 2 %, so that neither calls nor blocks are independent, and processes are. All is reckoned in logarithms. With m the
-smallest effect that matters, and the interval one of Student's t:
+The unit of replication is the process. Calls of one process share an address layout, which alone moves a latency by 1
+to 2 %, so neither calls nor blocks are independent. Processes are. All is reckoned in logarithms. With m the smallest
+effect that matters, and the interval one of Student's t:
 
     SLOWER     the interval lies above 1, and the ratio is nearer to 1 + m than to 1
     FASTER     the interval lies below 1, and the ratio is nearer to 1 / (1 + m) than to 1
@@ -12,11 +12,11 @@ smallest effect that matters, and the interval one of Student's t:
 So a SAME has shown that nothing as large as m is there, and a SLOWER that something is; between them the ratio decides
 at half of m. Were SLOWER to ask for a ratio of m itself, an effect of just m would be found half of the time.
 
-Pairs of processes, one of each side, sampled in turn, give one observation each: the drift of the machine hits both and
-goes out, and what is left from pair to pair has the variance between processes and that within them in it. Pairs are
-added until there is a verdict. It is looked for after each pair, and all looks together miss the truth with a chance of
-at most ERROR_RATE (`looks`). A SAME of pairs needs no more than that each of two limits is excluded, which are two
-one-sided tests (Schuirmann 1987): each may be wrong with ERROR_RATE, since only one of them can be the truth.
+Pairs of processes, one of each side, are sampled in turn and give one observation each. The drift of the machine hits
+both sides and goes out. What is left from pair to pair has the variance between processes and that within them in it.
+Pairs are added until there is a verdict. It is looked for after each pair, and all looks together miss the truth with a
+chance of at most ERROR_RATE (`looks`). A SAME of pairs needs no more than that each of two limits is excluded, which
+are two one-sided tests (Schuirmann 1987). Each may be wrong with ERROR_RATE, since only one of them can be the truth.
 
 A pair whose rounds disagree far more than those of the other pairs was disturbed, and is left out. That looks at the
 scatter of the rounds alone, which is the same when the sides change places, so that it favours neither side.

@@ -2,14 +2,14 @@
 
 Two forms take the place of the loop over steps. `parallel` combines pairs of steps, then pairs of pairs (an associative
 scan; Blelloch, 1990; `jax.lax.associative_scan`): as much work as the loop within a factor of 2, in log₂(steps) rounds.
-`chunked:k` runs blocks of k steps by products over the block, and a loop only from block to block (Yang et al., 2024,
-"Gated Linear Attention Transformers", section 4; Dao and Gu, 2024, "Transformers are SSMs", section 6).
+`chunked:k` runs blocks of k steps by products over the block, and a loop only from block to block. Sources are Yang et
+al., 2024, "Gated Linear Attention Transformers", section 4, and Dao and Gu, 2024, "Transformers are SSMs", section 6.
 
-Neither form divides by a product of gates or takes a logarithm of a state, which overflows float32 as soon as the gates
-of a block multiply to less than 1e-38 (as in h = A·cumsum(b/A); Heinsen, 2023, stays in logarithms and needs b > 0).
-The scan multiplies gates in [0, 1], where a product can only underflow to what it nearly is. Blocks sum logarithms of
-gates over each segment of its own (`segsum` of Dao and Gu's minimal SSD): no difference of two long sums, so that a
-segment after a gate near 0 loses no digits, and every exponent is 0 or less.
+Neither form divides by a product of gates or takes a logarithm of a state. That overflows float32 as soon as the gates
+of a block multiply to less than 1e-38, as in h = A·cumsum(b/A). Heinsen, 2023, stays in logarithms and needs b > 0. The
+scan multiplies gates in [0, 1], where a product can only underflow to what it nearly is. Blocks sum logarithms of gates
+over each segment of its own (`segsum` of Dao and Gu's minimal SSD), without a difference of two long sums. So a segment
+after a gate near 0 loses no digits, and every exponent is 0 or less.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def run_reference(
     """Run x [steps, batch, input] from `state` (zeros where None), with every operation in `dtype`.
 
     `summation` is the seed of a permutation of the reduction axis of every product: runs with several seeds in a small
-    dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps: its y is zero
+    dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps. Its y is zero
     from there on, `final` is its state at its end, and a direction that runs backwards starts there. Raises ValueError
     for a shape that is not the network's.
     """

@@ -76,7 +76,7 @@ class SamplingWorker:
     def prepare(self) -> None:
         """Load, bind and check every trial in the process. Where one kills it, do so in another with the rest.
 
-        A trial that is not built yet is built first, in a child of the process, before anything is loaded there: a
+        A trial that is not built yet is built first, in a child of the process, before anything is loaded there. A
         runtime's threads do not come through a fork, and its locks do.
         """
         prepared = False

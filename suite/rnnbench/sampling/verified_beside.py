@@ -1,7 +1,7 @@
 """The check after sampling, made on cores of its own while the next processes import, load and are checked.
 
-Neither is timed. The processes that are checked move, since no other time is taken in them; the next ones are prepared
-on the cores on which they are timed: a runtime may bind its threads while it loads.
+Neither is timed. The processes that are checked move, since no other time is taken in them. The next ones are prepared
+on the cores on which they are timed, since a runtime may bind its threads while it loads.
 """
 
 from __future__ import annotations

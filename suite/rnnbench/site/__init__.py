@@ -1,7 +1,7 @@
 """The site: static pages from the history and runs, which open from a disk and from any static host.
 
 `write_site` writes it; start reading at `write.py`. `content.py` gathers what is shown, with the rankings, verdicts and
-words of `results`, `history` and `reports`; each page has a module that makes its content, and a template of that name.
+words of `results`, `history` and `reports`. Each page has a module that makes its content, and a template of that name.
 `page.py` renders, and makes hostile text harmless. Needs Jinja and markdown-it, of the extra `site`.
 """
 

@@ -1,6 +1,6 @@
 """Rendering: templates with autoescape, data files that are safe as scripts, and writing both below one folder.
 
-Text of records is hostile. In a template every text is made visible (`results.visible`) and escaped; in a data file it
+Text of records is hostile. In a template every text is made visible (`results.visible`) and escaped. In a data file it
 is JSON in ASCII without `<`, and the scripts of the site set it as `textContent` only.
 """
 
@@ -25,6 +25,8 @@ PURPOSE = "the site"
 EXTRA = "site"
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
+_FIGURE = re.compile(r"<pre\b.*?</pre>|(?<=\d) (?=%|(?:[nµm]?s|[KMG]iB|[kMG]?B)\b)", re.DOTALL)
+"""The space between a number and its unit; and preformatted text, which stays as it is."""
 _NUMBERS = frozenset((int, type(None)))
 """Types of which most lists of data files consist. They are JSON as they are."""
 LONGEST_LABEL = 300
@@ -42,7 +44,7 @@ class Folder:
         """A page from a template. Paths are names that this package makes."""
         depth = path.count("/")
         rendered = self._templates.get_template(template).render(root="../" * depth, path=path, **content)
-        self.write(path, rendered.encode("utf-8", "backslashreplace"))
+        self.write(path, with_whole_figures(rendered).encode("utf-8", "backslashreplace"))
 
     def data(self, name: str, value: object) -> None:
         """A data file `data/<name>.js`, which pages load on demand: from `file://` nothing else can be loaded."""
@@ -76,6 +78,11 @@ class Folder:
         }
         environment.globals |= {"count": count}
         return environment
+
+
+def with_whole_figures(html: str) -> str:
+    """The page with a no-break space between each number and its unit: a narrow screen does not part them."""
+    return _FIGURE.sub(lambda found: "\N{NO-BREAK SPACE}" if found[0] == " " else found[0], html)
 
 
 def as_line(value: object) -> bytes:

@@ -2,8 +2,8 @@
 
     suite ─► guard ─► adapter
 
-The guard runs nothing of the adapter's. It adopts whatever the adapter starts, ends all of it once the adapter's
-process or the suite has ended, removes their temporary files, and then ends as the adapter's process did.
+The guard runs nothing of the adapter's. It adopts whatever the adapter starts, and ends all of it once the adapter's
+process or the suite has ended. It removes their temporary files, and then ends as the adapter's process did.
 """
 
 from __future__ import annotations

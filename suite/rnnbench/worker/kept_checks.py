@@ -1,7 +1,7 @@
 """Results of the conformance checks that earlier runs made of the same program, for runs that time it.
 
-They are kept where no check has failed and nothing was found, and only of the suite's own adapters:
-what else decides the programs of others, the suite does not know.
+They are kept where no check has failed and nothing was found, and only of the suite's own adapters. The suite does not
+know what else decides the programs of others.
 """
 
 from __future__ import annotations

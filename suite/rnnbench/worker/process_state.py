@@ -1,7 +1,7 @@
 """What a command of a trial's worker leaves changed in its process: compared before and after each, and named.
 
 Settings that a command must not change are put back, so that the next command meets them as the first one did. What a
-process holds (descriptors, threads, children, shared memory) cannot be put back: a process in which a trial left more
+process holds (descriptors, threads, children, shared memory) cannot be put back. A process in which a trial left more
 of it than `MOST_LEFT` is used for no other trial.
 """
 

@@ -1,7 +1,7 @@
 """Which distribution has the module `onnxruntime`, and what it lacks for CUDA. Imports neither.
 
 `onnxruntime` has the provider of the processor alone. `onnxruntime-gpu` has CUDA's too. Both have the same module, so a
-machine has one of them; where pip has both, the module is that of the one that was installed last, and its own file
+machine has one of them. Where pip has both, the module is that of the one that was installed last, and its own file
 says which one that is.
 """
 

@@ -12,8 +12,8 @@ def describe_lowered(loops: Iterable[int], straight: int, *, fused: bool = False
     """`fused`, `looped n` (n loops), `looped n of k` (k copies of the cell in each pass) and `unrolled n`, with ` + `.
 
     `loops` has, for each loop, the copies of the cell in its pass; `straight` counts the copies outside of loops. Where
-    the strategy's `time` is one whose copies are of many steps, the form says so: `parallel n` (n scans), `chunked n of
-    k` (n loops over blocks of k steps), `chunked n` (n blocks outside of loops).
+    the strategy's `time` has copies of many steps, the form says so: `parallel n` (n scans), `chunked n of k` (n loops
+    over blocks of k steps), `chunked n` (n blocks outside of loops).
     """
     parts = ["fused"] if fused else []
     if runs_together(time):

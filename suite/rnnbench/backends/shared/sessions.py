@@ -83,8 +83,8 @@ def checked_names(what: str, specs: Sequence[ArraySpec], arrays: Arrays) -> None
 
 
 def of_one_step(request: Request) -> Request:
-    """The request of the program that runs the rest of a call: a loop stays a loop, copies of the cell become one, and
-    so do blocks, as a scan of one step."""
+    """The request of the program that runs the rest of a call. A loop stays a loop, copies of the cell become one, and
+    blocks become a scan of one step."""
     kind = request.strategy.time.partition(":")[0]
     time = PARALLEL if kind == "chunked" else kind
     return replace(request, strategy=replace(request.strategy, time=time, chunk=1))

@@ -1,7 +1,7 @@
 """Building a request into a SavedModel under the cache, and loading it from there.
 
-A folder `tensorflow-<key>` has the model, `facts.json` with the fields of its artifact, in `xla/` the code that XLA
-compiled, and in `identity` what tells programs apart: that code, or the functions of the graph under canonical names.
+A folder `tensorflow-<key>` has the model, `facts.json` with the fields of its artifact, and in `xla/` the code that XLA
+compiled. `identity` has what tells programs apart: that code, or the functions of the graph under canonical names.
 """
 
 from __future__ import annotations

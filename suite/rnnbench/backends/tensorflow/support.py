@@ -45,8 +45,8 @@ def environment(threads: int) -> dict[str, str]:
 def variables(request: Request) -> dict[str, str]:
     """What the environment of a request's worker must have.
 
-    On CUDA, TensorFlow takes all of the GPU's memory when it starts unless it is told to let it grow, and XLA would
-    join operations into CUDA graphs: the launch is `stream`.
+    On CUDA, TensorFlow takes all of the GPU's memory when it starts unless it is told to let it grow. XLA would join
+    operations into CUDA graphs, and the launch is `stream`.
     Source: tensorflow.org/guide/gpu, "Limiting GPU memory growth".
     """
     if request.device != CUDA:

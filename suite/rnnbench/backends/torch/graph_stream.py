@@ -47,7 +47,7 @@ class GraphStream(PreparedStream):
     """A replay reads x and the state where they were at the recording.
 
     A state that the recorded stream changes in place is there already. A stitched one is in the results of the last
-    call: it is copied to the place from which the recorded call reads it, as every caller of a graph with arguments
+    call. It is copied to the place from which the recorded call reads it, as every caller of a graph with arguments
     must do.
     """
 

@@ -1,4 +1,4 @@
-"""Arrays that TVM's programs are called with: on the processor, flat arrays aligned to cache lines that NumPy
+"""Arrays that TVM's programs are called with. On the processor they are flat arrays aligned to cache lines that NumPy
 and TVM share, and on a GPU tensors that are copied to and from.
 """
 

@@ -1,8 +1,8 @@
 """The kernel of a model: one PrimFunc that runs every layer over one chunk, generated from the spec.
 
-For each layer and direction, for each tile of time: the projection of x for all steps of the tile (a matrix product
-that reads w_ih once), then the steps one after the other, each of which reads w_hh once. States, projections and the
-outputs of a layer are in scratch memory, in rows padded to whole vectors.
+It runs tile of time by tile of time, for each layer and direction. First comes the projection of x for all steps of the
+tile, a matrix product that reads w_ih once. Then come the steps one after the other, each of which reads w_hh once.
+States, projections and the outputs of a layer are in scratch memory, in rows padded to whole vectors.
 """
 
 from __future__ import annotations

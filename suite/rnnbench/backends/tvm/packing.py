@@ -1,11 +1,11 @@
 """The layout of a model's weights in the one buffer that its kernel reads.
 
 A product by a matrix of [gates·units, k] is computed block by block. A block is `vectors` vectors of `lanes` outputs,
-and its weights are laid out as [k, vectors, lanes]: the innermost loop reads memory in order, and every output has a
+and its weights are laid out as [k, vectors, lanes]. So the innermost loop reads memory in order, and every output has a
 lane of an accumulator. All gates of a unit are in one block: vector g·columns + j holds gate g of the block's j-th
 vector of units. Units are padded with zeros to whole vectors. The layout of a bias is [gates, padded].
 
-Weights of fewer bits are in the same buffer: int8 as [k, vectors, lanes], bfloat16 as [k/2, vectors, lanes, 2], so that
+Weights of fewer bits are in the same buffer: int8 as [k, vectors, lanes], and bfloat16 as [k/2, vectors, lanes, 2]. So
 a load of 32-bit lanes has two steps of k. A block of int8 ends with the matrix's scale. For products of bytes, int8 is
 [k/4, vectors, lanes, 4], and behind the scale is the sum of each output's weights. Sizes and offsets count float32
 elements.

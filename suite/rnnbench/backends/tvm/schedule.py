@@ -51,8 +51,8 @@ def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
 def scheduled(function: Any, lanes: int) -> Any:
     """The function, with every block of it scheduled.
 
-    It stays as TVM wrote it where that cannot be, as of a convolution or a sum to one number, which a file may have:
-    those loops are right, and slower.
+    It stays as TVM wrote it where that cannot be, as of a convolution or a sum to one number. A file may have these.
+    Such loops are right, and slower.
     """
     try:
         return _scheduled(function, lanes)

@@ -1,9 +1,9 @@
 """DTLN: noise suppression for speech in two programs, 125 frames of 8 ms a second.
 
 Source: `DTLN_model.py` of the repository breizhn/DTLN (its stateful models 1 and 2); Westhausen and Meyer, 2020. Both
-together have 986,753 parameters. Each program has a core of two LSTMs and a mask. The Fourier transform, the product of
-the first mask with the spectrum, the inverse transform, and the sum of overlapping frames run outside, in the host's
-loop (`real_time_processing.py`), between and after the two programs.
+together have 986,753 parameters. Each program has a core of two LSTMs and a mask. The host's loop
+(`real_time_processing.py`) has what runs outside, between and after the two programs: the Fourier transform, the
+product of the first mask with the spectrum, the inverse transform, and the sum of overlapping frames.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Source: `retired_benchmarks/speech_recognition/rnnt/pytorch/` of mlcommons/inference; Graves, 2012, for its idea. The
 three networks have 45,323,037 parameters together. Outside of them run the features of the sound, the stacking of two
-steps of the first encoder into one of the second, and the search: for each step of the second encoder, the decoder is
-called until the most likely symbol is the blank, and its new state is kept after every other symbol.
+steps of the first encoder into one of the second, and the search. For each step of the second encoder, the search calls
+the decoder until the most likely symbol is the blank. It keeps the decoder's new state after every other symbol.
 
 A symbol in x is a row of 28 zeros and ones, since x has no indices: its product with the embedding is the embedding of
 the symbol. Only zeros stand for the start, as in the source. Numbers that are drawn for a run are no such rows; a dense

@@ -1,7 +1,7 @@
 """The primitives of layers as ONNX nodes. A value is the name of a node's output.
 
 A constant becomes an initializer of each graph that uses it, so a loop's weights are initializers of its body. ONNX
-Runtime packs those. It does not pack weights that a body takes from the graph around it: a step then takes an eighth
+Runtime packs those. It does not pack weights that a body takes from the graph around it. A step then takes an eighth
 longer at hidden 128 and 256, and no longer at 512.
 """
 

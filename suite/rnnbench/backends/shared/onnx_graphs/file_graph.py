@@ -1,8 +1,8 @@
 """A user's ONNX file in the form of the suite's graphs: x and states in, y and the next states out, of fixed shapes.
 
-The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them: a Reshape where that
-is enough, a Transpose where the order of axes differs. Constant inputs become constants of the graph. Arrays of
-bfloat16 are float32 outside, with a Cast.
+The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them. Those are a Reshape
+where that is enough, and a Transpose where the order of axes differs. Constant inputs become constants of the graph.
+Arrays of bfloat16 are float32 outside, with a Cast.
 """
 
 from __future__ import annotations

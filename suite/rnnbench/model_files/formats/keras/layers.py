@@ -1,6 +1,6 @@
 """Which layers of a `.keras` file are read, and the file's layers as they are built: in a dtype, without training.
 
-Other classes are refused by name: a Lambda layer holds Python code, layers such as TFSMLayer and StringLookup read
+Other classes are refused by name. A Lambda layer holds Python code, layers such as TFSMLayer and StringLookup read
 other files, and a class of the user's own is not in the file.
 """
 

@@ -66,8 +66,8 @@ def sequence_lstm(
 ) -> np.ndarray:
     """y of all steps, from a state of zeros. Source: tensorflow/lite/kernels/unidirectional_sequence_lstm.cc.
 
-    With `ranges`, what is rounded to whole numbers is put in its range: the sum of each gate twice, each gate, both
-    parts of c and c, its tanh, and h (lite/kernels/lstm_eval.cc, LstmStepInteger8x8_16).
+    With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
+    LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
     """
     others = (*inputs[_PEEPHOLES:_B], *inputs[_PROJECTIONS : _PROJECTIONS + 2], *inputs[_NORMS:])
     if inputs[_W] is None or any(each is not None for each in others):
