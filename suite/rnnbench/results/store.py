@@ -148,7 +148,7 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, missing))
-    reader = Reader(str(file))
+    reader = Reader(str(file), seed=info.seed)
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:
