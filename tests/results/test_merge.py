@@ -10,6 +10,7 @@ import fake_records as fake
 import fake_shards as made
 import pytest
 
+from rnnbench.disk import write_with_copy
 from rnnbench.results import (
     Store,
     StoreError,
@@ -24,6 +25,8 @@ from rnnbench.results import (
 )
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.identity import fingerprint
+from rnnbench.results.journal import INFO, TRIALS
+from rnnbench.results.shards import PLAN
 
 
 def merged(folder, shards):
@@ -76,6 +79,26 @@ def test_merging_again_changes_nothing_and_a_shard_that_went_on_replaces_its_old
     third = write_merged(merge_shards([first.run.path]), tmp_path / "results")
     assert third.what == "already merged"
     assert [path.name for path in (tmp_path / "results").iterdir()] == [first.run.path.name], "no parts are left"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone"])
+def test_a_torn_file_of_a_shard_is_merged_from_its_copy(tmp_path, damage):
+    shards = made.make_shards(tmp_path)
+    for name in (INFO, TRIALS, PLAN):
+        if name == TRIALS:
+            write_with_copy(shards[0] / TRIALS, b"[1, 2]")
+        file = shards[0] / name
+        whole = file.read_bytes()
+        if damage == "gone" and name != INFO:  # Without its run.json, a folder is no run.
+            file.unlink()
+        else:
+            file.write_bytes(b"" if damage == "empty" else whole[:-2])
+    run = merged(tmp_path, shards)
+    part = run.path / "shards" / "1-of-4"
+    assert json.loads((part / TRIALS).read_text()) == [1, 2]
+    again = merge_shards([run.path])
+    assert [shard.warnings for shard in again.shards] == [(), (), ()]
+    assert len(again.shards[0].records) == len(run.shards[0].records) > 0
 
 
 def test_what_is_missing_is_named(tmp_path):

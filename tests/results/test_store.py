@@ -112,7 +112,9 @@ def test_a_line_of_another_run_is_named_and_left_out_and_one_without_a_run_is_ke
     assert read.by_trial[own.trial].reason != "pasted"
     assert old.trial in read.by_trial
     assert len(read.warnings) == 2
-    assert f"a record of another run, with the seed {seed + 1} and not {seed}; the line was left out" in read.warnings[0]
+    assert (
+        f"a record of another run, with the seed {seed + 1} and not {seed}; the line was left out" in read.warnings[0]
+    )
 
 
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:

@@ -77,6 +77,13 @@ def begin_run(
     lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
+    expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
+    try:
+        digest = write_plan(folder, trials, expected)
+        if shard is not None:
+            write_whole_plan(folder, shard.whole)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     info = RunInfo(
         run=folder.name,
         started=started.isoformat(timespec="milliseconds"),
@@ -84,18 +91,12 @@ def begin_run(
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
         cases=tuple(dict.fromkeys(trial.case for trial in trials)),
         seed=seed,
+        trials=digest,
         machine=describe_machine(),
         versions={name: _versions(name) for name in backends},
         thresholds={trial.case: dict(trial.thresholds) for trial in trials if trial.thresholds},
         shard=None if shard is None else shard.info,
     )
-    expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
-    try:
-        write_plan(folder, trials, expected)
-        if shard is not None:
-            write_whole_plan(folder, shard.whole)
-    except OSError as error:
-        raise unwritable(folder, error) from error
     write_info(folder, info)
     return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials, lock=lock)
 
@@ -121,7 +122,7 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
         raise unwritable(folder, error) from error
     run = read_run(folder)
     done = {record.trial for record in run.records}
-    left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
+    left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in done)
     changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from rnnbench.disk import copy_of, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -28,8 +29,10 @@ from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import read_info, read_run, run_name
 
-KEPT = (INFO, RECORDS, COMPRESSED, TRIALS, "expected_failures.json", PLAN)
-"""Files of a shard's run that are copied, beside its samples."""
+WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
+"""Files of a run that have a copy. What is merged of one that is torn is the copy."""
+KEPT = (RECORDS, COMPRESSED, *WITH_COPY)
+"""Files of a shard's run that are merged, beside its samples."""
 ENDING = "-merged"
 Written = Literal["merged", "merged again", "already merged"]
 
@@ -199,14 +202,18 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
         for file in _files(shard.path):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(shard.path / file, copy, follow_symlinks=False)
+            if file.name in WITH_COPY:
+                copy.write_bytes(read_or_copy(shard.path / file)[0])
+            else:
+                shutil.copyfile(shard.path / file, copy, follow_symlinks=False)
     write_info(part, info)
 
 
 def _files(shard: Path) -> Iterator[Path]:
     """The files of a shard's run that are kept, from its folder. A link is none: it may lead anywhere."""
     for file in [*(shard / name for name in KEPT), *sorted((shard / SAMPLES).glob("*.npy"))]:
-        if file.is_file() and not file.is_symlink():
+        there = [copy_of(file)] if file.name in WITH_COPY and not os.path.lexists(file) else [file]
+        if all(each.is_file() and not each.is_symlink() for each in there):
             yield file.relative_to(shard)
 
 

@@ -47,6 +47,8 @@ class RunInfo(FrozenModel):
     command: tuple[str, ...]
     cases: tuple[str, ...]
     seed: int
+    trials: str | None = None
+    """Digest of `trials.json`, by which that of another run is known. None in runs of earlier versions."""
     machine: dict[str, Any]
     versions: dict[str, dict[str, str]]
     """Versions by backend."""

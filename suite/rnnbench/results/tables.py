@@ -9,8 +9,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rnnbench.optional import require
 from rnnbench.results.rows import COLUMNS
@@ -39,11 +38,16 @@ TableRows = Iterable[Mapping[str, object]]
 
 def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
     """The rows as a Parquet file. A value that its column's type cannot hold is empty."""
-    with tempfile.TemporaryDirectory() as folder, closing(open_database(purpose)) as database:
-        file = Path(folder) / "rows.parquet"
+    with tempfile.TemporaryFile() as file, closing(open_database(purpose)) as database:
         make_table(database, "written", types, rows)
-        database.execute(f"COPY written TO {sql_literal(str(file))} (FORMAT parquet, COMPRESSION zstd)")
-        return file.read_bytes()
+        options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+        database.execute(f"COPY written TO {_path_of(file)} ({options})")
+        return file.read()
+
+
+def _path_of(file: IO[Any]) -> str:
+    """The literal of a file's path. It has no name of its own, so that nothing is left of it where a kill comes."""
+    return sql_literal(f"/proc/self/fd/{file.fileno()}")
 
 
 def open_database(purpose: str) -> Any:
@@ -63,7 +67,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     database.execute(f"CREATE TABLE {name} ({columns})")
     if rows == ():
         return
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", errors="replace") as lines:
+    with tempfile.TemporaryFile("w", encoding="utf-8", errors="replace") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         lines.flush()
         tried = {column: kind for column, kind in types.items() if kind in (TIME, COUNT)}
@@ -73,7 +77,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
         chosen = f"* REPLACE ({cast})" if tried else "*"
         database.execute(
             f"INSERT INTO {name} BY NAME SELECT {chosen} "
-            f"FROM read_json({sql_literal(lines.name)}, columns = {{{kinds}}}, "
+            f"FROM read_json({_path_of(lines)}, columns = {{{kinds}}}, "
             f"format = 'newline_delimited', maximum_object_size = {LARGEST_ROW})"
         )
 

@@ -12,9 +12,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
@@ -91,6 +93,20 @@ def supervise() -> TemporaryFolder:
             _supervisor.close()
             _supervisor = _started(_supervisor.temporary)
         return TemporaryFolder(_supervisor.temporary.path)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder for temporary files of this process. It is gone afterwards, also where a kill comes meanwhile.
+
+    Raises OSError on a disk that takes none.
+    """
+    outer = supervise()
+    try:
+        with tempfile.TemporaryDirectory(dir=outer.path) as folder:
+            yield Path(folder)
+    finally:
+        outer.remove()
 
 
 def _started(temporary: TemporaryFolder) -> _Supervisor:
