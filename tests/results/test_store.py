@@ -248,6 +248,11 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
     runs = Store(run.parent)
     with pytest.raises(StoreError, match=f"did you mean '{run.name}'"):
         runs.resolve(run.name[:-2])
+    with pytest.raises(StoreError, match="did you mean 'latest'"):
+        runs.resolve("lastest")
+    other = fake.write_run(run.parent / "elsewhere" / "reference", [])
+    with pytest.raises(StoreError, match=f"did you mean '{other}'"):
+        runs.resolve(other.with_name("refernce"))
     with pytest.raises(StoreError, match="or 'latest'"):
         runs.resolve("zebra")
     with pytest.raises(StoreError, match="or 'latest'"):

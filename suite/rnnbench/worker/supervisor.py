@@ -110,11 +110,15 @@ def own_folder() -> Iterator[Path]:
 
 
 def _started(temporary: TemporaryFolder) -> _Supervisor:
-    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started."""
-    for _ in range(STARTS - 1):
-        with suppress(subprocess.CalledProcessError):
-            return _Supervisor(temporary)
-    return _Supervisor(temporary)
+    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started.
+
+    Where none is, as after an interrupt, nobody else would remove the folder.
+    """
+    with temporary.removed_on_failure():
+        for _ in range(STARTS - 1):
+            with suppress(subprocess.CalledProcessError):
+                return _Supervisor(temporary)
+        return _Supervisor(temporary)
 
 
 def main(suite: str, temporary: str) -> None:
