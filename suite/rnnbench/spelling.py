@@ -21,7 +21,7 @@ def hint(word: str, names: Iterable[str]) -> str:
 
 
 def near_path(path: Path) -> str:
-    """`did you mean 'model.onnx'?`, of what lies beside a file or folder that is absent; empty where no name is near."""
+    """`did you mean 'model.onnx'?`, of what lies beside an absent file or folder; empty where no name is near."""
     try:
         names = os.listdir(path.parent)
     except (OSError, ValueError):

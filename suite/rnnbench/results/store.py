@@ -88,10 +88,8 @@ class Store:
         for path in candidates:
             if os.path.exists(path):
                 raise _not_a_run(path)
-        near = did_you_mean(
-            str(run),
-            [LATEST, *(path.name for path in _paths_of_runs(self.root)), *map(str, _paths_of_runs(Path(run).parent))],
-        )
+        here = [path.name for path in _paths_of_runs(self.root)]
+        near = did_you_mean(str(run), [LATEST, *here, *map(str, _paths_of_runs(Path(run).parent))])
         advice = near or f"give a run's folder, its name in {self.root}, or 'latest'"
         raise StoreError(f"no run '{run}', here or in {self.root}; {advice}")
 
