@@ -215,13 +215,20 @@ def test_two_runs_of_one_second_have_a_folder_each(tmp_path):
     assert all(read_run(folder).info.run == folder.name for folder in folders)
 
 
-def test_a_plan_that_cannot_be_written_raises_a_sentence(tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize("writes", range(6))
+def test_a_plan_that_cannot_be_written_raises_a_sentence_and_leaves_no_folder(tmp_path, monkeypatch, writes):
+    """Each of the three files has a copy."""
+    synced = []
+
+    def full(descriptor):
+        synced.append(descriptor)
+        if len(synced) > writes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         begin_run([make_trial()], Store(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_whose_records_are_a_link_is_refused_before_its_first_trial(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -73,11 +74,26 @@ def begin_run(
     cases = tuple(dict.fromkeys(trial.case for trial in trials))
     ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
     folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started, ending)
+    try:
+        return _begun(folder, started, trials, expected_failures or {}, shard)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
+        raise
+
+
+def _begun(
+    folder: Path,
+    started: datetime,
+    trials: Sequence[Trial],
+    expected_failures: ExpectedFailures,
+    shard: ShardedPlan | None,
+) -> RunPlan:
+    """Write the files of a new run into its folder. Raises StoreError."""
     trials = trials if shard is None else shard.trials
     lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
-    expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
+    expected = {case: tuple(entries) for case, entries in expected_failures.items()}
     try:
         digest = write_plan(folder, trials, expected)
         if shard is not None:
@@ -121,6 +137,11 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     except OSError as error:
         raise unwritable(folder, error) from error
     run = read_run(folder)
+    if run.info.side is not None:
+        raise StoreError(
+            f"{folder} is side {run.info.side.upper()} of a comparison of two environments, whose trials are judged "
+            f"together; give the command that compared them again"
+        )
     done = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in done)
     changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
