@@ -9,11 +9,11 @@ import os
 import random
 
 import pytest
-from interrupted_commands import COMMANDS, interrupt, summary
+from interrupted_commands import COMMANDS, SIGNALS_EACH, interrupt, summary
 
 pytest.importorskip("duckdb")
 
-SIGNALS = int(os.environ.get("RNNBENCH_INTERRUPTS", "32"))
+SIGNALS = int(os.environ.get("RNNBENCH_INTERRUPTS", SIGNALS_EACH))
 CHOSEN = os.environ.get("RNNBENCH_INTERRUPTED", "")
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from interrupted_commands import COMMANDS, interrupt
+from interrupted_commands import COMMANDS, SHORT, SHORT_SIGNALS, interrupt
 
 pytest.importorskip("duckdb")
-
-SIGNALS = 2
-"""The proof in tests/benchmarks has 32 for each command."""
-SHORT = ("night", "history add", "merge")
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each.name in SHORT], ids=lambda each: each.name)
 def test_after_a_signal_the_same_command_goes_on_and_nothing_is_lost_or_left(tmp_path, command):
-    done = interrupt(command, tmp_path, SIGNALS, random.Random(1))
-    assert done.signals == SIGNALS
+    done = interrupt(command, tmp_path, SHORT_SIGNALS, random.Random(1))
+    assert done.signals == SHORT_SIGNALS
     assert done.wrong == []

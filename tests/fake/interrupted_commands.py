@@ -26,6 +26,11 @@ from rnnbench.history import Alerts, AlertsError, History
 from rnnbench.night import read_state
 from rnnbench.results import StoreError, read_run
 
+SIGNALS_EACH = 32
+"""That each command gets in the whole proof."""
+SHORT = ("night", "history add", "merge")
+SHORT_SIGNALS = 2
+"""What `make test` tries."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 RELEASES = {"1.0": "", "1.1": "", "1.2": "RNNBENCH_FAKE_SLOWDOWN=9.0"}
 """With the variables of their environments."""
@@ -264,7 +269,7 @@ def _lost(folder: Path, before: dict[str, frozenset[str]]) -> Iterator[str]:
     after = _finished(folder)
     for where, what in before.items():
         if not what <= after.get(where, frozenset()):
-            yield f"something in {where}"
+            yield f"something is lost in {where}"
 
 
 def summary(done: dict[str, Interrupted]) -> str:

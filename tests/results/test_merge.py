@@ -9,6 +9,7 @@ import shutil
 import fake_records as fake
 import fake_shards as made
 import pytest
+from damaged_shards import DAMAGES, make_shards
 
 from rnnbench.disk import write_with_copy
 from rnnbench.results import (
@@ -99,6 +100,25 @@ def test_a_torn_file_of_a_shard_is_merged_from_its_copy(tmp_path, damage):
     again = merge_shards([run.path])
     assert [shard.warnings for shard in again.shards] == [(), (), ()]
     assert len(again.shards[0].records) == len(run.shards[0].records) > 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, damage):
+    shards, others = make_shards(tmp_path)
+    own = {record.trial: record for record in read_run(shards[0]).records}
+    damage.do(shards[0], others)
+    if damage.outcome == "refused":
+        with pytest.raises(StoreError):
+            merge_shards(shards)
+        return
+    merging = merge_shards(shards)
+    assert bool(merging.missing) == (damage.outcome == "missing")
+    run = write_merged(merging, tmp_path / "results").run
+    found = [record for part in run.shards if part.info.shard.number == 1 for record in part.records]
+    assert all(record == own[record.trial] for record in found)
+    assert (len(found) == len(own)) == (damage.outcome == "whole")
+    again = write_merged(merge_shards([run.path, *shards[1:]]), tmp_path / "results")
+    assert again.what == "already merged"
 
 
 def test_what_is_missing_is_named(tmp_path):

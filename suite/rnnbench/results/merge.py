@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, read_or_copy
+from rnnbench.disk import copy_of, is_json, read_plain
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -30,9 +30,7 @@ from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whol
 from rnnbench.results.store import read_info, read_run, run_name
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
-"""Files of a run that have a copy. What is merged of one that is torn is the copy."""
-KEPT = (RECORDS, COMPRESSED, *WITH_COPY)
-"""Files of a shard's run that are merged, beside its samples."""
+"""Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
 Written = Literal["merged", "merged again", "already merged"]
 
@@ -199,22 +197,30 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_whole_plan(part, merging.plan)
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
-        for file in _files(shard.path):
+        for file, content in _kept(shard.path):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)
-            if file.name in WITH_COPY:
-                copy.write_bytes(read_or_copy(shard.path / file)[0])
+            if isinstance(content, bytes):
+                copy.write_bytes(content)
             else:
-                shutil.copyfile(shard.path / file, copy, follow_symlinks=False)
+                shutil.copyfile(content, copy, follow_symlinks=False)
     write_info(part, info)
 
 
-def _files(shard: Path) -> Iterator[Path]:
-    """The files of a shard's run that are kept, from its folder. A link is none: it may lead anywhere."""
-    for file in [*(shard / name for name in KEPT), *sorted((shard / SAMPLES).glob("*.npy"))]:
-        there = [copy_of(file)] if file.name in WITH_COPY and not os.path.lexists(file) else [file]
-        if all(each.is_file() and not each.is_symlink() for each in there):
-            yield file.relative_to(shard)
+def _kept(shard: Path) -> Iterator[tuple[Path, Path | bytes]]:
+    """The files of a shard's run that are kept, from its folder: where each lies, or its content."""
+    for name in WITH_COPY:
+        contents = [read_plain(file) for file in (shard / name, copy_of(shard / name)) if _is_plain(file)]
+        if contents:
+            yield Path(name), next(filter(is_json, contents), contents[0])
+    for file in [*(shard / name for name in (RECORDS, COMPRESSED)), *sorted((shard / SAMPLES).glob("*.npy"))]:
+        if _is_plain(file):
+            yield file.relative_to(shard), file
+
+
+def _is_plain(file: Path) -> bool:
+    """A link is none: it may lead anywhere."""
+    return file.is_file() and not file.is_symlink()
 
 
 def _is_same(one: Path, other: Path) -> bool:
