@@ -43,6 +43,14 @@ strategy: {time: looped, state: [stitched, stateful]}
 measure: {budget: 30ms, processes: 1}
 """
 _BEGIN = """
+import os, signal
+from rnnbench.__main__ import _end, main
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, _end)
+open(os.environ["RNNBENCH_TEST_FOLDER"] + "/begun", "w").close()
+main()
+"""
+_WITH_THE_FAKE = """
 import json, os
 import pytest
 from fake_releases import fake_index
@@ -54,9 +62,6 @@ make_few_checks(patch)
 fake_index(patch, json.loads(os.environ["RNNBENCH_TEST_RELEASES"]))
 patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
 patch.setattr("rnnbench.plan.trials.baselines", list)
-open(os.environ["RNNBENCH_TEST_FOLDER"] + "/begun", "w").close()
-from rnnbench.__main__ import main
-main()
 """
 _FAKE = ("tiny.yaml", "--backend=fake:honest")
 _ONE = "--filter=chunk=4,state=stitched"
@@ -72,6 +77,10 @@ class LongCommand:
     """In a new folder."""
     is_done: Callable[[Path], bool] = lambda folder: False
     """Whether there is nothing left for it to do, and the folder has to be a new one."""
+
+    @property
+    def program(self) -> str:
+        return (_WITH_THE_FAKE if "tiny.yaml" in self.arguments else "") + _BEGIN
 
 
 def _add_runs(folder: Path) -> None:
@@ -152,13 +161,16 @@ class Interrupted:
     slowest_end_s: float = 0.0
 
 
-def interrupt(command: LongCommand, top: Path, count: int, draw: random.Random) -> Interrupted:
-    """Give the command so many signals, each at a moment between its begin and the time that it takes as a whole.
+def interrupt(
+    command: LongCommand, top: Path, count: int, draw: random.Random, took_s: float | None = None
+) -> Interrupted:
+    """Give the command so many signals, each up to `took_s` after its begin: by default what it takes as a whole.
 
     After each, the same command is given again. At the end it is left alone, and must end well.
     """
     done, folder = Interrupted(), _new(command, top)
-    took_s, _ = _whole(command, folder, done)
+    if took_s is None:
+        took_s = _whole(command, folder, done)
     while done.signals < count:
         if command.is_done(folder):
             folder = _new(command, top)
@@ -201,7 +213,7 @@ def _started(command: LongCommand, folder: Path) -> subprocess.Popen[str]:
     begun.unlink(missing_ok=True)
     variables = {MARK: str(folder), "TMPDIR": str(folder / "tmp"), "RNNBENCH_TEST_RELEASES": json.dumps(RELEASES)}
     process = subprocess.Popen(
-        [sys.executable, "-c", _BEGIN, *command.arguments],
+        [sys.executable, "-c", command.program, *command.arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -213,15 +225,15 @@ def _started(command: LongCommand, folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def _whole(command: LongCommand, folder: Path, done: Interrupted) -> tuple[float, str]:
-    """Let it end. How long that took, and what it said."""
+def _whole(command: LongCommand, folder: Path, done: Interrupted) -> float:
+    """Let it end. Returns the seconds that it took."""
     process = _started(command, folder)
     begun = time.monotonic()
     _, errors = process.communicate(timeout=PATIENCE_S)
     seconds = time.monotonic() - begun
     wait_until(lambda: not left_of(folder), f"{command.name} left a process")
     done.wrong += [f"{command.name}, whole: {what}" for what in _look(process.returncode, errors, None, folder)]
-    return seconds, errors
+    return seconds
 
 
 def _look(status: int, errors: str, number: signal.Signals | None, folder: Path) -> Iterator[str]:
