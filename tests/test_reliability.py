@@ -36,7 +36,7 @@ def test_the_ways_of_dying_are_as_many_as_the_page_says():
 
 
 def test_the_long_commands_and_the_damages_are_as_many_as_the_page_says():
-    assert f"| {len(COMMANDS)} commands, {SIGNALS_EACH} signals each |" in PAGE
+    assert f"| {len(COMMANDS)} commands, {SIGNALS_EACH} signals each in `make bench` |" in PAGE
     assert f"| {len(DAMAGES)} damages |" in PAGE
     assert f"`cli/test_interruptions.py`: {len(SHORT)} commands, {SHORT_SIGNALS} signals each" in PAGE
 
