@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from damaged_shards import DAMAGES
 from faulty_adapters import FAULTS
+from interrupted_commands import COMMANDS, SHORT, SHORT_SIGNALS, SIGNALS_EACH
 from moved_work import HONEST, LIARS
 from planted_sets import PLANTED
 from ways_of_dying import WAYS
@@ -31,6 +33,12 @@ def test_the_planted_set_is_as_large_as_the_page_says_and_has_200_or_more():
 
 def test_the_ways_of_dying_are_as_many_as_the_page_says():
     assert f"{len(WAYS)} ways" in PAGE
+
+
+def test_the_long_commands_and_the_damages_are_as_many_as_the_page_says():
+    assert f"| {len(COMMANDS)} commands, {SIGNALS_EACH} signals each in `make bench` |" in PAGE
+    assert f"| {len(DAMAGES)} damages |" in PAGE
+    assert f"`cli/test_interruptions.py`: {len(SHORT)} commands, {SHORT_SIGNALS} signals each" in PAGE
 
 
 def test_every_page_has_the_number_of_planted_faults_and_of_checks():

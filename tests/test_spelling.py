@@ -1,6 +1,6 @@
 """Names that are not known: the nearest one is offered, or all of them."""
 
-from rnnbench.spelling import did_you_mean, hint
+from rnnbench.spelling import did_you_mean, hint, near_path
 
 NAMES = ("hidden", "input")
 
@@ -12,3 +12,10 @@ def test_the_nearest_name_is_offered():
 def test_where_no_name_is_near_all_are_named():
     assert hint("batch", NAMES) == "expected one of hidden, input"
     assert did_you_mean("batch", NAMES) == ""
+
+
+def test_of_a_path_that_is_absent_the_name_beside_it_is_offered(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    assert near_path(tmp_path / "modl.onnx") == "did you mean 'model.onnx'?"
+    assert near_path(tmp_path / "zebra") == near_path(tmp_path / "none" / "model.onnx") == ""
+    assert near_path(tmp_path / "a\0b" / "model.onnx") == ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
@@ -16,3 +18,12 @@ def hint(word: str, names: Iterable[str]) -> str:
     """`did you mean 'hidden'?`; all names where none is near."""
     known = list(names)
     return did_you_mean(word, known) or f"expected one of {', '.join(known)}"
+
+
+def near_path(path: Path) -> str:
+    """`did you mean 'model.onnx'?`, of what lies beside an absent file or folder; empty where no name is near."""
+    try:
+        names = os.listdir(path.parent)
+    except (OSError, ValueError):
+        names = []
+    return did_you_mean(path.name, names)

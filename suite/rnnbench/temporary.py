@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "rnnbench-"
@@ -41,6 +41,15 @@ class TemporaryFolder:
         """This process, which was forked for it, uses the folder from now on."""
         os.environ.update(self.variables)
         tempfile.tempdir = None
+
+    @contextmanager
+    def removed_on_failure(self) -> Iterator[None]:
+        """For starting the process that removes it: an interrupt may come before that has begun."""
+        try:
+            yield
+        except BaseException:
+            self.remove()
+            raise
 
     def remove(self) -> None:
         """The folder and all in it, as far as that is allowed."""

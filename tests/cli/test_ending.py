@@ -15,7 +15,9 @@ import pytest
 from killed_runs import kill_and_resume, left_of, records, start
 from waiting import PATIENCE_S, wait_until
 
+from rnnbench.cli import ending
 from rnnbench.cli.ending import end_well
+from rnnbench.results import StoreError
 
 KILLS = 3
 """The proof in tests/benchmarks has 200."""
@@ -97,6 +99,27 @@ def test_an_interrupt_that_a_library_makes_its_own_error_of_is_an_interrupt(caps
         except KeyboardInterrupt as error:
             raise ValueError("error building a schema: KeyboardInterrupt") from error
 
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+@pytest.mark.parametrize("where", ["_mistake", "_say"])
+def test_an_interrupt_while_a_mistake_is_told_ends_with_130_too(monkeypatch, capsys, where):
+    """A bisection was seen to end with a traceback, by SIGINT: it had found no slower release as the signal came."""
+    told, times = getattr(ending, where), []
+
+    def interrupted(what):
+        times.append(what)
+        if len(times) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return told(what)
+
+    def command(_):
+        raise StoreError("no run")
+
+    monkeypatch.setattr(ending, where, interrupted)
     with pytest.raises(SystemExit) as ended:
         end_well(command)
     assert ended.value.code == 130

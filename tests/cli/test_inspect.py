@@ -131,7 +131,7 @@ def in_etc(path):
 
 
 WRONG = {
-    "missing": (lambda path: None, "No such file"),
+    "missing": (lambda path: None, "does not exist; correct its path"),
     "empty": (lambda path: path.touch(), "it is empty"),
     "cut": (lambda path: path.write_bytes(files.recurrent().SerializeToString()[:200]), "cut short"),
     "random": (lambda path: path.write_bytes(b"\x07\xff" * 100), "no ONNX file"),
@@ -167,3 +167,6 @@ def test_what_is_no_file_is_said_so(rnnbench, folder):
     (folder / "models").mkdir()
     assert "models: it is a folder, and not that of a SavedModel" in rnnbench("inspect", "models", status=2).stderr
     assert "nothing: does not exist; correct its path" in rnnbench("inspect", "nothing", status=2).stderr
+    (folder / "model.onnx").touch()
+    for name in ("modl.onnx", "model.onx"):
+        assert f"{name}: does not exist; did you mean 'model.onnx'?" in rnnbench("inspect", name, status=2).stderr

@@ -89,6 +89,7 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
         (("night", "tiny.yaml", "--pre=fakee"), "unknown backend 'fakee'; did you mean 'fake'?"),
         (("night", "tiny.yaml", "--checked", "."), "--checked names runs that are collected with --collect"),
         (("night", "--collect", "."), "night.yaml: has no night to collect"),
+        (("night", "--collect", "tiny.yml"), "'tiny.yml' does not exist; did you mean 'tiny.yaml'?"),
         (("publish", "."), "night.json: is no summary of a night"),
     ],
 )

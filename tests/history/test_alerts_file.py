@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from waiting import join
 
 pytest.importorskip("ruamel.yaml")
 
 from decisions import accept, report
 
+from rnnbench.disk import locked
 from rnnbench.history import Alert, Alerts, AlertsError, Found, Measured, alerts_file
 
 FOUND = Found(
@@ -139,3 +142,23 @@ def test_a_mistake_is_named_and_the_file_stays(alerts: Alerts, old: str, new: st
     with pytest.raises(AlertsError, match="was changed while rnnbench worked on it"):
         alerts.confirm("one", AB).write()
     assert alerts.file.read_text() == wrong
+
+
+def test_what_another_process_writes_between_the_look_and_the_writing_is_not_lost(alerts: Alerts) -> None:
+    """The look comes once nobody else writes."""
+    refused = []
+
+    def confirm() -> None:
+        with pytest.raises(AlertsError, match="was changed while rnnbench worked on it"):
+            alerts.confirm("one", AB).write()
+        refused.append(True)
+
+    writer = Thread(target=confirm)
+    with locked(alerts.file.with_name("alerts.yaml.lock")):
+        writer.start()
+        writer.join(0.2)
+        assert not refused, "it waits"
+        alerts.file.write_text(other := alerts.file.read_text().replace("state: new", "note: Ada's\n  state: new", 1))
+    join(writer)
+    assert refused == [True]
+    assert alerts.file.read_text() == other

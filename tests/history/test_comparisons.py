@@ -56,6 +56,20 @@ def test_verdicts_are_a_table_of_their_own_and_no_night(compare, tmp_path):
     assert len(table.rows) == 2
 
 
+def test_the_verdicts_of_another_comparison_are_refused(tmp_path):
+    run = fake.write_run(tmp_path / "b", [])
+    own = json.loads((run / "run.json").read_text())["run"]
+    history = History(tmp_path / "history")
+    for name in (own, "another"):
+        sides = {"a": {"environment": "x", "run": "a"}, "b": {"environment": "y", "run": name}}
+        (run / "verdicts.json").write_text(json.dumps({**sides, "differences": [], "verdicts": [verdict("SAME")]}))
+        if name == own:
+            history.add_comparison(run)
+        else:
+            with pytest.raises(StoreError, match=rf"verdicts.json: is of the run another, and not of {own}"):
+                history.add_comparison(run)
+
+
 def test_only_one_environment_with_itself_is_a_and_a(compare):
     assert compare(verdict("SAME")).same
     assert not compare(verdict("SAME"), b="x==2").same

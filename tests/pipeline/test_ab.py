@@ -72,6 +72,14 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 latency verdicts" in done.stdout
 
 
+def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(ab, tmp_path):
+    ab("--budget=10ms", status=0)
+    for name, side in zip("AB", sorted((tmp_path / "results").iterdir()), strict=True):
+        errors = run_command(tmp_path, "run", "--resume", side.name, status=2).stderr
+        assert f"{side.name} is side {name} of a comparison of two environments" in errors
+        assert "give the command that compared them again" in errors
+
+
 def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
     ab("--backend=fake:sample-segfaults", "--budget=10ms", status=3)
     for path in (tmp_path / "results").iterdir():

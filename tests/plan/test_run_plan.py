@@ -165,6 +165,7 @@ def test_the_plan_of_an_older_version_keeps_its_settings(tmp_path, old, settings
     del content["measure"]["settings"]
     content["measure"].update(old)
     (folder / TRIALS).write_text(json.dumps([content]))
+    write_info(folder, read_run(folder).info.model_copy(update={"trials": None}))
     (trial,) = resume_run(folder).trials
     assert trial.measure.settings == settings
 
@@ -178,6 +179,19 @@ def test_a_setting_that_this_version_does_not_know_is_refused_and_named(tmp_path
     name = f"{where}.swing".removeprefix(".")
     with pytest.raises(StoreError, match=rf"trials.json: this rnnbench does not know '{name}', so the run cannot be"):
         resume_run(folder)
+
+
+def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
+    """Or its trials in that one, where its `run.json` lies in the place of the run's own."""
+    folders = [begin_run([make_trial(chunk=chunk)], Store(tmp_path)).folder for chunk in (1, 2)]
+    own, other = folders
+    before = {name: (own / name).read_bytes() for name in (INFO, TRIALS)}
+    for name in (INFO, TRIALS):
+        (own / name).write_bytes((other / name).read_bytes())
+        with pytest.raises(StoreError, match=r"trials.json: has other trials than the run was begun with; restore it"):
+            resume_run(own)
+        (own / name).write_bytes(before[name])
+    assert len(resume_run(own).trials) == 1
 
 
 def test_what_is_not_as_it_was_when_the_run_began_is_said(tmp_path):
@@ -201,13 +215,20 @@ def test_two_runs_of_one_second_have_a_folder_each(tmp_path):
     assert all(read_run(folder).info.run == folder.name for folder in folders)
 
 
-def test_a_plan_that_cannot_be_written_raises_a_sentence(tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize("writes", range(6))
+def test_a_plan_that_cannot_be_written_raises_a_sentence_and_leaves_no_folder(tmp_path, monkeypatch, writes):
+    """Each of the three files has a copy."""
+    synced = []
+
+    def full(descriptor):
+        synced.append(descriptor)
+        if len(synced) > writes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         begin_run([make_trial()], Store(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_whose_records_are_a_link_is_refused_before_its_first_trial(tmp_path):

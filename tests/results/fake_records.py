@@ -21,6 +21,7 @@ from rnnbench.results.record import (
     SupportResult,
 )
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.samples import SAMPLE_COLUMNS
 from rnnbench.results.timing import Latency, Timing
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -161,6 +162,13 @@ def record(
             },
         )
     return Record(**{**content, **changes})
+
+
+def of_samples(latency: Latency, rows: np.ndarray) -> Latency:
+    """The latency with the number, the least and the greatest of these samples, which are all of them."""
+    seconds = rows[:, SAMPLE_COLUMNS.index("seconds")]
+    low, high = float(seconds.min()), float(seconds.max())
+    return latency.model_copy(update={"count": len(rows), "kept": len(rows), "min": low, "max": high})
 
 
 def with_latencies(of: Record, **latencies: Latency | None) -> Record:

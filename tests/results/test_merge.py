@@ -9,7 +9,9 @@ import shutil
 import fake_records as fake
 import fake_shards as made
 import pytest
+from damaged_shards import DAMAGES, make_shards
 
+from rnnbench.disk import write_with_copy
 from rnnbench.results import (
     Store,
     StoreError,
@@ -24,6 +26,8 @@ from rnnbench.results import (
 )
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.identity import fingerprint
+from rnnbench.results.journal import INFO, TRIALS
+from rnnbench.results.shards import PLAN
 
 
 def merged(folder, shards):
@@ -76,6 +80,45 @@ def test_merging_again_changes_nothing_and_a_shard_that_went_on_replaces_its_old
     third = write_merged(merge_shards([first.run.path]), tmp_path / "results")
     assert third.what == "already merged"
     assert [path.name for path in (tmp_path / "results").iterdir()] == [first.run.path.name], "no parts are left"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone"])
+def test_a_torn_file_of_a_shard_is_merged_from_its_copy(tmp_path, damage):
+    shards = made.make_shards(tmp_path)
+    for name in (INFO, TRIALS, PLAN):
+        if name == TRIALS:
+            write_with_copy(shards[0] / TRIALS, b"[1, 2]")
+        file = shards[0] / name
+        whole = file.read_bytes()
+        if damage == "gone" and name != INFO:  # Without its run.json, a folder is no run.
+            file.unlink()
+        else:
+            file.write_bytes(b"" if damage == "empty" else whole[:-2])
+    run = merged(tmp_path, shards)
+    part = run.path / "shards" / "1-of-4"
+    assert json.loads((part / TRIALS).read_text()) == [1, 2]
+    again = merge_shards([run.path])
+    assert [shard.warnings for shard in again.shards] == [(), (), ()]
+    assert len(again.shards[0].records) == len(run.shards[0].records) > 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, damage):
+    shards, others = make_shards(tmp_path)
+    own = {record.trial: record for record in read_run(shards[0]).records}
+    damage.do(shards[0], others)
+    if damage.outcome == "refused":
+        with pytest.raises(StoreError):
+            merge_shards(shards)
+        return
+    merging = merge_shards(shards)
+    assert bool(merging.missing) == (damage.outcome == "missing")
+    run = write_merged(merging, tmp_path / "results").run
+    found = [record for part in run.shards if part.info.shard.number == 1 for record in part.records]
+    assert all(record == own[record.trial] for record in found)
+    assert (len(found) == len(own)) == (damage.outcome == "whole")
+    again = write_merged(merge_shards([run.path, *shards[1:]]), tmp_path / "results")
+    assert again.what == "already merged"
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fake_records as fake
 import numpy as np
 import pytest
 
-from rnnbench.results import SAMPLES_CAP, StoreError, read_samples, samples_file, save_samples
+from rnnbench.results import SAMPLES_CAP, StoreError, read_run, read_samples, samples_file, save_samples
 from rnnbench.results.samples import SAMPLE_COLUMNS as COLUMNS
 
 
@@ -55,3 +56,41 @@ def test_samples_that_are_not_there_or_broken_say_why(tmp_path: Path) -> None:
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="process, block, end, seconds, disturbed"):
         save_samples(tmp_path, "3f9a01c2", "bound", rows(7)[:, :3])
+
+
+def seconds_of(*values: float) -> np.ndarray:
+    found = np.zeros((len(values), len(COLUMNS)))
+    found[:, COLUMNS.index("seconds")] = values
+    return found
+
+
+def test_samples_that_are_not_those_of_the_record_are_refused(tmp_path: Path) -> None:
+    """Of two trials in each other's place, for example."""
+    own = seconds_of(1e-6, 3e-6, 2e-6)
+    record = fake.record()
+    record = fake.with_latencies(record, bound=fake.of_samples(record.timing.latency["bound"], own))
+    run = read_run(fake.write_run(tmp_path / "run", [record]))
+    save_samples(run.path, record.trial[-8:], "bound", own)
+    assert np.array_equal(run.samples(record.trial), own)
+    for other, why in (
+        (own[:2], "2 of them, and 3 were kept"),
+        (seconds_of(1e-6, 3e-6, 2.9e-6, 2e-6), "4 of them"),
+        (seconds_of(1.1e-6, 3e-6, 2e-6), r"they take 1.1e-06 to 3e-06 s, and the record's 1e-06 to 3e-06 s"),
+    ):
+        save_samples(run.path, record.trial[-8:], "bound", other)
+        with pytest.raises(StoreError, match=why):
+            run.samples(record.trial)
+
+
+def test_of_thinned_samples_none_is_beyond_those_of_the_record(tmp_path: Path) -> None:
+    record = fake.record()
+    latency = fake.of_samples(record.timing.latency["bound"], seconds_of(1e-6, 3e-6))
+    thinned = latency.model_copy(update={"count": 10 * SAMPLES_CAP})
+    run = read_run(fake.write_run(tmp_path / "run", [fake.with_latencies(record, bound=thinned)]))
+    for kept, fits in ((seconds_of(1.5e-6, 2e-6), True), (seconds_of(1.5e-6, 4e-6), False)):
+        save_samples(run.path, record.trial[-8:], "bound", kept)
+        if fits:
+            assert np.array_equal(run.samples(record.trial), kept)
+        else:
+            with pytest.raises(StoreError, match="has not the samples of this record"):
+                run.samples(record.trial)

@@ -99,6 +99,24 @@ def test_a_line_that_is_no_record_is_named_and_left_out(run: Path, line: bytes) 
     assert f"{RECORDS}:1: " in warning
 
 
+def test_a_line_of_another_run_is_named_and_left_out_and_one_without_a_run_is_kept(run: Path) -> None:
+    seed = read_run(run).info.seed
+    own, other, old = (fake.record("fakemlir", chunk=chunk) for chunk in (2, 4, 8))
+    append_record(run, own.model_copy(update={"run_seed": seed}))
+    before = len(read_run(run).records)
+    append_record(run, own.model_copy(update={"run_seed": seed + 1, "reason": "pasted"}))
+    append_record(run, other.model_copy(update={"run_seed": seed + 1}))
+    append_record(run, old)
+    read = read_run(run)
+    assert len(read.records) == before + 1
+    assert read.by_trial[own.trial].reason != "pasted"
+    assert old.trial in read.by_trial
+    assert len(read.warnings) == 2
+    assert (
+        f"a record of another run, with the seed {seed + 1} and not {seed}; the line was left out" in read.warnings[0]
+    )
+
+
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(b"x\n" * 1000 + file.read_bytes())
@@ -230,6 +248,11 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
     runs = Store(run.parent)
     with pytest.raises(StoreError, match=f"did you mean '{run.name}'"):
         runs.resolve(run.name[:-2])
+    with pytest.raises(StoreError, match="did you mean 'latest'"):
+        runs.resolve("lastest")
+    other = fake.write_run(run.parent / "elsewhere" / "reference", [])
+    with pytest.raises(StoreError, match=f"did you mean '{other}'"):
+        runs.resolve(other.with_name("refernce"))
     with pytest.raises(StoreError, match="or 'latest'"):
         runs.resolve("zebra")
     with pytest.raises(StoreError, match="or 'latest'"):

@@ -1,10 +1,14 @@
 """Rows as tables of DuckDB: every row arrives, whatever its text and numbers are."""
 
+import errno
 import math
+import os
+import tempfile
 from datetime import datetime
 
 import pytest
 
+from rnnbench.results import tables
 from rnnbench.results.tables import make_table, open_database
 
 TYPES = {"median": "DOUBLE", "reason": "VARCHAR"}
@@ -58,3 +62,19 @@ def test_a_count_of_more_than_64_bits_is_empty_and_its_row_arrives(count):
     rows = [{"text": "a", "count": count}, {"text": "b", "count": (1 << 63) - 1}, {"text": "c"}]
     make_table(database, "t", {"text": "VARCHAR", "count": "BIGINT"}, rows)
     assert database.execute("SELECT * FROM t").fetchall() == [("a", None), ("b", (1 << 63) - 1), ("c", None)]
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_full_disk_of_temporary_files_is_named(monkeypatch, full):
+    """An error of DuckDB's own too; other errors stay what they are."""
+    of_disk = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(tables, "error_of_disk", lambda folder: of_disk if full else None)
+
+    def rows():
+        yield {"median": 1.0, "reason": ""}
+        raise RuntimeError("IO Error: could not write")
+
+    with pytest.raises(OSError if full else RuntimeError) as raised:
+        tables.parquet(TYPES, rows(), "a test")
+    if full:
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, tempfile.gettempdir())

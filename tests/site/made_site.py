@@ -54,4 +54,5 @@ def night(number: int, record: Record) -> Record:
         reason = HOSTILE if number >= STEP else ""
         names = {"trial": f"{HOSTILE}/{record.trial}", "case": HOSTILE, "route": HOSTILE, "version": {HOSTILE: HOSTILE}}
         record = failed.model_copy(update={**names, "reason": reason, "support": support})
-    return record
+    bound = record.latency("bound")
+    return fake.with_latencies(record, bound=fake.of_samples(bound, samples())) if bound else record

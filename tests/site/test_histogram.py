@@ -10,7 +10,7 @@ import pytest
 from made_site import DISTURBED, SAMPLES, samples
 
 from rnnbench.results import SAMPLE_COLUMNS, read_run, samples_file, save_samples
-from rnnbench.site.histogram import HEIGHT, NOT_KEPT, WIDTH, Histogram, histogram, read_histogram
+from rnnbench.site.histogram import HEIGHT, NOT_KEPT, UNREADABLE, WIDTH, Histogram, histogram, read_histogram
 
 SECONDS = SAMPLE_COLUMNS.index("seconds")
 
@@ -59,9 +59,12 @@ def test_samples_that_cannot_be_drawn_are_not(values):
 
 def test_a_run_without_samples_says_so_and_a_damaged_file_is_no_crash(tmp_path):
     record = fake.record()
+    record = fake.with_latencies(record, bound=fake.of_samples(record.timing.latency["bound"], samples()))
     run = read_run(fake.write_run(tmp_path / "run", [record]))
     assert read_histogram(run, record.trial, "bound") == NOT_KEPT
     save_samples(run.path, record.trial[-8:], "bound", samples())
     assert isinstance(read_histogram(run, record.trial, "bound"), Histogram)
+    save_samples(run.path, record.trial[-8:], "bound", 2 * samples())
+    assert read_histogram(run, record.trial, "bound") == UNREADABLE, "they are of another trial"
     samples_file(run.path, record.trial[-8:], "bound").write_bytes(b"\x93NUMPY damaged")
-    assert read_histogram(run, record.trial, "bound") == "No histogram: the file of its samples cannot be read."
+    assert read_histogram(run, record.trial, "bound") == UNREADABLE

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 
 import pytest
+from waiting import PATIENCE_S, wait_until
 
 from rnnbench.worker import supervisor
 
@@ -29,3 +32,34 @@ def test_one_that_is_killed_while_it_starts_is_started_again(none_yet, monkeypat
     supervisor.supervise()
     assert len(starts) == 2
     assert supervisor._supervisor.is_alive
+
+
+WAYS = {
+    "a folder": "from rnnbench.worker import own_folder\nwith own_folder(): os.kill(os.getpid(), signal.SIGKILL)",
+    "rows": (
+        "from rnnbench.results import parquet\n"
+        "def rows():\n"
+        "    yield {'a': 1}\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "parquet({'a': 'BIGINT'}, rows(), 'this')"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_killed_process_leaves_no_temporary_file(tmp_path, monkeypatch, way):
+    if way == "rows":
+        pytest.importorskip("duckdb")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RNNBENCH_USERS_TMPDIR", raising=False)
+    code = f"import os, signal\n{WAYS[way]}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    wait_until(lambda: not list(tmp_path.iterdir()), "a temporary file is left")
+
+
+def test_a_folder_of_this_process_is_gone_once_it_is_left(none_yet):
+    with supervisor.own_folder() as folder:
+        (folder / "log").write_text("said")
+        assert folder.is_relative_to(supervisor._supervisor.temporary.path)
+    assert not list(supervisor._supervisor.temporary.path.iterdir())

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -70,27 +71,39 @@ def end_well(command: Callable[[Ending], object]) -> None:
     """Run a command to its end, whatever that is. Exits the process where the end is not a plain return."""
     make_streams_usable()
     ending = Ending()
-    with _signals_interrupt() as interrupts:
-        try:
-            status = _uninterrupted(command, ending, interrupts)
-        except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
-            _say(f"Interrupted.{ending.sentence()}")
-            _forget_interrupt()
-            sys.exit(INTERRUPTED)
-        except click.ClickException as error:
-            error.show(shown := StringIO())
-            _say(shown.getvalue().rstrip("\n"))
-            sys.exit(error.exit_code)
-        except BrokenPipeError:
-            _drop_output()
-            sys.exit(1)
-        except Exception as error:
-            sentence = _mistake(error)
-            if sentence is None:
-                raise
-            _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")
-            sys.exit(MISTAKE)
+    try:
+        with _signals_interrupt() as interrupts:
+            status = _told(command, ending, interrupts)
+    except KeyboardInterrupt:  # It came while another end was told.
+        _end_interrupted(ending)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
+    """What the command returns. Any other end is told, and raises SystemExit."""
+    try:
+        return _uninterrupted(command, ending, interrupts)
+    except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
+        _end_interrupted(ending)
+    except click.ClickException as error:
+        error.show(shown := StringIO())
+        _say(shown.getvalue().rstrip("\n"))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(1)
+    except Exception as error:
+        sentence = _mistake(error)
+        if sentence is None:
+            raise
+        _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")
+        sys.exit(MISTAKE)
+
+
+def _end_interrupted(ending: Ending) -> NoReturn:
+    _say(f"Interrupted.{ending.sentence()}")
+    _forget_interrupt()
+    sys.exit(INTERRUPTED)
 
 
 def _uninterrupted(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:

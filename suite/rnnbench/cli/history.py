@@ -170,7 +170,10 @@ def _open(root: Path) -> History:
     """The history in a folder. Its damaged files are named on standard error. Raises StoreError if it has no run."""
     from rnnbench.history import History
     from rnnbench.results import StoreError
+    from rnnbench.spelling import near_path
 
+    if not root.is_dir() and (near := near_path(root)):
+        raise StoreError(f"the folder {root} does not exist; {near}")
     opened = History(root)
     for warning in opened.warnings:
         tell(f"warning: {warning}", is_error=True)

@@ -22,6 +22,7 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     THRESHOLD,
+    ExistingPath,
     Selection,
     console,
     load_anchors,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     "--collect",
     "collected",
     multiple=True,
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=ExistingPath(file_okay=False),
     help="Collect what --measure-only left in this folder: its night.yaml and results. May be given several times.",
 )
 @click.option(
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     "checked_cases",
     multiple=True,
     metavar="CASE",
-    type=click.Path(path_type=Path, exists=True),
+    type=ExistingPath(),
     help="Check the conformance of each new version on these cases, for example cases/conformance. "
     "May be given several times.",
 )
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     "checked",
     multiple=True,
     metavar="RUN",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=ExistingPath(file_okay=False),
     help="With --collect: what `rnnbench check --in` found of a newest version. May be given several times.",
 )
 @HISTORY

@@ -68,6 +68,21 @@ ALERTS = click.option(
 )
 
 
+class ExistingPath(click.Path):
+    """A path at which something lies. Where nothing does, the name beside it that may be meant is told."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(path_type=Path, exists=True, **how)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from rnnbench.spelling import near_path
+
+        path = Path(value)
+        if not os.path.lexists(path) and (near := near_path(path)):
+            self.fail(f"'{path}' does not exist; {near}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Number(click.FloatRange):
     """A number in a range. NaN is in none, though it is neither smaller nor larger."""
 

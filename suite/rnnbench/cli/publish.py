@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from rnnbench.cli.options import ExistingPath
 from rnnbench.cli.output import tell
 
 
 @click.command(short_help="Open an issue of GitHub for each alert of a night, and close what is mended.")
-@click.argument("folder", metavar="NIGHT", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", metavar="NIGHT", type=ExistingPath(file_okay=False))
 def publish(folder: Path) -> None:
     """Bring issues and comments of GitHub up to date with the summary in NIGHT, as reports/night.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rnnbench.explain.worker import ExplainTrial
 from rnnbench.outside_text import safe_text
 from rnnbench.results import Outcome
 from rnnbench.stages import Examined
-from rnnbench.worker import START_LIMIT_S, Host, WorkerError, WorkerProcess, cores_for, variables
+from rnnbench.worker import START_LIMIT_S, Host, WorkerError, WorkerProcess, cores_for, own_folder, variables
 
 BUILDS = 2
 """Times that a program may be built: once as it is run, and once more with its stages written out."""
@@ -34,9 +33,9 @@ def explain_trial(examined: Examined, folder: Path, lines: int) -> Explained:
         raise ExplainError(examined.failure.outcome, examined.failure.reason)
     trial = examined.trial
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="rnnbench-explain-") as work:
-        command = ExplainTrial(trial, Path(work), folder.resolve(), tuple(cores_for(trial.threads)), lines)
-        host = Host(Path(work) / "log", variables(examined), examined.support.interpreter)
+    with own_folder() as work:
+        command = ExplainTrial(trial, work, folder.resolve(), tuple(cores_for(trial.threads)), lines)
+        host = Host(work / "log", variables(examined), examined.support.interpreter)
         limit = START_LIMIT_S + BUILDS * trial.limits.build
         with closing(WorkerProcess("rnnbench.explain.worker", command, host)) as worker:
             try:

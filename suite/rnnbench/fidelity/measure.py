@@ -8,7 +8,6 @@ over the rounds of all processes.
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,7 +20,7 @@ from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFa
 from rnnbench.measure import interval_of
 from rnnbench.plan import support
 from rnnbench.rnn import Model, Weights
-from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for
+from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for, own_folder
 
 LSTM = Model(cell="lstm", input=64, hidden=512)
 CHUNKS = (1, 32)
@@ -109,14 +108,14 @@ def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
     if trial is None:
         return Fidelity(str(target), "", chunk, unmeasured="no streaming strategy is supported here")
     unmeasured = Fidelity(str(target), str(trial.strategy), chunk)
-    with tempfile.TemporaryDirectory(prefix="rnnbench-fidelity-") as folder:
+    with own_folder() as folder:
         try:
             # The first process builds. What compiled is not what is timed.
-            _run_process(trial, environment, Path(folder), rounds=0)
+            _run_process(trial, environment, folder, rounds=0)
             figure, processes = unmeasured, list[Sequence[Round]]()
             while not processes or (figure.is_undecided and len(processes) < MOST_PROCESSES):
                 for _ in range(PROCESSES):
-                    tool, rounds = _run_process(trial, environment, Path(folder), ROUNDS)
+                    tool, rounds = _run_process(trial, environment, folder, ROUNDS)
                     processes.append(rounds)
                 figure = _summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
         except WorkerError as error:

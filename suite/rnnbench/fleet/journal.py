@@ -58,7 +58,7 @@ class FleetJournal:
     def write(self, node: str, done: TrialDone) -> None:
         """Append a trial's record, then its samples. Raises StoreError, and MessageError before anything is written."""
         samples = {path: decode_samples(text) for path, text in done.samples.items()}
-        record = done.record.model_copy(update={"node": node})
+        record = done.record.model_copy(update={"node": node, "run_seed": self._info.seed})
         append_record(self._folder, record)
         self.recorded.add(record.trial)
         if record.timing.latency:

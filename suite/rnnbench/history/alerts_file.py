@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rnnbench.disk import read_plain, write_text
+from rnnbench.disk import locked, read_plain, write_text
 from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
 from rnnbench.optional import require
 from rnnbench.results import unwritable
@@ -56,13 +56,19 @@ def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Al
     """Put the alerts into the file, whose text was `text`; returns the new text. Raises AlertsError and StoreError."""
     new = edited(file, text, before, after)
     try:
-        if (read_plain(file).decode("utf-8-sig") if file.exists() else "") != text:
-            raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
-        if new != text:
+        if new == text == _text_of(file):
+            return new
+        with locked(file.with_name(f"{file.name}.lock")):  # Nobody else writes between the look and the writing.
+            if _text_of(file) != text:
+                raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
             write_text(file, new, durable=True)
     except OSError as error:
         raise unwritable(file, error) from error
     return new
+
+
+def _text_of(file: Path) -> str:
+    return read_plain(file).decode("utf-8-sig") if file.exists() else ""
 
 
 def edited(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Alert, ...]) -> str:

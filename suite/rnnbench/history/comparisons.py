@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from rnnbench.disk import read_plain
 from rnnbench.history.entry import run_id
-from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint
+from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
 
 VERDICTS = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
@@ -94,6 +94,8 @@ def comparison_of(run: Run) -> ComparisonEntry:
         raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS}") from error
     except (OSError, ValidationError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
+    if (of_run := content["b"].get("run", run.info.run)) != run.info.run:
+        raise StoreError(visible(f"{file}: is of the run {of_run}, and not of {run.info.run}; compare again"))
     cpu = run.info.machine.get("cpu")
     return ComparisonEntry(
         run_id=run_id(run),

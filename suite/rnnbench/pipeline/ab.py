@@ -87,7 +87,8 @@ def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> 
     plan = begin_run(trials, store, suffix=f"-{name}")
     note_versions(plan, side.facts.trials)
     info = read_run(plan.folder).info
-    write_info(plan.folder, info.model_copy(update={"machine": {**info.machine, "python": side.facts.python}}))
+    machine = {**info.machine, "python": side.facts.python}
+    write_info(plan.folder, info.model_copy(update={"machine": machine, "side": name}))
     return plan
 
 

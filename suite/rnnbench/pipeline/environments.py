@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
 from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment, this_suite
 from rnnbench.stages import Examined
-from rnnbench.worker import Host, WorkerError, WorkerProcess
+from rnnbench.worker import Host, WorkerError, WorkerProcess, own_folder
 
 DESCRIBE_LIMIT_S = 120.0
 
@@ -121,8 +120,8 @@ def _python_of(folder: Path, text: str) -> str:
 
 def _describe(name: str, interpreter: str, trials: Sequence[Trial]) -> EnvironmentFacts:
     """What the environment of that interpreter says of itself. Raises SideError."""
-    with tempfile.TemporaryDirectory(prefix="rnnbench-environment-") as folder:
-        host = Host(Path(folder) / "environment.log", {}, interpreter)
+    with own_folder() as folder:
+        host = Host(folder / "environment.log", {}, interpreter)
         try:
             worker = WorkerProcess("rnnbench.pipeline.environment_worker", Describe(tuple(trials)), host)
         except OSError as error:

@@ -68,8 +68,7 @@ class Journal:
         if sampled.failure is not None and sampled.failure.outcome in FAILURES:
             self._require_disk(trial, sampled.failure.reason)
         record = record_of(sampled, same_as, self._plan.expected_of(trial))
-        if not timed:
-            record = record.model_copy(update={"timing": Timing()})
+        record = record.model_copy(update={"run_seed": self._plan.seed, **({} if timed else {"timing": Timing()})})
         append_record(self._plan.folder, record)
         if same_as is None and sampled.is_measured:
             for path, samples in sampled.paths.items():

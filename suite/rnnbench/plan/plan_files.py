@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,13 +19,16 @@ from rnnbench.results import INFO, TRIALS, StoreError
 T = TypeVar("T")
 
 EXPECTED_FAILURES = "expected_failures.json"
+DIGEST_DIGITS = 16
 _START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
 
 
-def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> None:
-    """Raises OSError."""
-    write_with_copy(folder / TRIALS, _trials_adapter().dump_json(list(trials)))
+def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> str:
+    """Returns the digest of `trials.json`. Raises OSError."""
+    content = _trials_adapter().dump_json(list(trials))
+    write_with_copy(folder / TRIALS, content)
     write_with_copy(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)))
+    return _digest(content)
 
 
 def restore_torn(folder: Path) -> Iterator[str]:
@@ -42,12 +46,22 @@ def restore_torn(folder: Path) -> Iterator[str]:
             yield f"{name} was torn or gone, and was written again from {copy_of(file).name}"
 
 
-def read_trials(folder: Path) -> list[Trial]:
-    """The trials of a plan, once `restore_torn` was called.
+def read_trials(folder: Path, digest: str | None = None) -> list[Trial]:
+    """The trials of a plan, once `restore_torn` was called; `digest` is that of the file, where it is known.
 
     Raises StoreError, also where this rnnbench does not know a setting that the file has.
     """
-    return _read(folder / TRIALS, _trials_adapter())
+    trials = _read(folder / TRIALS, _trials_adapter())
+    if digest and _digest(read_plain(folder / TRIALS)) != digest:
+        raise StoreError(
+            f"{folder / TRIALS}: has other trials than the run was begun with; restore it and run.json of this run "
+            f"(see the files that end in .copy), or start a new run"
+        )
+    return trials
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
 
 
 def read_expected_failures(folder: Path) -> dict[str, tuple[ExpectedFailure, ...]]:

@@ -28,7 +28,8 @@ class RunLock:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror or error}; make it writable") from error
+            advice = "make it writable, and see that its disk has room"
+            raise StoreError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
     def __del__(self) -> None:
         if self._descriptor >= 0:

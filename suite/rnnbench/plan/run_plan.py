@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -73,10 +74,32 @@ def begin_run(
     cases = tuple(dict.fromkeys(trial.case for trial in trials))
     ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
     folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started, ending)
+    try:
+        return _begun(folder, started, trials, expected_failures or {}, shard)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
+        raise
+
+
+def _begun(
+    folder: Path,
+    started: datetime,
+    trials: Sequence[Trial],
+    expected_failures: ExpectedFailures,
+    shard: ShardedPlan | None,
+) -> RunPlan:
+    """Write the files of a new run into its folder. Raises StoreError."""
     trials = trials if shard is None else shard.trials
     lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
+    expected = {case: tuple(entries) for case, entries in expected_failures.items()}
+    try:
+        digest = write_plan(folder, trials, expected)
+        if shard is not None:
+            write_whole_plan(folder, shard.whole)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     info = RunInfo(
         run=folder.name,
         started=started.isoformat(timespec="milliseconds"),
@@ -84,18 +107,12 @@ def begin_run(
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
         cases=tuple(dict.fromkeys(trial.case for trial in trials)),
         seed=seed,
+        trials=digest,
         machine=describe_machine(),
         versions={name: _versions(name) for name in backends},
         thresholds={trial.case: dict(trial.thresholds) for trial in trials if trial.thresholds},
         shard=None if shard is None else shard.info,
     )
-    expected = {case: tuple(entries) for case, entries in (expected_failures or {}).items()}
-    try:
-        write_plan(folder, trials, expected)
-        if shard is not None:
-            write_whole_plan(folder, shard.whole)
-    except OSError as error:
-        raise unwritable(folder, error) from error
     write_info(folder, info)
     return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials, lock=lock)
 
@@ -120,8 +137,13 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     except OSError as error:
         raise unwritable(folder, error) from error
     run = read_run(folder)
+    if run.info.side is not None:
+        raise StoreError(
+            f"{folder} is side {run.info.side.upper()} of a comparison of two environments, whose trials are judged "
+            f"together; give the command that compared them again"
+        )
     done = {record.trial for record in run.records}
-    left = tuple(trial for trial in read_trials(folder) if trial.id not in done)
+    left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in done)
     changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 

@@ -79,7 +79,10 @@ def compress_records(folder: Path) -> tuple[int, int] | None:
         plain.unlink()
         return len(content), compressed.stat().st_size
     except OSError as error:
-        raise StoreError(f"cannot compress the records of {folder}: {error.strerror or error}") from error
+        raise StoreError(
+            f"cannot compress the records of {folder}: {error.strerror or error}; {RECORDS} stays; "
+            f"make the folder writable, and see that its disk has room"
+        ) from error
 
 
 def restore_records(folder: Path) -> None:
@@ -102,7 +105,10 @@ def restore_records(folder: Path) -> None:
         write_whole(plain, write, durable=True)
         compressed.unlink()
     except OSError as error:
-        raise StoreError(f"cannot restore {plain}: {error.strerror or error}") from error
+        raise StoreError(
+            f"cannot restore {plain}: {error.strerror or error}; {COMPRESSED} stays; "
+            f"make the folder writable, and see that its disk has room"
+        ) from error
 
 
 def _zstandard() -> Any:

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from rnnbench.disk import copy_of, is_json, read_plain
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -28,8 +29,8 @@ from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import read_info, read_run, run_name
 
-KEPT = (INFO, RECORDS, COMPRESSED, TRIALS, "expected_failures.json", PLAN)
-"""Files of a shard's run that are copied, beside its samples."""
+WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
+"""Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
 Written = Literal["merged", "merged again", "already merged"]
 
@@ -196,18 +197,30 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_whole_plan(part, merging.plan)
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
-        for file in _files(shard.path):
+        for file, content in _kept(shard.path):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(shard.path / file, copy, follow_symlinks=False)
+            if isinstance(content, bytes):
+                copy.write_bytes(content)
+            else:
+                shutil.copyfile(content, copy, follow_symlinks=False)
     write_info(part, info)
 
 
-def _files(shard: Path) -> Iterator[Path]:
-    """The files of a shard's run that are kept, from its folder. A link is none: it may lead anywhere."""
-    for file in [*(shard / name for name in KEPT), *sorted((shard / SAMPLES).glob("*.npy"))]:
-        if file.is_file() and not file.is_symlink():
-            yield file.relative_to(shard)
+def _kept(shard: Path) -> Iterator[tuple[Path, Path | bytes]]:
+    """The files of a shard's run that are kept, from its folder: where each lies, or its content."""
+    for name in WITH_COPY:
+        contents = [read_plain(file) for file in (shard / name, copy_of(shard / name)) if _is_plain(file)]
+        if contents:
+            yield Path(name), next(filter(is_json, contents), contents[0])
+    for file in [*(shard / name for name in (RECORDS, COMPRESSED)), *sorted((shard / SAMPLES).glob("*.npy"))]:
+        if _is_plain(file):
+            yield file.relative_to(shard), file
+
+
+def _is_plain(file: Path) -> bool:
+    """A link is none: it may lead anywhere."""
+    return file.is_file() and not file.is_symlink()
 
 
 def _is_same(one: Path, other: Path) -> bool:

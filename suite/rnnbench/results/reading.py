@@ -34,11 +34,22 @@ class Reader:
     """Reads the objects of one file, and collects the fields that it does not know."""
 
     file: str
+    seed: int | None = None
+    """Of records: that of their run."""
     unknown: set[str] = field(default_factory=set)
     """Dotted names of the fields that were left out."""
 
     def parse_record(self, text: bytes, line: int) -> Record:
-        """`text` as a record. One of the present schema takes half the time of others. Raises as `parse` does."""
+        """`text` as a record of this run. Raises as `parse` does, and DamagedError for one of another run."""
+        record = self._record(text, line)
+        if record.run_seed not in (None, self.seed):
+            raise DamagedError(
+                f"{self.file}:{line}: a record of another run, with the seed {record.run_seed} and not {self.seed}"
+            )
+        return record
+
+    def _record(self, text: bytes, line: int) -> Record:
+        """One of the present schema takes half the time of others."""
         try:
             record = Record.model_validate_json(text)
             if record.schema_ == SCHEMA and "schema_" in record.model_fields_set:

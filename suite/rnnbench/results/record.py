@@ -246,6 +246,8 @@ class Record(FrozenModel):
     environment: Environment
     node: str = ""
     """The node of a cluster that measured it, as in `RunInfo.nodes`; empty: the run's own machine."""
+    run_seed: int | None = None
+    """`RunInfo.seed` of its run, by which a line of another run is known. None in records of earlier versions."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rnnbench.optional import MissingExtraError
 from rnnbench.results.identity import fingerprint
+from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
-from rnnbench.results.samples import read_samples
+from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.text import file_name
 
 if TYPE_CHECKING:
@@ -85,5 +86,15 @@ class Run:
         raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
 
     def samples(self, trial: str, path: str = "bound") -> npt.NDArray[np.float64]:
-        """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`. Raises StoreError."""
-        return read_samples(self._parts.get(trial, self).path, trial, path)
+        """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`.
+
+        Raises StoreError, also for those of another trial or sitting: they are not the ones that its record counted.
+        """
+        folder, record = self._parts.get(trial, self).path, self.by_trial.get(trial)
+        rows, latency = read_samples(folder, trial, path), record and record.latency(path)
+        if latency and (unlike := other_samples(rows, latency)):
+            raise StoreError(
+                f"{samples_file(folder, trial[-8:], path)}: has not the samples of this record: {unlike}; "
+                f"restore the file, or run the trial again"
+            )
+        return rows

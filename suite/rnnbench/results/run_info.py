@@ -47,6 +47,8 @@ class RunInfo(FrozenModel):
     command: tuple[str, ...]
     cases: tuple[str, ...]
     seed: int
+    trials: str | None = None
+    """Digest of `trials.json`, by which that of another run is known. None in runs of earlier versions."""
     machine: dict[str, Any]
     versions: dict[str, dict[str, str]]
     """Versions by backend."""
@@ -58,6 +60,8 @@ class RunInfo(FrozenModel):
     """What the machine went through in the run's last sitting."""
     shard: ShardInfo | None = None
     """Which shard of a plan it is; None for a run of a whole plan."""
+    side: str | None = None
+    """`a` or `b`, of a comparison of two environments; None for a run by itself, and in runs of earlier versions."""
     merged: MergedInfo | None = None
     """Of which shards it was merged. Its `machine` and `versions` are then those of all of them."""
     nodes: dict[str, NodeInfo] = Field(default_factory=dict)

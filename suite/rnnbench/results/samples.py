@@ -11,6 +11,7 @@ from rnnbench.disk import open_plain, write_whole
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
+from rnnbench.results.timing import Latency
 
 FOLDER = "samples"
 SAMPLE_COLUMNS = ("process", "block", "end", "seconds", "disturbed")
@@ -60,3 +61,20 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     except (OSError, ValueError, EOFError, MemoryError) as error:  # A header may ask for any size.
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows
+
+
+def other_samples(rows: npt.NDArray[np.float64], latency: Latency) -> str:
+    """Why rows of samples are not those of a latency; empty where they can be.
+
+    Where all samples were kept, the least and the greatest are the latency's own to the last bit.
+    """
+    if len(rows) != latency.kept:
+        return f"{len(rows)} of them, and {latency.kept} were kept"
+    if not len(rows):
+        return ""
+    seconds = rows[:, SAMPLE_COLUMNS.index("seconds")]
+    low, high = float(seconds.min()), float(seconds.max())
+    are_all = latency.kept == latency.count
+    if (low, high) != (latency.min, latency.max) if are_all else not latency.min <= low <= high <= latency.max:
+        return f"they take {low:.6g} to {high:.6g} s, and the record's {latency.min:.6g} to {latency.max:.6g} s"
+    return ""

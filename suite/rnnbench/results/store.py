@@ -8,7 +8,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,12 +88,20 @@ class Store:
         for path in candidates:
             if os.path.exists(path):
                 raise _not_a_run(path)
-        near = did_you_mean(str(run), (path.name for path in self.runs()))
+        here = [path.name for path in _paths_of_runs(self.root)]
+        near = did_you_mean(str(run), [LATEST, *here, *map(str, _paths_of_runs(Path(run).parent))])
         advice = near or f"give a run's folder, its name in {self.root}, or 'latest'"
         raise StoreError(f"no run '{run}', here or in {self.root}; {advice}")
 
     def read(self, run: str | Path, keep: Keep | None = None) -> Run:
         return read_run(self.resolve(run), keep)
+
+
+def _paths_of_runs(folder: Path) -> list[Path]:
+    """Those of all runs in a folder, whatever they are called."""
+    with suppress(OSError, ValueError):
+        return [path for path in folder.iterdir() if (path / INFO).is_file()]
+    return []
 
 
 def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
@@ -148,7 +156,7 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
     if not file.exists():
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, missing))
-    reader = Reader(str(file))
+    reader = Reader(str(file), seed=info.seed)
     try:
         with open_plain(file) as stream, _without_collection():
             if file.name == COMPRESSED:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from rnnbench.disk import error_of_disk
 from rnnbench.optional import require
 from rnnbench.results.rows import COLUMNS
 
@@ -38,12 +39,32 @@ TableRows = Iterable[Mapping[str, object]]
 
 
 def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
-    """The rows as a Parquet file. A value that its column's type cannot hold is empty."""
-    with tempfile.TemporaryDirectory() as folder, closing(open_database(purpose)) as database:
-        file = Path(folder) / "rows.parquet"
+    """The rows as a Parquet file. A value that its column's type cannot hold is empty.
+
+    Raises OSError, which names the folder of temporary files where that one's disk is full.
+    """
+    with _temporary_files(), tempfile.TemporaryFile() as file, closing(open_database(purpose)) as database:
         make_table(database, "written", types, rows)
-        database.execute(f"COPY written TO {sql_literal(str(file))} (FORMAT parquet, COMPRESSION zstd)")
-        return file.read_bytes()
+        options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+        database.execute(f"COPY written TO {_path_of(file)} ({options})")
+        return file.read()
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """They have no name that an error could tell, and DuckDB has errors of its own for a full disk."""
+    try:
+        yield
+    except Exception as error:
+        folder = tempfile.gettempdir()
+        if of_disk := error_of_disk(Path(folder)):
+            raise OSError(of_disk.errno, of_disk.strerror, folder) from error
+        raise
+
+
+def _path_of(file: IO[Any]) -> str:
+    """The literal of a file's path. It has no name of its own, so that nothing is left of it where a kill comes."""
+    return sql_literal(f"/proc/self/fd/{file.fileno()}")
 
 
 def open_database(purpose: str) -> Any:
@@ -63,7 +84,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     database.execute(f"CREATE TABLE {name} ({columns})")
     if rows == ():
         return
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", errors="replace") as lines:
+    with _temporary_files(), tempfile.TemporaryFile("w", encoding="utf-8", errors="replace") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         lines.flush()
         tried = {column: kind for column, kind in types.items() if kind in (TIME, COUNT)}
@@ -73,7 +94,7 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
         chosen = f"* REPLACE ({cast})" if tried else "*"
         database.execute(
             f"INSERT INTO {name} BY NAME SELECT {chosen} "
-            f"FROM read_json({sql_literal(lines.name)}, columns = {{{kinds}}}, "
+            f"FROM read_json({_path_of(lines)}, columns = {{{kinds}}}, "
             f"format = 'newline_delimited', maximum_object_size = {LARGEST_ROW})"
         )
 

@@ -20,6 +20,7 @@ HEIGHT, WIDTH = 100, 1000
 """Units of the drawing."""
 TICKS = 5
 NOT_KEPT = "No histogram: the single samples of this run were not kept."
+UNREADABLE = "No histogram: the file of its samples cannot be read, or has other samples."
 _SECONDS, _DISTURBED = SAMPLE_COLUMNS.index("seconds"), SAMPLE_COLUMNS.index("disturbed")
 
 
@@ -56,7 +57,7 @@ def read_histogram(run: Run, trial: str, path: str) -> Histogram | str:
         rows = run.samples(trial, path)
     except StoreError as error:
         is_missing = isinstance(error.__cause__, FileNotFoundError)
-        return NOT_KEPT if is_missing else "No histogram: the file of its samples cannot be read."
+        return NOT_KEPT if is_missing else UNREADABLE
     return histogram(rows) or "No histogram: its samples have no spread, or impossible values."
 
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
     from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
     from rnnbench.worker.server import attempt, open_channel, receive_command, serve
+    from rnnbench.worker.supervisor import own_folder
     from rnnbench.worker.trial_process import by_worker, cores_for, log_name, start_trial_worker, variables, worker_key
 
 _NAMES = {
@@ -121,6 +122,7 @@ _NAMES = {
         "receive_command",
         "serve",
     ),
+    "supervisor": ("own_folder",),
     "trial_process": (
         "by_worker",
         "cores_for",
@@ -175,6 +177,7 @@ __all__ = [
     "encode_reply",
     "log_name",
     "open_channel",
+    "own_folder",
     "receive_command",
     "remember_build",
     "remembered_build",

@@ -52,10 +52,10 @@ class AdapterProcess(AskedProcess[Done]):
         ours, theirs = socket.socketpair()
         held, self._held_by_suite = os.pipe()
         mark = new_mark()
-        temporary = TemporaryFolder()
         self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
         self._used, self._looked = 0, time.monotonic()
-        with warnings.catch_warnings():
+        temporary = TemporaryFolder()
+        with warnings.catch_warnings(), temporary.removed_on_failure():
             # The child runs Python alone, and one that a lock of another thread stops is ended by its limit of time.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from rnnbench.optional import MissingExtraError
 from rnnbench.worker.file_worker import CheckFile, DescribeFile
 from rnnbench.worker.launcher import Host, WorkerError, WorkerProcess
 from rnnbench.worker.protocol import Command, Reply
+from rnnbench.worker.supervisor import own_folder
 
 READ_LIMIT_S = 60.0
 """Longest that reading a file, or the calls of its check, may take. Reading 1,000,000 fields takes about 10 s."""
@@ -55,8 +55,8 @@ def check_file(path: Path, description: FileDescription, section: FileSection) -
 
 
 def _asked(path: Path, doing: str, command: Command[Reply], memory: int) -> Reply:
-    with tempfile.TemporaryDirectory() as folder:
-        host = Host(Path(folder) / "file.log", _ONE_THREAD)
+    with own_folder() as folder:
+        host = Host(folder / "file.log", _ONE_THREAD)
         with closing(WorkerProcess("rnnbench.worker.file_worker", command, host)) as worker:
             try:
                 return worker.ready(READ_LIMIT_S, memory)

@@ -12,9 +12,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
@@ -93,12 +95,30 @@ def supervise() -> TemporaryFolder:
         return TemporaryFolder(_supervisor.temporary.path)
 
 
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder for temporary files of this process. It is gone afterwards, also where a kill comes meanwhile.
+
+    Raises OSError on a disk that takes none.
+    """
+    outer = supervise()
+    try:
+        with tempfile.TemporaryDirectory(dir=outer.path) as folder:
+            yield Path(folder)
+    finally:
+        outer.remove()
+
+
 def _started(temporary: TemporaryFolder) -> _Supervisor:
-    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started."""
-    for _ in range(STARTS - 1):
-        with suppress(subprocess.CalledProcessError):
-            return _Supervisor(temporary)
-    return _Supervisor(temporary)
+    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started.
+
+    Where none is, as after an interrupt, nobody else would remove the folder.
+    """
+    with temporary.removed_on_failure():
+        for _ in range(STARTS - 1):
+            with suppress(subprocess.CalledProcessError):
+                return _Supervisor(temporary)
+        return _Supervisor(temporary)
 
 
 def main(suite: str, temporary: str) -> None:

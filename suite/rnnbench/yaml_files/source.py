@@ -6,7 +6,6 @@ expanded. Plain scalars follow the core schema of YAML 1.2: `no` is a text, `010
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from rnnbench.disk import open_plain
-from rnnbench.spelling import did_you_mean
+from rnnbench.spelling import near_path
 from rnnbench.yaml_files.errors import FileError, Place
 
 KeyPath = tuple[str | int, ...]
@@ -95,7 +94,7 @@ def read_source(path: Path, kind: FileKind) -> Source:
         with open_plain(path) as file:
             raw = file.read(kind.max_bytes + 1)
     except FileNotFoundError as error:
-        raise kind.error.at(Place(name), f"does not exist; {_nearest(path)}") from error
+        raise kind.error.at(Place(name), f"does not exist; {near_path(path) or 'correct its path'}") from error
     except OSError as error:
         raise kind.error.at(Place(name), f"cannot be read: {error.strerror or error}") from error
     if len(raw) > kind.max_bytes:
@@ -108,15 +107,6 @@ def read_source(path: Path, kind: FileKind) -> Source:
         place = _file_place(name)(*_line_and_column(before, len(before)))
         raise kind.error.at(place, f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}") from error
     return parse(text, name, _file_place(name), kind)
-
-
-def _nearest(path: Path) -> str:
-    """What to do about a file that is absent: the name beside it that was meant, if one is near."""
-    try:
-        names = os.listdir(path.parent)
-    except OSError:
-        names = []
-    return did_you_mean(path.name, names) or "correct its path"
 
 
 def parse(text: str, name: str, locate: Locate, kind: FileKind) -> Source:

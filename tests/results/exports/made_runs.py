@@ -37,12 +37,15 @@ def made_records(run: str) -> list[Record]:
 
 def made_run(root: Path, run: str) -> Path:
     """With samples whose median in each process is that of the record."""
-    records = made_records(run)
+    records, samples = [], []
+    for record in made_records(run):
+        latencies = record.timing.latency if record.same_as is None else {}
+        rows = {path: _samples(latency.process_medians, STARTED[run]) for path, latency in latencies.items()}
+        records.append(fake.with_latencies(record, **{p: fake.of_samples(latencies[p], rows[p]) for p in rows}))
+        samples += [(record.trial[-8:], path, of_path) for path, of_path in rows.items()]
     folder = fake.write_run(root / run, records, started=STARTED[run])
-    for record in records:
-        for path, latency in record.timing.latency.items():
-            if record.same_as is None:
-                save_samples(folder, record.trial[-8:], path, _samples(latency.process_medians, STARTED[run]))
+    for digest, path, of_path in samples:
+        save_samples(folder, digest, path, of_path)
     return folder
 
 

@@ -1,0 +1,26 @@
+"""Signals to long commands at random moments: nothing finished is lost, nothing is left, and the same command goes on.
+
+RNNBENCH_INTERRUPTS=N gives each command N signals. RNNBENCH_INTERRUPTED=night,site takes some commands.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from interrupted_commands import COMMANDS, SIGNALS_EACH, interrupt, summary
+
+pytest.importorskip("duckdb")
+
+SIGNALS = int(os.environ.get("RNNBENCH_INTERRUPTS", SIGNALS_EACH))
+CHOSEN = os.environ.get("RNNBENCH_INTERRUPTED", "")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_thirty_signals_lose_nothing_and_leave_nothing(tmp_path, command):
+    if CHOSEN and command.name not in CHOSEN.split(","):
+        pytest.skip("not chosen")
+    done = interrupt(command, tmp_path, SIGNALS, random.Random(0))
+    print(f"\n{summary({command.name: done})}")
+    assert done.wrong == []
