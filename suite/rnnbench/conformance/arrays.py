@@ -12,7 +12,14 @@ import numpy as np
 from rnnbench.backends import Arrays
 from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.feeding import (
+    FEW_CALLS,
+    first_bound_outputs,
+    first_outputs,
+    known_bound_outputs,
+    known_outputs,
+    output_pairs,
+)
 from rnnbench.conformance.memory_used_again import with_memory_used_again
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
@@ -61,11 +68,10 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
 
 
 def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    session, undisturbed = open_session(), open_session()
+    session = open_session()
     given = {name: array.copy() for name, array in reference.start.items()}
     if reference.is_stream:
         session.set_state(given)
-        undisturbed.set_state(reference.start)
     _spoil(given)
     disturbed = []
     for chunk in reference.ring[:FEW_CALLS]:
@@ -74,7 +80,7 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             _spoil(arrays)
-    undisturbed_outputs = first_outputs(undisturbed, reference)
+    undisturbed_outputs = known_outputs(open_session, reference, from_start=True)
     return same_bits(
         [
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
@@ -150,7 +156,9 @@ LAYOUTS: dict[str, LayOut] = {
 
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     copied = _each(np.copy)
-    contiguous, laid_out_pairs = _from_start(open_session, reference, reference.start, copied), []
+    contiguous = known_outputs(open_session, reference, from_start=True)
+    contiguous += known_bound_outputs(open_session, reference, from_start=True)
+    laid_out_pairs = []
     for what, lay_out in LAYOUTS.items():
         if lay_out is _named_backwards and len(reference.start) < 2:
             continue

@@ -22,7 +22,8 @@ from rnnbench.conformance.feeding import (
     compare_steps,
     fed_chunks,
     first_bound_outputs,
-    first_outputs,
+    known_bound_outputs,
+    known_outputs,
     output_pairs,
 )
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -90,7 +91,7 @@ def _listed(order: np.ndarray) -> str:
 def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if reference.lengths is None:
         return CheckResult(verdict="not-applicable", detail="every row has all steps of a call")
-    unpadded = first_outputs(open_session(), reference)
+    unpadded = known_outputs(open_session, reference)
     session, poisoned, ends = open_session(), [], []
     for index, chunk in enumerate(reference.ring[:FEW_CALLS]):
         beyond = np.arange(len(chunk["x"]))[:, None] >= chunk["lengths"]
@@ -202,7 +203,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     Then each makes its calls over and over: threads seldom take turns in the middle of one short call.
     """
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
-    alone = [_outputs(open_session(), feed) for feed in feeds]
+    alone = [known_outputs(open_session, reference), _outputs(open_session(), feeds[1])]
     sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
     budgets = [Budget("calls in each of two threads", THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
     together = [_outputs(session, feed[:1]) for session, feed in zip(sessions, feeds, strict=True)]
@@ -225,8 +226,7 @@ def _bound_elsewhere(
     open_session: OpenSession, reference: ReferenceTrajectories
 ) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Bound calls that go on in another thread than the one that bound the ring and began."""
-    here, there = (open_session().bind(reference.ring) for _ in range(2))
-    expected = [*first_bound_outputs(here), *first_bound_outputs(here)]
+    there, expected = open_session().bind(reference.ring), known_bound_outputs(open_session, reference)
     began = first_bound_outputs(there)
     with ThreadPoolExecutor(1) as pool:
         went_on = pool.submit(first_bound_outputs, there).result()
