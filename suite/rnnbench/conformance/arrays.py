@@ -10,7 +10,7 @@ from threading import Thread
 import numpy as np
 
 from rnnbench.backends import Arrays
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
@@ -26,8 +26,8 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 LayOut = Callable[[Arrays], Arrays]
-WATCHED_CALLS, WATCHED_LEAST, WATCHED_S = 200, 9, 0.015
-"""Pairs of calls, public and bound, that another thread looks at, and the time of the check."""
+WATCHED_CALLS, WATCHED_ENOUGH, WATCHED_LEAST, WATCHED_S = 200, 24, 9, 0.015
+"""Pairs of calls, public and bound, that another thread looks at, how many are enough, and the time of the check."""
 SWITCH_S = 1e-5
 """Python's thread switch interval meanwhile: calls that hold the interpreter are looked into, too."""
 
@@ -235,7 +235,8 @@ def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     given = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
     start = {name: array.copy() for name, array in reference.start.items()}
     watcher = Watcher({**given, **{f"the given state {name}": array for name, array in start.items()}})
-    budget = Budget("calls looked at", WATCHED_CALLS, WATCHED_LEAST, WATCHED_S)
+    planned = planned_turns(reference.trial.limits, WATCHED_CALLS, WATCHED_ENOUGH)
+    budget = Budget("calls looked at", planned, WATCHED_LEAST, WATCHED_S)
     with watcher.watching():
         bound = session.bind(ring)
         for call in budget:

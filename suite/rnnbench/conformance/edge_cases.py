@@ -13,7 +13,7 @@ from threading import Barrier, BrokenBarrierError
 import numpy as np
 
 from rnnbench.backends import Arrays, Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     ALL,
@@ -36,9 +36,9 @@ RESET, STATE = "a reset", "a state that is set"
 """What ends a stream that has seen no numbers."""
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
-THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S = 500, 9, 0.02
-"""Calls of each of two threads at once. On one core threads take turns after some milliseconds, at any place of a
-call."""
+THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
+"""Calls of each of two threads at once, and how many are enough. On one core threads take turns after some
+milliseconds, at any place of a call."""
 AT_ONCE = 4
 """Threads that live at once, each with a session: more than one that was opened for two has places for."""
 SWITCH_S = 1e-6
@@ -205,7 +205,8 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
     alone = [known_outputs(open_session, reference), _outputs(open_session(), feeds[1])]
     sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
-    budgets = [Budget("calls in each of two threads", THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
+    planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
+    budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
     together = [_outputs(session, feed[:1]) for session, feed in zip(sessions, feeds, strict=True)]
     with _switching_often(), ThreadPoolExecutor(len(feeds)) as pool:
         went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))

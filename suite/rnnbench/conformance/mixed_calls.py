@@ -11,7 +11,7 @@ from itertools import product, zip_longest
 import numpy as np
 
 from rnnbench.backends import Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -39,9 +39,9 @@ PLAN = (
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
 """Its chunks are those of the reference's first two passes over the ring."""
-QUEUED, QUEUED_S = 20 * RING + 3, 0.01
-"""Calls that nobody waits for, and the time in which as many are made one by one: more than queues of 64 or 128 places
-hold. It is no multiple of the ring, so that its end shows how many are missing."""
+QUEUED, QUEUED_ENOUGH, QUEUED_S = 20 * RING + 3, 10 * RING + 3, 0.01
+"""Calls that nobody waits for, how many are enough, and the time in which as many are made one by one: more than queues
+of 128 or 64 places hold. They are no multiples of the ring, so that their end shows how many are missing."""
 BEFORE_RESET = 3
 """Bound calls before a reset or a state that is set: no whole pass over the ring."""
 
@@ -64,7 +64,7 @@ def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     bound, other, budget = (
         one_by_one.bind(reference.ring),
         at_once.bind(reference.ring),
-        Budget("", QUEUED, 0, QUEUED_S),
+        Budget("", planned_turns(reference.trial.limits, QUEUED, QUEUED_ENOUGH), 0, QUEUED_S),
     )
     for _ in budget:
         bound()

@@ -11,7 +11,7 @@ from itertools import cycle, pairwise
 import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
-from rnnbench.conformance.budget import GOES_ON, Budget
+from rnnbench.conformance.budget import GOES_ON, Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     called,
@@ -28,16 +28,16 @@ from rnnbench.results import CheckResult
 
 ALIGNMENT = 64
 """Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
-KEPT_CALLS, KEPT_BYTES, KEPT_S = 4_000, 16 << 20, 0.03
-"""Calls whose results are kept, the most memory that they may take, and the time of the check. Below 10 µs a call it
-makes all of them."""
+KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
+"""Calls whose results are kept, how many are enough, the most memory that they may take, and the time of the check.
+Below 10 µs a call it makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
-OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
+OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
 """Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
 would take more than these bytes, and then still more than any other check has open."""
-RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
+RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 PUBLIC = "p"
 RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
 """Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
@@ -239,7 +239,8 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     session, chunks = open_session(), cycle(ring)
     bound = session.bind(ring)
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
-    planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
+    most = planned_turns(reference.trial.limits, KEPT_CALLS, KEPT_ENOUGH)
+    planned = min(most, max(KEPT_BYTES // size, RING))
     budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), GOES_ON * KEPT_S, enough=KEPT_S)
     kept: list[np.ndarray] = []
     sums: list[int] = []
@@ -290,7 +291,8 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     weight_bytes = sum(array.nbytes for _, array in reference.weights.named(reference.trial.model))
     at_once = max(OPEN_LEAST, min(OPEN_AT_ONCE, OPEN_BYTES // max(1, weight_bytes)))
     stays.step(reference.ring[0])
-    budget = Budget("sessions", OPENED, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
+    planned = planned_turns(reference.trial.limits, OPENED, OPENED_ENOUGH)
+    budget = Budget("sessions", planned, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
     for number in budget:
         session = open_session()
         others.append(session)
@@ -311,7 +313,8 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     if reference.is_stream:
         session.set_state(reference.start)
         started = session.step(reference.ring[0])["y"]
-    budget = Budget("resets", RESETS, RESETS_LEAST, GOES_ON * RESETS_S, enough=RESETS_S)
+    planned = planned_turns(reference.trial.limits, RESETS, RESETS_ENOUGH)
+    budget = Budget("resets", planned, RESETS_LEAST, GOES_ON * RESETS_S, enough=RESETS_S)
     for number in budget:
         if number % 3 == 1 and reference.is_stream:
             session.set_state(reference.start)
