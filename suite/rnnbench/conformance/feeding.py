@@ -144,14 +144,9 @@ def compare_steps(
     errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, reference: ReferenceTrajectories
 ) -> None:
     """Add the errors of y [steps, batch, width] to `errors`, each step with the rounding expected there."""
-    if y.shape != exact.shape:
-        errors.add(what, y, exact, 0.0)
-        return
-    for step in range(len(exact)):
-        errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step))
+    errors.add_steps(what, y, exact, reference.rounding.over(len(exact)))
 
 
 def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:
     """Add the errors of y [steps, batch, width] against a run of the reference, each step with its own rounding."""
-    for step, (got, exact, rounding) in enumerate(zip(y, run.y, run.rounding, strict=True)):
-        errors.add(f"y at step {step} {where}", got, exact, float(rounding))
+    errors.add_steps("y", y, run.y, run.rounding, f" {where}")
