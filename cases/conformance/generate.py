@@ -112,6 +112,8 @@ class Array:
     constants: Row = field(default_factory=dict)
     """Values of keys that are not axes of this case and differ from `DEFAULTS`."""
     endurance: str = "50ms"
+    enough: str = "50ms"
+    """Empty where the checks that repeat something are to have all of their time."""
 
 
 NETWORKS = Array(
@@ -137,9 +139,10 @@ CASES: Mapping[str, Array] = {
         ENDURANCE,
         constants={"hidden": 16},
         endurance="1s",
+        enough="",
     ),
 }
-LIMITS = "limits: {{build: 120s, trial: 240s, memory: 4GiB, endurance: {}}}"
+LIMITS = "limits: {{build: 120s, trial: 240s, memory: 4GiB, endurance: {}{}}}"
 DEFAULTS: Row = {"steps": 12, "input": 8, "hidden": 17, "chunk": 4, "dtype": "float32"}
 """Values of required keys that are not axes of a case."""
 
@@ -223,7 +226,8 @@ def text(name: str) -> str:
         values = {leaf: value for leaf, value in first.items() if LEAVES[leaf] == section}
         if values:
             lines.append(f"{section}: {_flow(values)}")
-    lines += ["matrix:", "  include:", *(f"    - {_flow(row)}" for row in rows[1:]), LIMITS.format(case.endurance)]
+    limits = LIMITS.format(case.endurance, f", enough: {case.enough}" if case.enough else "")
+    lines += ["matrix:", "  include:", *(f"    - {_flow(row)}" for row in rows[1:]), limits]
     return "\n".join(lines) + "\n"
 
 

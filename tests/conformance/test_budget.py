@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.conformance.budget import FIRST, Budget
+from rnnbench.cases import Limits
+from rnnbench.conformance.budget import FIRST, Budget, planned_turns
 from rnnbench.results import CheckResult
 
 
@@ -51,3 +52,9 @@ def test_with_less_than_its_least_it_has_all_of_its_time():
     budget = Budget("calls", 10_000, 30, 0, enough=0)
     assert len(list(budget)) == FIRST
     assert budget.result(CheckResult(verdict="pass")).verdict == "too-short"
+
+
+def test_where_a_case_says_what_is_enough_no_more_turns_are_planned_than_faults_need():
+    assert planned_turns(Limits(), 4_000, 160) == 4_000
+    assert planned_turns(Limits(enough=0.05), 4_000, 160) == 160
+    assert planned_turns(Limits(enough=0.05), 100, 160) == 100

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 from faulty_adapters import FAULTS, Fault
-from few_turns import set_turns
+from few_turns import COUNTS, set_turns
 from harness_trials import make_trial
 from verdicts import failures
 
-from rnnbench.conformance import CHECKS, suite
+from rnnbench.conformance import CHECKS, arrays, edge_cases, mixed_calls, streams, suite
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.rnn import Model
@@ -55,3 +55,20 @@ def test_every_check_has_two_faults_that_it_is_there_for():
     assert {check.name for check in CHECKS} == set(found_by)
     assert min(found_by.values()) >= 2
     assert len(FAULTS) >= 180
+
+
+def test_no_planted_fault_needs_more_turns_than_a_case_that_says_what_is_enough_gives():
+    needed = {check: count for check, (_, _, _, count) in COUNTS.items()}
+    enough = {
+        "kept": streams.KEPT_ENOUGH,
+        "sessions": streams.OPENED_ENOUGH,
+        "resets": streams.RESETS_ENOUGH,
+        "threads": edge_cases.THREAD_CALLS_ENOUGH,
+        "mixed": mixed_calls.QUEUED_ENOUGH,
+        "watched": arrays.WATCHED_ENOUGH,
+    }
+    assert enough.keys() == needed.keys()
+    assert {check for check in needed if needed[check] > enough[check]} == set()
+    assert STEPS <= endurance_module.STEPS_ENOUGH
+    assert CALLS <= endurance_module.CALLS_ENOUGH
+    assert streams.OPENED_ENOUGH > streams.OPEN_AT_ONCE

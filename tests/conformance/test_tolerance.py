@@ -57,6 +57,32 @@ def test_with_no_rounding_expected_any_error_fails():
     assert errors.verdict().verdict == "fail"
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int32])
+@pytest.mark.parametrize("worst", ["", "nan", "inf", "wrong"])
+def test_steps_together_give_what_they_give_one_by_one(dtype, worst):
+    generator = np.random.default_rng([len(worst), np.dtype(dtype).itemsize])
+    exact = generator.normal(size=(9, 2, 3)) * np.linspace(0, 5, 9)[:, None, None]
+    expected = np.maximum.accumulate(generator.uniform(0, 1e-2, 9))
+    together, one_by_one = Errors(), Errors()
+    for stream in range(3):
+        got = (exact + generator.normal(size=exact.shape) * 1e-2).astype(dtype)
+        if worst == "inf":
+            expected[6:] = np.inf
+        elif stream == 1 and worst and got.dtype.kind == "f":
+            got[4, 1, 2] = np.nan if worst == "nan" else 7
+        together.add_steps("y", got, exact, expected, f" of stream {stream}")
+        for step in range(len(got)):
+            one_by_one.add(f"y at step {step} of stream {stream}", got[step], exact[step], float(expected[step]))
+    assert together == one_by_one
+    assert together.beyond == ("y at step 6 of stream 0" if worst == "inf" else "")
+
+
+def test_steps_of_another_shape_fail():
+    errors = Errors()
+    errors.add_steps("y", EXACT[:1], EXACT, np.ones(2), " of a call")
+    assert errors.verdict().detail == "y of a call: shape [1, 2], expected [2, 2]"
+
+
 def test_the_same_bits_pass_and_a_negative_zero_does_not():
     zero = np.zeros(3, np.float32)
     assert same_bits([("y", zero, zero.copy())]).verdict == "pass"

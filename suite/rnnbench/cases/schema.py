@@ -174,7 +174,8 @@ class LimitsSection(Section):
     )
     enough: Endurance | None = Field(
         default=None,
-        description="After this time a long-running check ends once it has the calls that it needs.",
+        description="After this time a long-running check ends once it has the calls that it needs. And no check "
+        "repeats anything more often than the known faults need to show.",
     )
     reference: BuildTime = Field(
         default=Limits.reference, description="What the reference of one trial may take, beside the trial itself."

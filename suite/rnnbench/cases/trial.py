@@ -103,8 +103,8 @@ class Limits:
     reference: float = 600.0
     """Seconds for the trajectories of the reference, which are none of the trial's."""
     enough: float | None = None
-    """Seconds after which a long-running check ends once it has the calls that its verdict needs. None: it has all of
-    `endurance`."""
+    """Seconds after which a long-running check ends once it has the calls that its verdict needs. No check then repeats
+    anything more often than the known faults need to show. None: each has all of its time."""
 
 
 @dataclass(frozen=True)

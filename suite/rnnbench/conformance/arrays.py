@@ -10,17 +10,24 @@ from threading import Thread
 import numpy as np
 
 from rnnbench.backends import Arrays
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.feeding import (
+    FEW_CALLS,
+    first_bound_outputs,
+    first_outputs,
+    known_bound_outputs,
+    known_outputs,
+    output_pairs,
+)
 from rnnbench.conformance.memory_used_again import with_memory_used_again
 from rnnbench.conformance.tolerance import same_bits
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 LayOut = Callable[[Arrays], Arrays]
-WATCHED_CALLS, WATCHED_LEAST, WATCHED_S = 200, 9, 0.015
-"""Pairs of calls, public and bound, that another thread looks at, and the time of the check."""
+WATCHED_CALLS, WATCHED_ENOUGH, WATCHED_LEAST, WATCHED_S = 200, 24, 9, 0.015
+"""Pairs of calls, public and bound, that another thread looks at, how many are enough, and the time of the check."""
 SWITCH_S = 1e-5
 """Python's thread switch interval meanwhile: calls that hold the interpreter are looked into, too."""
 
@@ -61,11 +68,10 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
 
 
 def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    session, undisturbed = open_session(), open_session()
+    session = open_session()
     given = {name: array.copy() for name, array in reference.start.items()}
     if reference.is_stream:
         session.set_state(given)
-        undisturbed.set_state(reference.start)
     _spoil(given)
     disturbed = []
     for chunk in reference.ring[:FEW_CALLS]:
@@ -74,7 +80,7 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             _spoil(arrays)
-    undisturbed_outputs = first_outputs(undisturbed, reference)
+    undisturbed_outputs = known_outputs(open_session, reference, from_start=True)
     return same_bits(
         [
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
@@ -150,7 +156,9 @@ LAYOUTS: dict[str, LayOut] = {
 
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     copied = _each(np.copy)
-    contiguous, laid_out_pairs = _from_start(open_session, reference, reference.start, copied), []
+    contiguous = known_outputs(open_session, reference, from_start=True)
+    contiguous += known_bound_outputs(open_session, reference, from_start=True)
+    laid_out_pairs = []
     for what, lay_out in LAYOUTS.items():
         if lay_out is _named_backwards and len(reference.start) < 2:
             continue
@@ -227,7 +235,8 @@ def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     given = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
     start = {name: array.copy() for name, array in reference.start.items()}
     watcher = Watcher({**given, **{f"the given state {name}": array for name, array in start.items()}})
-    budget = Budget("calls looked at", WATCHED_CALLS, WATCHED_LEAST, WATCHED_S)
+    planned = planned_turns(reference.trial.limits, WATCHED_CALLS, WATCHED_ENOUGH)
+    budget = Budget("calls looked at", planned, WATCHED_LEAST, WATCHED_S)
     with watcher.watching():
         bound = session.bind(ring)
         for call in budget:

@@ -10,7 +10,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rnnbench.cases import Limits
 from rnnbench.results import CheckResult
+
+
+def planned_turns(limits: Limits, most: int, enough: int) -> int:
+    """`most` turns, or `enough` where the case says what time is enough: the faults that are known show in so many."""
+    return most if limits.enough is None else min(most, enough)
 
 
 @dataclass

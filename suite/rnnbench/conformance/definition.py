@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rnnbench.backends import Session
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
+
+Known = TypeVar("Known")
 
 
 class OpenSession(Protocol):
@@ -22,6 +24,10 @@ class OpenSession(Protocol):
 
     def forget(self, session: Session) -> None:
         """Let go of a session that the check leaves open."""
+        ...
+
+    def known(self, what: str, make: Callable[[], Known]) -> Known:
+        """What `make` gives the first time that a check asks for `what`. All checks of a program share it."""
         ...
 
 

@@ -13,7 +13,7 @@ from threading import Barrier, BrokenBarrierError
 import numpy as np
 
 from rnnbench.backends import Arrays, Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     ALL,
@@ -22,7 +22,8 @@ from rnnbench.conformance.feeding import (
     compare_steps,
     fed_chunks,
     first_bound_outputs,
-    first_outputs,
+    known_bound_outputs,
+    known_outputs,
     output_pairs,
 )
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -35,9 +36,9 @@ RESET, STATE = "a reset", "a state that is set"
 """What ends a stream that has seen no numbers."""
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
-THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S = 500, 9, 0.02
-"""Calls of each of two threads at once. On one core threads take turns after some milliseconds, at any place of a
-call."""
+THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
+"""Calls of each of two threads at once, and how many are enough. On one core threads take turns after some
+milliseconds, at any place of a call."""
 AT_ONCE = 4
 """Threads that live at once, each with a session: more than one that was opened for two has places for."""
 SWITCH_S = 1e-6
@@ -90,7 +91,7 @@ def _listed(order: np.ndarray) -> str:
 def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if reference.lengths is None:
         return CheckResult(verdict="not-applicable", detail="every row has all steps of a call")
-    unpadded = first_outputs(open_session(), reference)
+    unpadded = known_outputs(open_session, reference)
     session, poisoned, ends = open_session(), [], []
     for index, chunk in enumerate(reference.ring[:FEW_CALLS]):
         beyond = np.arange(len(chunk["x"]))[:, None] >= chunk["lengths"]
@@ -202,9 +203,10 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     Then each makes its calls over and over: threads seldom take turns in the middle of one short call.
     """
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
-    alone = [_outputs(open_session(), feed) for feed in feeds]
+    alone = [known_outputs(open_session, reference), _outputs(open_session(), feeds[1])]
     sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
-    budgets = [Budget("calls in each of two threads", THREAD_CALLS, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
+    planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
+    budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
     together = [_outputs(session, feed[:1]) for session, feed in zip(sessions, feeds, strict=True)]
     with _switching_often(), ThreadPoolExecutor(len(feeds)) as pool:
         went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))
@@ -225,8 +227,7 @@ def _bound_elsewhere(
     open_session: OpenSession, reference: ReferenceTrajectories
 ) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Bound calls that go on in another thread than the one that bound the ring and began."""
-    here, there = (open_session().bind(reference.ring) for _ in range(2))
-    expected = [*first_bound_outputs(here), *first_bound_outputs(here)]
+    there, expected = open_session().bind(reference.ring), known_bound_outputs(open_session, reference)
     began = first_bound_outputs(there)
     with ThreadPoolExecutor(1) as pool:
         went_on = pool.submit(first_bound_outputs, there).result()

@@ -1,7 +1,8 @@
 """Long-running checks: every call of 10,000 steps, and what the process holds over 10,000 calls.
 
-Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came. Once it
-has the calls that its verdict needs, it stops after `limits.enough` seconds.
+Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came. With
+`limits.enough` it stops after that time once it has the calls that its verdict needs, and in any case with those in
+which all faults show that are known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import cycle
 import numpy as np
 
 from rnnbench.backends import Arrays, Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors
@@ -25,6 +26,9 @@ from rnnbench.measure import read_holdings, resident_in_use
 from rnnbench.results import CheckResult
 
 STEPS = CALLS = 10_000
+STEPS_ENOUGH, CALLS_ENOUGH = 1_600, 320
+"""With `limits.enough`: steps of `drift`, and calls of `memory`. The faults that are known show in so many, but for
+those of LONG_CALL, which follows all STEPS."""
 PUBLIC_EVERY = 4
 """One pass over the ring in so many is made of public calls."""
 BLOCK = 4 * RING + 1
@@ -55,7 +59,9 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     chunk = reference.trial.strategy.chunk
     total = min(_followed_calls(reference), -(-STEPS // chunk))
     limits = reference.trial.limits
-    budget = Budget("calls", total, min(LEAST_FED, total), limits.endurance, enough=limits.enough)
+    least = min(LEAST_FED, total)
+    planned = planned_turns(limits, total, max(least, -(-STEPS_ENOUGH // chunk)))
+    budget = Budget("calls", planned, least, limits.endurance, enough=limits.enough)
     session = open_session()
     bound, comparison = session.bind(reference.ring), _Comparison(reference, session)
     if reference.is_stream:
@@ -163,7 +169,8 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Public and timed calls in turn, then sessions that come and go."""
-    limits, planned = reference.trial.limits, 2 * WINDOWS * (CALLS // 2 // WINDOWS)
+    limits = reference.trial.limits
+    planned = planned_turns(limits, 2 * WINDOWS * (CALLS // 2 // WINDOWS), CALLS_ENOUGH)
     budget = Budget("calls", planned, min(LEAST_CALLS, planned), limits.endurance, enough=limits.enough)
     gc.collect()
     with only_new_garbage():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from rnnbench.backends import Bound, Session
+from rnnbench.conformance.definition import OpenSession
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 
@@ -14,6 +18,9 @@ EXPECTED_ROUNDING = 2.0
 """Roundings between a program and expected outputs: the program's own, and those of whoever made the outputs."""
 FEW_CALLS = 3
 """Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
+KNOWN_CALLS, KNOWN_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
+"""Calls from zeros or `start` of which all checks know what the program gave: as many as the one needs that needs
+most."""
 
 
 def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:
@@ -45,6 +52,69 @@ def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np
     return [session.step(chunk)["y"] for chunk in reference.ring[:FEW_CALLS]]
 
 
+@dataclass(frozen=True)
+class KnownCalls:
+    """What a program gave for the first chunks of the ring, in a session of its own."""
+
+    outputs: list[np.ndarray]
+    """y of each call."""
+    states: Mapping[str, np.ndarray]
+    """After the last one."""
+
+
+def known_calls(
+    open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False, steps: int | None = None
+) -> KnownCalls:
+    """KNOWN_CALLS public calls, each with a chunk or with its first `steps`, from zeros or from `start`.
+
+    They are made once, by the first check that needs them. The others ask for the same to the bit.
+    """
+
+    def make() -> KnownCalls:
+        session = _begun(open_session(), reference, from_start)
+        feed = [{**chunk, "x": chunk["x"][:steps].copy()} for chunk in reference.ring[:KNOWN_CALLS]]
+        outputs = [session.step(chunk)["y"].copy() for chunk in feed]
+        return KnownCalls(outputs, {name: array.copy() for name, array in session.get_state().items()})
+
+    if steps == reference.trial.strategy.chunk:
+        steps = None
+    return open_session.known(f"public calls, from start: {from_start}, of steps: {steps}", make)
+
+
+def known_outputs(
+    open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
+) -> list[np.ndarray]:
+    """y of the first FEW_CALLS of these calls."""
+    return known_calls(open_session, reference, from_start=from_start).outputs[:FEW_CALLS]
+
+
+def known_bound_outputs(
+    open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
+) -> list[np.ndarray]:
+    """y of KNOWN_BOUND_CALLS calls of the ring that is bound in such a session; from `start`, of FEW_CALLS."""
+
+    def make() -> list[np.ndarray]:
+        session = open_session()
+        bound = session.bind(reference.ring)
+        _begun(session, reference, from_start)
+        return [called(bound).copy() for _ in range(FEW_CALLS if from_start else KNOWN_BOUND_CALLS)]
+
+    return open_session.known(f"bound calls, from start: {from_start}", make)
+
+
+def _begun(session: Session, reference: ReferenceTrajectories, from_start: bool) -> Session:
+    if from_start and reference.is_stream:
+        session.set_state(reference.start)
+    return session
+
+
+def called(bound: Bound) -> np.ndarray:
+    """y of one bound call."""
+    bound()
+    bound.sync()
+    return bound.output()["y"]
+
+
 def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[np.ndarray]:
     """y of the first bound calls, with a call of another session's `interleaved` after each."""
     outputs = []
@@ -74,14 +144,9 @@ def compare_steps(
     errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, reference: ReferenceTrajectories
 ) -> None:
     """Add the errors of y [steps, batch, width] to `errors`, each step with the rounding expected there."""
-    if y.shape != exact.shape:
-        errors.add(what, y, exact, 0.0)
-        return
-    for step in range(len(exact)):
-        errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step))
+    errors.add_steps(what, y, exact, reference.rounding.over(len(exact)))
 
 
 def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:
     """Add the errors of y [steps, batch, width] against a run of the reference, each step with its own rounding."""
-    for step, (got, exact, rounding) in enumerate(zip(y, run.y, run.rounding, strict=True)):
-        errors.add(f"y at step {step} {where}", got, exact, float(rounding))
+    errors.add_steps("y", y, run.y, run.rounding, f" {where}")

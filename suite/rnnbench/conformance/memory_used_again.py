@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS
+from rnnbench.conformance.feeding import FEW_CALLS, known_calls, known_outputs
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 
 Pair = tuple[str, np.ndarray, np.ndarray]
@@ -19,15 +19,14 @@ Pair = tuple[str, np.ndarray, np.ndarray]
 
 def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
     """Each y of such calls, and what it is where every array has memory of its own."""
-    session, fresh = open_session(), open_session()
+    session, alone = open_session(), known_calls(open_session, reference).outputs
     y = session.step(reference.ring[0])["y"]
-    fresh.step(reference.ring[0])
     for call, chunk in enumerate(reference.ring[1 : FEW_CALLS + 1], 1):
         y = session.step({**chunk, **placed({"x": chunk["x"]}, y)})["y"]
-        yield f"with x in the memory of the last y, y of call {call}", y.copy(), fresh.step(chunk)["y"]
+        yield f"with x in the memory of the last y, y of call {call}", y.copy(), alone[call]
     if not reference.is_stream:
         return
-    expected, one_more = _from_start(open_session, reference)
+    expected, one_more, *_ = known_outputs(open_session, reference, from_start=True)
     session.set_state(placed(reference.start, y))
     yield "from a state in the memory of the last y, y", session.step(reference.ring[0])["y"], expected
     buffer = np.empty(sum(map(np.size, (*reference.start.values(), reference.x))), reference.x.dtype)
@@ -35,13 +34,6 @@ def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajec
     outputs = [session.step(placed({"x": chunk["x"]}, buffer))["y"] for chunk in reference.ring[:2]]
     for call, (y, right) in enumerate(zip(outputs, (expected, one_more), strict=True)):
         yield f"with the state and then x in one buffer, y of call {call}", y, right
-
-
-def _from_start(open_session: OpenSession, reference: ReferenceTrajectories) -> list[np.ndarray]:
-    """y of the first two calls of another session from the start state."""
-    session = open_session()
-    session.set_state(reference.start)
-    return [session.step(chunk)["y"] for chunk in reference.ring[:2]]
 
 
 def placed(arrays: Arrays, memory: np.ndarray) -> Arrays:

@@ -11,9 +11,16 @@ from itertools import cycle, pairwise
 import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
-from rnnbench.conformance.budget import GOES_ON, Budget
+from rnnbench.conformance.budget import GOES_ON, Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.feeding import (
+    called,
+    first_outputs,
+    known_bound_outputs,
+    known_calls,
+    known_outputs,
+    output_pairs,
+)
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
@@ -21,16 +28,16 @@ from rnnbench.results import CheckResult
 
 ALIGNMENT = 64
 """Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
-KEPT_CALLS, KEPT_BYTES, KEPT_S = 4_000, 16 << 20, 0.03
-"""Calls whose results are kept, the most memory that they may take, and the time of the check. Below 10 µs a call it
-makes all of them."""
+KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
+"""Calls whose results are kept, how many are enough, the most memory that they may take, and the time of the check.
+Below 10 µs a call it makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
-OPENED, OPENED_LEAST, OPENED_S = 1_000, 13, 0.025
+OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
 """Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
 would take more than these bytes, and then still more than any other check has open."""
-RESETS, RESETS_LEAST, RESETS_S = 2_000, 10, 0.02
+RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 PUBLIC = "p"
 RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
 """Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
@@ -41,8 +48,10 @@ LONG_RING_PLAN = "AAABAAAAAAAAAAAA"
 MANY = 34
 """Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
 SAME = MANY - 5
-"""The chunk of the ring of MANY chunks that is there a second time, right after it. So few calls before the last one
-are not forgotten."""
+"""The chunk of the ring of MANY chunks that is there a second time, right after it."""
+COMPARED_FROM = SAME - 1
+"""The first of these calls that is compared. There `start` is set, so that a session which makes the last ones alone
+gives the same."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -51,22 +60,18 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     for steps in sorted(
         {1, reference.trial.strategy.chunk} if reference.is_stream else {reference.trial.strategy.chunk}
     ):
-        feed = [{**chunk, "x": chunk["x"][:steps]} for chunk in reference.ring[: FEW_CALLS + 1]]
-        fresh, refilled = open_session(), open_session()
-        buffers = {name: aligned(array) for name, array in feed[0].items()}
+        expected, refilled = known_calls(open_session, reference, from_start=True, steps=steps), open_session()
+        buffers = {name: aligned(array[:steps] if name == "x" else array) for name, array in reference.ring[0].items()}
         if reference.is_stream:
-            fresh.set_state(reference.start)
             _start_from_buffers(refilled, reference)
-        for call, chunk in enumerate(feed):
-            expected = fresh.step({name: array.copy() for name, array in chunk.items()})["y"]
+        for call, (chunk, expected_y) in enumerate(zip(reference.ring, expected.outputs, strict=False)):
             for name, array in chunk.items():
-                np.copyto(buffers[name], array)
+                np.copyto(buffers[name], array[:steps] if name == "x" else array)
             y = refilled.step(buffers)["y"]
             _overwrite(buffers)
-            pairs.append((f"from one buffer of {steps} steps that is refilled, y of call {call}", y, expected))
-        after = fresh.get_state()
+            pairs.append((f"from one buffer of {steps} steps that is refilled, y of call {call}", y, expected_y))
         pairs += [
-            (f"with the buffer overwritten after the last call, state {name}", array, after[name])
+            (f"with the buffer overwritten after the last call, state {name}", array, expected.states[name])
             for name, array in refilled.get_state().items()
         ]
     return same_bits(pairs)
@@ -108,27 +113,24 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """One ring of MANY chunks, and MANY rings of one chunk each: both give what RING rings of one chunk give."""
+    """One ring of MANY chunks, and MANY rings of one chunk each: at the end both give what RING rings do."""
     order = [(number + number // RING) % RING for number in range(MANY)]
     order[SAME + 1] = order[SAME]
     sessions = [open_session() for _ in range(3)]
-    for session in sessions:
-        if reference.is_stream:
-            session.set_state(reference.start)
     few = [sessions[0].bind([chunk]) for chunk in reference.ring]
     ring = sessions[1].bind([reference.ring[index] for index in order])
     rings = [sessions[2].bind([reference.ring[index]]) for index in order]
+    pairs = []
     for number, index in enumerate(order):
-        for bound in (few[index], ring, rings[number]):
-            bound()
-            bound.sync()
-    expected = few[order[-1]].output()["y"]
-    return same_bits(
-        [
-            (f"of a ring of {MANY} chunks, the last y", ring.output()["y"], expected),
-            (f"of {MANY} rings in one session, the last y", rings[-1].output()["y"], expected),
-        ]
-    )
+        if number == COMPARED_FROM and reference.is_stream:
+            for session in sessions:
+                session.set_state(reference.start)
+        y, y_of_rings = called(ring), called(rings[number])
+        if number >= COMPARED_FROM:
+            expected = called(few[index])
+            pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
+            pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
+    return same_bits(pairs)
 
 
 def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -138,25 +140,27 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     first, second, third, fourth = reference.ring[:4]
     buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
     pairs = []
-    for what, chunks in (("", (first, second)), ("refilled", (third, fourth)), ("half refilled", (third, second))):
+
+    def compare(what: str, chunks: Sequence[Arrays], expected: Sequence[np.ndarray]) -> None:
         for buffer, chunk in zip(buffers, chunks, strict=True):
             for name, array in chunk.items():
                 np.copyto(buffer[name], array)
-        bound, expected = session.bind(buffers), fresh.bind(chunks)
-        for call in range(len(chunks)):
-            pairs.append((f"of a ring in {what} buffers, y of call {call}", _called(bound), _called(expected)))
+        bound = session.bind(buffers)
+        for call, y in enumerate(expected):
+            pairs.append((f"of a ring in {what} buffers, y of call {call}", called(bound), y))
+
+    known = known_bound_outputs(open_session, reference)
+    compare("", (first, second), known[:2])
+    compare("refilled", (third, fourth), known[2:4])
+    session.reset()  # What follows is not known: `fresh` makes the same calls, of rings that it binds likewise.
+    half_refilled = (third, second)
+    fresh_rings = [fresh.bind(chunks) for chunks in ((first, second), (third, fourth), half_refilled)]
+    compare("half refilled", half_refilled, [called(fresh_rings[-1]) for _ in half_refilled])
     # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
     for count, when in enumerate(("first", "second"), 1):
-        y, expected_y = _called(session.bind(reference.ring)), _called(fresh.bind(reference.ring[:count]))
+        y, expected_y = called(session.bind(reference.ring)), called(fresh.bind(reference.ring[:count]))
         pairs.append((f"of a ring that is bound for the {when} time, y of its first call", y, expected_y))
     return same_bits(pairs)
-
-
-def _called(bound: Bound) -> np.ndarray:
-    """y of one call."""
-    bound()
-    bound.sync()
-    return bound.output()["y"]
 
 
 def _follow_plan(
@@ -184,15 +188,12 @@ def _follow_plan(
 
 def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
     """y of a call of `bound`, or of a public one."""
-    return session.step(inputs)["y"] if bound is None else _called(bound)
+    return session.step(inputs)["y"] if bound is None else called(bound)
 
 
 def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Close one session after another, each twice and the first one first, while the others go on. Drop one."""
-    alone, alone_bound = (
-        first_outputs(open_session(), reference),
-        first_bound_outputs(open_session().bind(reference.ring)),
-    )
+    alone, alone_bound = known_outputs(open_session, reference), known_bound_outputs(open_session, reference)
     sessions, ragged = [open_session() for _ in range(4)], _longer(reference)
     goes_on, bound_goes_on = sessions[1], sessions[3].bind(reference.ring)
     sessions[2].bind(reference.ring)()
@@ -238,7 +239,8 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     session, chunks = open_session(), cycle(ring)
     bound = session.bind(ring)
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
-    planned = min(KEPT_CALLS, max(KEPT_BYTES // size, RING))
+    most = planned_turns(reference.trial.limits, KEPT_CALLS, KEPT_ENOUGH)
+    planned = min(most, max(KEPT_BYTES // size, RING))
     budget = Budget("kept outputs", planned, min(KEPT_LEAST, planned), GOES_ON * KEPT_S, enough=KEPT_S)
     kept: list[np.ndarray] = []
     sums: list[int] = []
@@ -284,13 +286,13 @@ def _sharing_memory(arrays: Sequence[np.ndarray]) -> tuple[int, int] | None:
 
 def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Open very many sessions, a few of them at a time, and one all along. Each must begin as the first one did."""
-    stays, alone, others = open_session(), open_session(), deque[Session]()
-    first, second, *_ = first_outputs(alone, reference)
+    stays, others = open_session(), deque[Session]()
+    first, second, *_ = known_outputs(open_session, reference)
     weight_bytes = sum(array.nbytes for _, array in reference.weights.named(reference.trial.model))
     at_once = max(OPEN_LEAST, min(OPEN_AT_ONCE, OPEN_BYTES // max(1, weight_bytes)))
-    open_session.close(alone)
     stays.step(reference.ring[0])
-    budget = Budget("sessions", OPENED, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
+    planned = planned_turns(reference.trial.limits, OPENED, OPENED_ENOUGH)
+    budget = Budget("sessions", planned, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
     for number in budget:
         session = open_session()
         others.append(session)
@@ -311,7 +313,8 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     if reference.is_stream:
         session.set_state(reference.start)
         started = session.step(reference.ring[0])["y"]
-    budget = Budget("resets", RESETS, RESETS_LEAST, GOES_ON * RESETS_S, enough=RESETS_S)
+    planned = planned_turns(reference.trial.limits, RESETS, RESETS_ENOUGH)
+    budget = Budget("resets", planned, RESETS_LEAST, GOES_ON * RESETS_S, enough=RESETS_S)
     for number in budget:
         if number % 3 == 1 and reference.is_stream:
             session.set_state(reference.start)
@@ -323,7 +326,7 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         if result.verdict == "fail":
             return result
     session.reset()
-    outputs, expected = first_outputs(session, reference), first_outputs(open_session(), reference)
+    outputs, expected = first_outputs(session, reference), known_outputs(open_session, reference)
     return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
 
 

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from typing import Any
 
 from rnnbench.backends import Program, Session
 from rnnbench.conformance.alike import ALIKE
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.contents import CONTENTS
-from rnnbench.conformance.definition import Check
+from rnnbench.conformance.definition import Check, Known
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
@@ -66,6 +67,7 @@ def run_checks(
     Raises what the first check raises: a program that cannot run at all is not a program that runs wrongly.
     """
     begun = time.perf_counter()
+    known: dict[str, Any] = {}
     with ExitStack() as spanning:
         ends: dict[str, Callable[[], CheckResult]] = {}
         for check in CHECKS:
@@ -79,7 +81,7 @@ def run_checks(
             if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
                 yield check.name, _not_begun(spent, seconds, reference.seconds)
                 continue
-            with Opener(program) as open_session:
+            with Opener(program, known) as open_session:
                 end = ends.get(check.name) or partial(check.run, open_session, reference)
                 try:
                     yield check.name, end()
@@ -117,9 +119,10 @@ def _not_begun(spent: float, seconds: float, of_reference: float) -> CheckResult
 class Opener:
     """Opens sessions of a program, and closes those that are open when the check ends."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, known: dict[str, Any] | None = None) -> None:
         self._program = program
         self._open: dict[int, Session] = {}
+        self._known = {} if known is None else known
 
     def __enter__(self) -> Opener:
         return self
@@ -140,3 +143,9 @@ class Opener:
 
     def forget(self, session: Session) -> None:
         del self._open[id(session)]
+
+    def known(self, what: str, make: Callable[[], Known]) -> Known:
+        if what not in self._known:
+            self._known[what] = make()
+        known: Known = self._known[what]
+        return known

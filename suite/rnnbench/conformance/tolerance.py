@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from rnnbench.results import CheckResult, CheckVerdict
 FACTOR = 16.0
 """Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and
 for vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
+Number = TypeVar("Number", np.float64, np.ndarray)
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
 
 
@@ -44,11 +46,33 @@ class Errors:
         largest = most if np.isfinite(most) else float("inf")
         ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
         self.max_abs = max(self.max_abs, largest)
-        self.max_ulp = max(self.max_ulp, _ulps(got.dtype, exact, most))
+        self.max_ulp = max(self.max_ulp, float(_ulps(got.dtype, np.abs(exact).max(), np.float64(most))))
         if ratio > self.rounding:  # Only what is worse is described: that takes longer than all else here.
             where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
             values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
             self._worse(ratio, f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, {values}")
+
+    def add_steps(self, what: str, got: np.ndarray, exact: np.ndarray, expected: np.ndarray, where: str = "") -> None:
+        """As `add` of each step of arrays [steps, …], where an error of `expected` [steps] is normal.
+
+        Steps that are no worse than what was added before are looked at together: one by one they take as long as the
+        calls of a small program.
+        """
+        if got.shape != exact.shape:
+            self.add(f"{what}{where}", got, exact, 0.0)
+            return
+        of_step = tuple(range(1, got.ndim))
+        most = np.abs(got.astype(np.float64) - exact).max(axis=of_step)
+        comparable = np.isfinite(expected)
+        normal = expected if got.dtype.kind == "f" else np.zeros(len(got))
+        for step, error in enumerate(most.tolist()):
+            if not (comparable[step] and error <= self.rounding * normal[step]):
+                self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]))
+        known = comparable & np.isfinite(most)
+        if known.any():
+            self.max_abs = max(self.max_abs, float(most[known].max()))
+            largest = np.abs(exact).max(axis=of_step)[known]
+            self.max_ulp = max(self.max_ulp, float(np.fmax.reduce(_ulps(got.dtype, largest, most[known]))))
 
     def verdict(self) -> CheckResult:
         verdict, detail = self._verdict_and_detail()
@@ -72,10 +96,11 @@ class Errors:
             self.rounding, self.detail = ratio, detail
 
 
-def _ulps(dtype: np.dtype, exact: np.ndarray, error: float) -> float:
-    """An error in units in the last place of the array's largest value: at a zero any error would be infinite."""
+def _ulps(dtype: np.dtype, largest: Number, error: Number) -> Number:
+    """An error in units in the last place of an array's largest value: at a zero any error would be infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.float64(error) / np.spacing(np.abs(exact).max().astype(dtype)))
+        ulps: Number = error / np.spacing(largest.astype(dtype))
+        return ulps
 
 
 def worst(*results: CheckResult) -> CheckResult:

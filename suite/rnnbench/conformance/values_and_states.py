@@ -17,6 +17,8 @@ from rnnbench.conformance.feeding import (
     expected_outputs,
     first_bound_outputs,
     first_outputs,
+    known_bound_outputs,
+    known_outputs,
     output_pairs,
     stream_outputs,
 )
@@ -121,8 +123,8 @@ def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 
 def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    alone = first_outputs(open_session(), reference)
-    bound_alone = first_bound_outputs(open_session().bind(reference.ring))
+    alone = known_outputs(open_session, reference)
+    bound_alone = known_bound_outputs(open_session, reference)[:FEW_CALLS]
     one, other = open_session(), open_session()
     if reference.is_stream:
         other.set_state(reference.start)

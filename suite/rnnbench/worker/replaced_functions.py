@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from operator import is_, itemgetter
+from itertools import chain
+from operator import call, is_, itemgetter
 from types import ModuleType
 from typing import Any
 
@@ -62,19 +63,33 @@ class Functions:
         self._last_seen: tuple[int, str] = (0, "")
         """How many modules there were when new ones were last looked for, and the last one imported."""
         self._names: list[Names] = []
+        self._reads: list[Callable[[Mapping[str, Any]], Any]] = []
+        self._namespaces: list[Mapping[str, Any]] = []
+        """Of `_names`. No module or class ever gets another one."""
+        self._originals: list[Any] = []
+        """What `_reads` give of `_namespaces`, one after the other."""
         for module in (builtins, np, np.linalg):
             self._take_up(module)
         standard = {name: module for name, module in list(sys.modules.items()) if name in sys.stdlib_module_names}
-        self._add("sys.modules", lambda: sys.modules, sys.modules.__setitem__, standard, may_go=True)
+        self._standard = _names("sys.modules", lambda: sys.modules, sys.modules.__setitem__, standard, may_go=True)
 
     def replaced(self) -> tuple[str, ...]:
         """Their full names, in order: `numpy.abs`."""
         self._take_up_new_modules()
-        return tuple(f"{names.owner}.{name}" for names in self._names for name in names.replaced())
+        changed = [self._standard] if self._are_as_first_seen() else [*self._names, self._standard]
+        return tuple(f"{names.owner}.{name}" for names in changed for name in names.replaced())
 
     def put_back(self) -> None:
-        for names in self._names:
+        for names in (*self._names, self._standard):
             names.put_back()
+
+    def _are_as_first_seen(self) -> bool:
+        """Whether no name of a module or a class stands for something else: one look at all of them, without a loop in
+        Python. Every check asks."""
+        try:
+            return all(map(is_, chain.from_iterable(map(call, self._reads, self._namespaces)), self._originals))
+        except KeyError:
+            return False
 
     def _take_up_new_modules(self) -> None:
         there = list(sys.modules)  # In one step, since another thread may import.
@@ -97,21 +112,24 @@ class Functions:
             for name, value in list(vars(owner).items())
             if not name.startswith("__") and (callable(value) or isinstance(value, KINDS))
         }
-        self._add(_name_of(owner), lambda: vars(owner), partial(setattr, owner), values)
-
-    def _add(
-        self,
-        owner: str,
-        namespace: Callable[[], Mapping[str, Any]],
-        put: Callable[[str, Any], object],
-        values: Mapping[str, Any],
-        *,
-        may_go: bool = False,
-    ) -> None:
         if values:
-            # `itemgetter` of a single name gives no tuple.
-            read = itemgetter(*values, next(iter(values)))
-            self._names.append(Names(owner, namespace, put, values, read, read(values), may_go))
+            names = _names(_name_of(owner), lambda: vars(owner), partial(setattr, owner), values)
+            self._names.append(names)
+            self._reads.append(names.read)
+            self._namespaces.append(vars(owner))
+            self._originals += names.originals
+
+
+def _names(
+    owner: str,
+    namespace: Callable[[], Mapping[str, Any]],
+    put: Callable[[str, Any], object],
+    values: Mapping[str, Any],
+    *,
+    may_go: bool = False,
+) -> Names:
+    read = itemgetter(*values, next(iter(values)))  # Of a single name it gives no tuple.
+    return Names(owner, namespace, put, values, read, read(values), may_go)
 
 
 def _name_of(owner: ModuleType | type) -> str:
