@@ -10,6 +10,9 @@ from rnnbench.backends import Session
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
+RAISED = "raised "
+"""How the detail of a check begins that ended with an exception."""
+
 
 class OpenSession(Protocol):
     """Opens a new session of the program. It is closed when the check ends."""

@@ -77,8 +77,9 @@ def compare_steps(
     if y.shape != exact.shape:
         errors.add(what, y, exact, 0.0)
         return
+    arrays = reference.trial.model.parts_of_y
     for step in range(len(exact)):
-        errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step))
+        errors.add(f"{what} at step {step}", y[step], exact[step], reference.rounding_at(step), arrays)
 
 
 def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +13,11 @@ FACTOR = 16.0
 """Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and
 for vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
+
+
+WRONG = "; wrong: "
+"""Before the names of all arrays that are wrong, where these are several."""
+NO_ARRAYS: Mapping[str, slice] = {}
 
 
 @dataclass
@@ -25,9 +30,15 @@ class Errors:
     detail: str = ""
     beyond: str = ""
     """The first place where nothing could be compared, because the rounding expected there is infinite."""
+    wrong: dict[str, None] = field(default_factory=dict)
+    """Names of the arrays of which any number was too far off, of those that `add` was told."""
 
-    def add(self, what: str, got: np.ndarray, exact: np.ndarray, expected: float) -> None:
+    def add(
+        self, what: str, got: np.ndarray, exact: np.ndarray, expected: float, arrays: Mapping[str, slice] = NO_ARRAYS
+    ) -> None:
         """Compare `got` with the reference's float64 `exact`, where a rounding error of `expected` is normal.
+
+        `arrays` are the columns of `got` that are an array of their own, by name.
 
         Where that is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary numbers.
         Whole numbers are not rounded, so they must be equal.
@@ -45,6 +56,10 @@ class Errors:
         ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
         self.max_abs = max(self.max_abs, largest)
         self.max_ulp = max(self.max_ulp, _ulps(got.dtype, exact, most))
+        if ratio > FACTOR:
+            for name, columns in arrays.items():
+                if not error[..., columns].max(initial=0.0) <= FACTOR * expected:
+                    self.wrong[name] = None
         if ratio > self.rounding:  # Only what is worse is described: that takes longer than all else here.
             where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
             values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
@@ -62,7 +77,7 @@ class Errors:
 
     def _verdict_and_detail(self) -> tuple[CheckVerdict, str]:
         if self.rounding > FACTOR:
-            return "fail", self.detail
+            return "fail", self.detail + (WRONG + ", ".join(self.wrong)) * (len(self.wrong) > 1)
         if self.beyond:
             return "chaotic", f"not compared from {self.beyond} on: there the reference itself, {CHAOS}"
         return "pass", ""
