@@ -22,6 +22,8 @@ from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.weights import draw_inputs
 
 TOLERANCE = 2e-6
+CUDNN_TOLERANCE = 1e-5
+"""cuDNN's small LSTMs are less exact: off by 3e-6 on an H100 (docs/backends/torch.md)."""
 _SCRIPT = """
 import pickle, sys
 from pathlib import Path
@@ -53,7 +55,9 @@ class BuiltProgram(NamedTuple):
     """By the runtime's count, once it was called."""
 
 
-def built_as_the_reference(backend: Backend, request: Request, folder: Path) -> BuiltProgram:
+def built_as_the_reference(
+    backend: Backend, request: Request, folder: Path, tolerance: float = TOLERANCE
+) -> BuiltProgram:
     """Build and call it, publicly and bound, over two chunks; its numbers are the reference's."""
     lack = backend.probe().device_lack(request.device)
     if lack is not None:
@@ -71,8 +75,8 @@ def built_as_the_reference(backend: Backend, request: Request, folder: Path) -> 
     assert done.returncode == 0, done.stderr.decode()
     cached, lowered, y, last, allocated = pickle.loads(done.stdout)
     expected = run_reference(request.model, request.weights, x).y
-    np.testing.assert_allclose(y, expected, atol=TOLERANCE)
-    np.testing.assert_allclose(last, expected[chunk:], atol=TOLERANCE)
+    np.testing.assert_allclose(y, expected, atol=tolerance)
+    np.testing.assert_allclose(last, expected[chunk:], atol=tolerance)
     if isinstance(backend, CountsAllocations):
         assert allocated is not None
         assert allocated.now > 0

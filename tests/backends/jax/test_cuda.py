@@ -86,6 +86,17 @@ def reference_for_cudnn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
     return calls
 
 
+@pytest.mark.usefixtures("on_the_processor", "reference_for_cudnn")
+def test_cudnns_operator_gets_and_gives_arrays_that_lie_as_their_shapes_say() -> None:
+    """It names no layout, and XLA would leave the transpositions beside it out (docs/upstream/jax-cudnn-layout.md)."""
+    from rnnbench.backends.jax.cudnn import fused_step
+
+    request = ask(time="fused")
+    x, state = np.zeros((4, 2, 4), np.float32), np.zeros(2 * 2 * 6, np.float32)
+    lowered = jax.jit(fused_step(request)).lower(x, state).as_text()
+    assert lowered.count("@LayoutConstraint") == 2
+
+
 @pytest.mark.usefixtures("on_the_processor")
 @pytest.mark.parametrize("model", [LSTM, STACK, NO_BIAS], ids=["lstm", "stack", "no-bias"])
 def test_fused_gives_cudnn_weights_and_states_in_its_order(
@@ -295,6 +306,9 @@ def test_loops_copies_and_cudnn_are_found_in_what_xla_makes_for_a_gpu() -> None:
         assert form == lowered, label(request)
         assert origin == ("library" if lowered == "fused" else "authored")
         assert size > 4 * request.model.weight_count
+        operators = [line for line in hlo.splitlines() if "cudnn_rnn" in line]
+        assert len(operators) == (lowered == "fused")
+        assert all("{2,1,0}" in line and "{2,0,1}" not in line for line in operators)
         products = [line for line in hlo.splitlines() if " dot(" in line]
         assert all("operand_precision={highest,highest}" in line for line in products)
 

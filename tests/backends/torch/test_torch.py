@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,26 @@ def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, 
 @pytest.mark.parametrize("model", [LSTM, GRU, COUNTER], ids=lambda model: model.cell)
 def test_a_trace_has_a_copy_of_the_cell_for_each_step(model, tmp_path) -> None:
     assert build(make_request(model, "script", "unrolled"), tmp_path).artifact.lowered == "unrolled 4"
+
+
+@pytest.fixture
+def fuser_of_gpus() -> Iterator[None]:
+    """TorchScript's fuser, which is on for GPUs alone. On the processor, torch has an interpreter for what it fuses."""
+    settings = torch._C
+    fuses, needs_llvm = settings._jit_can_fuse_on_cpu(), settings._jit_get_te_must_use_llvm_cpu()
+    settings._jit_override_can_fuse_on_cpu(True)
+    settings._jit_set_te_must_use_llvm_cpu(False)
+    yield
+    settings._jit_override_can_fuse_on_cpu(fuses)
+    settings._jit_set_te_must_use_llvm_cpu(needs_llvm)
+
+
+@pytest.mark.usefixtures("fuser_of_gpus")
+@pytest.mark.parametrize(("time", "lowered"), [("unrolled", "unrolled 4"), ("looped", "looped 1 + looped 1 of 8")])
+def test_copies_are_found_within_fused_groups_too(time, lowered, tmp_path) -> None:
+    artifact = build(make_request(LSTM, "script", time), tmp_path).artifact
+    assert artifact.operations["compiled"]["prim::TensorExprGroup"]
+    assert artifact.lowered == lowered
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 2e-2)])

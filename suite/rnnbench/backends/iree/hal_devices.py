@@ -11,6 +11,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 from rnnbench.backends.base import Lack, Request
+from rnnbench.backends.iree.cuda_context import NOTE
 from rnnbench.backends.iree.cuda_target import target_flag, target_note
 from rnnbench.backends.iree.program import DEVICE
 from rnnbench.backends.shared import CUDA, with_cuda
@@ -73,7 +74,7 @@ def device_notes(request: Request) -> tuple[str, ...]:
     if hal_device(request).is_mapped:
         return ()
     staged = "Results come back through a staging buffer: the host cannot read a device's memory."
-    return (target_note(), staged) if request.device == CUDA else (staged,)
+    return (target_note(), staged, NOTE) if request.device == CUDA else (staged,)
 
 
 def devices() -> dict[str, Device | Lack]:

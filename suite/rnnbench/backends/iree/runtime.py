@@ -27,6 +27,7 @@ from rnnbench.backends.base import (
     Request,
     Session,
 )
+from rnnbench.backends.iree.cuda_context import around_calls
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, hal_device
 from rnnbench.backends.iree.transfers import StagedReads, read_mapped
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
@@ -60,6 +61,7 @@ class IreeProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles((path,))
         self.device = _device(request)
+        self.around = around_calls(request.device)
         self.module = rt.VmModule.mmap(_instance(), str(path))
 
     def open(self) -> Session:
@@ -79,21 +81,28 @@ class _IreeSession(ChunkedSession):
         super().__init__(program)
         self.rt = rt
         self._module = program.module
-        self._read = read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
-        self._context = rt.VmContext(_instance(), [rt.create_hal_module(_instance(), program.device), program.module])
+        around = program.around
+        self._read: Callable[..., np.ndarray] = around(
+            read_mapped if hal_device(program.request).is_mapped else StagedReads(program.device)
+        )
+        modules = [around(rt.create_hal_module)(_instance(), program.device), program.module]
+        self._context = around(rt.VmContext)(_instance(), modules)
+        self._invoke = around(self._context.invoke)
         self._function = program.module.lookup_function("step")
-        self._copied = partial(
-            program.device.allocator.allocate_buffer_copy,
-            memory_type=rt.MemoryType.DEVICE_LOCAL,
-            allowed_usage=int(rt.BufferUsage.DEFAULT),
-            device=program.device,
+        self._copied = around(
+            partial(
+                program.device.allocator.allocate_buffer_copy,
+                memory_type=rt.MemoryType.DEVICE_LOCAL,
+                allowed_usage=int(rt.BufferUsage.DEFAULT),
+                device=program.device,
+            )
         )
         self._upload = partial(self._copied, element_type=getattr(rt.HalElementType, ELEMENTS[self._dtype.name]))
 
     def invoke(self, function: Any, arguments: Sequence[Any], results: int) -> Any:
         """The list of results of one call, device buffers in and out. Returns when the work is done."""
         outputs = self.rt.VmVariantList(results)
-        self._context.invoke(function, self.packed(arguments), outputs)
+        self._invoke(function, self.packed(arguments), outputs)
         return outputs
 
     def packed(self, arguments: Sequence[Any]) -> Any:
@@ -122,7 +131,8 @@ class _IreeSession(ChunkedSession):
 
     def close(self) -> None:
         super().close()
-        vars(self).pop("_context", None)
+        for name in ("_invoke", "_context"):
+            vars(self).pop(name, None)
 
 
 class EnclosedSession(_IreeSession):
@@ -145,7 +155,7 @@ class EnclosedSession(_IreeSession):
         return self.invoke(self._module.lookup_function(name), arguments, 1)
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return EnclosedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+        return EnclosedBound(self, self._invoke, self._function, [self.to_device(x) for x in ring])
 
 
 class StitchedSession(_IreeSession):
@@ -168,7 +178,7 @@ class StitchedSession(_IreeSession):
         self.state = self.to_device(self._flat_state(state))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return StitchedBound(self, self._context.invoke, self._function, [self.to_device(x) for x in ring])
+        return StitchedBound(self, self._invoke, self._function, [self.to_device(x) for x in ring])
 
 
 class _IreeBound(SynchronousBound):

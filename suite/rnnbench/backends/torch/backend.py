@@ -22,6 +22,7 @@ from rnnbench.backends.torch.support import (
     AUTHORS,
     COMPILED,
     COMPILERS,
+    FORK_SAFE,
     GRAPHS,
     READS,
     TIMES,
@@ -47,7 +48,7 @@ class TorchBackend:
             return Support("unsupported", reason, UPSTREAM.get(reason, ""))
         # A pool of compiler processes would outlive the build and be counted in it.
         environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if request.route in COMPILED else {}
-        environment |= ENVIRONMENT if request.device == CUDA else NO_GPU
+        environment |= {**ENVIRONMENT, **FORK_SAFE} if request.device == CUDA else NO_GPU
         if request.strategy.time == "fused" and request.stack.direction == "reverse":
             reason = "nn's RNNs run forward or in both directions. x and y are flipped around the forward RNN."
             return Support("emulated", reason, environment=environment, covers=covered(request))

@@ -25,6 +25,9 @@ COMPILED = ("compile", "aoti")
 """Routes that go through Inductor."""
 COMPILERS = {**dict.fromkeys(COMPILED, "Inductor"), **dict.fromkeys(("eager", "script"), "ATen")}
 """`Probe.compilers`. ATen has the operators that eager torch and TorchScript's interpreter call one after the other."""
+FORK_SAFE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Asked whether there is a GPU, torch asks NVML then, and not CUDA, which does not outlive a fork. Inductor asks when it
+is imported. Source: PyTorch's documentation, "Poison fork in multiprocessing"."""
 GRAPHS = dict.fromkeys(TIMES, frozenset({CUDA}))
 """`Probe.graphs`."""
 
