@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx_files as files
@@ -12,7 +14,7 @@ from onnx import helper
 from pt2_modules import Ring, Streaming
 
 from rnnbench.model_files import answered, describe, network_of, section_of
-from rnnbench.model_files.traits import Operation, dependences, reached
+from rnnbench.model_files.traits import TRAITS, Operation, dependences, reached
 
 CACHES = """
 func.func public @main(%x: tensor<1x4xf32> loc("x"), %k: tensor<3x4xf32> loc("k"), %v: tensor<VALUESx4xf32> loc("v"),
@@ -110,6 +112,13 @@ def test_two_caches_of_one_shape_are_told_and_caches_of_two_shapes_are_not(tmp_p
     assert found["one-element-state"] >= {"i", "k", "y"}
     assert not found["one-element-state"] & {"h", "h_next"}
     assert "rows-in-equal-states" not in of_caches(tmp_path, 2)
+
+
+def test_every_trait_has_an_entry_and_a_line_in_the_docs():
+    checkout = Path(__file__).parents[2]
+    entries, docs = (checkout / file for file in ("cases/expectations.yaml", "docs/model_files.md"))
+    assert {*re.findall(r"contains: (\S+)", entries.read_text())} == TRAITS.keys()
+    assert TRAITS.keys() <= {*re.findall(r"^\| `([a-z-]+)` \|", docs.read_text(), re.MULTILINE)}
 
 
 def test_a_plan_of_an_older_run_has_files_without_traits(tmp_path):
