@@ -27,6 +27,14 @@ CHECKS = {"values": ("values",), "chunks": ("chunks",), "batch": ("batch",), "nu
 TRIAL = replace(make_trial("openvino:onnx", "fused"), model=Model(cell="gru", input=3, hidden=4), batch=2)
 VERSIONS = {"openvino": "2026.4.1", "onnx": "1.23.2"}
 INSTALLED = Probe(("onnx", "opset"), VERSIONS)
+
+
+class WithRing(Model):
+    @property
+    def traits(self):
+        return {"ring": frozenset({"h"}), "scatter": frozenset()}
+
+
 ENTRY = """\
 schema: 1
 expectations:
@@ -138,6 +146,9 @@ def test_what_a_comparison_is_made_with_must_be_set(entries):
         ("    check: values\n    also: [chunks, batch]\n", "", "expected either check or outcome"),
         ("check: values\n", "outcome: crashed\n", "also: goes with check only"),
         ("also: [chunks, batch]", "outcome: crashed", "expected either check or outcome"),
+        ("check: values", "contains: rings", "contains: no file is known to have 'rings'; did you mean 'ring'?"),
+        ("check: values", "contains: ring\n    check: values", "check: write also: such a file may pass"),
+        ("check: values", "says: SIGSEGV\n    check: values", "says: goes with contains and outcome only"),
         ("time: fused", "time: fusd", "got the text 'fusd'; did you mean 'fused'?"),
         ("time: fused", 'time: "> 1"', ":6:19: expectations[0].where.time: expected one of fused, looped"),
         ('batch: "> 1"', 'batch: "> one"', "a comparison such as '> 1'"),
@@ -155,6 +166,14 @@ def test_a_mistake_is_told_with_its_place(refusal, replaced, by, says):
     told = refusal(replaced, by)
     assert told.startswith("expectations.yaml:")
     assert says in told
+
+
+def test_an_entry_about_what_a_file_contains_describes_such_files_alone(entries):
+    text = ENTRY.replace("check: values", "contains: ring").replace('{time: fused, batch: "> 1", chunk: ">1"}', "{}")
+    (entry,) = entries(text)
+    assert (entry.contains, entry.check, entry.also) == (("ring",), (), ("chunks", "batch"))
+    assert not entry.describes(TRIAL, VERSIONS)
+    assert entry.describes(replace(TRIAL, model=WithRing(cell="gru", input=3, hidden=4)), VERSIONS)
 
 
 def test_what_a_backend_does_not_have_is_told_where_the_backend_is_here(entries):

@@ -94,3 +94,12 @@ def test_the_same_bits_pass_and_a_negative_zero_does_not():
 def test_nan_equals_itself_bit_by_bit():
     nan = np.full(2, np.nan, np.float32)
     assert same_bits([("y", nan, nan.copy())]).verdict == "pass"
+
+
+def test_all_arrays_that_are_wrong_are_named_where_these_are_several():
+    errors, got = Errors(), EXACT.copy()
+    got[1, 0] = 0.75
+    errors.add("y", got, EXACT, 1e-8, {"left": slice(0, 1), "right": slice(1, 2)})
+    assert "wrong:" not in errors.verdict().detail
+    errors.add("state h at the end", got, EXACT, 1e-8, {"h": slice(None)})
+    assert errors.verdict().detail.endswith("; wrong: left, h")

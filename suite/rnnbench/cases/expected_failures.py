@@ -2,6 +2,9 @@
 
 An entry describes trials by backend, versions, route and any keys of a case. It names what fails there: checks, or an
 outcome. A trial that it describes must fail in this way. An entry whose trials pass is out of date, which is an error.
+
+An entry with `contains` is about users' files that have something (`Network.traits`). Such a trial may pass: whether a
+file meets the fault may depend on its numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from rnnbench.cases.expand import scalar
 from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, axis_of
 from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
+from rnnbench.model_files import TRAITS
 from rnnbench.outside_text import safe_text
 from rnnbench.spelling import hint
 from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
@@ -95,12 +99,20 @@ class EntrySection(Section):
     )
     route: Axis[Word] = Field(default=(), description="Routes on which it fails; without it, all.")
     where: Where = Field(default=Where(), description="Keys of the trials that fail, with their values.")  # type: ignore[valid-type]
+    contains: Axis[Word] = Field(
+        default=(),
+        description="What the model file has, all of it, by the names of docs/model_files.md. It may pass then.",
+    )
     check: Axis[Word] = Field(default=(), description="Checks that fail: each of them, on every trial described.")
     also: Axis[Word] = Field(
         default=(),
         description="Checks that may fail for the same reason, or pass. `numbers`: all that compare numbers.",
     )
     outcome: Outcome | None = Field(default=None, description="How the trials end, where they get no verdict.")
+    stage: Axis[Word] = Field(default=(), description="With `contains` and `outcome`: the stages at which it ends.")
+    says: Axis[Text] = Field(
+        default=(), description="With `contains` and `outcome`: texts of which the reason of the failure has one."
+    )
     reason: Text = Field(description="What is wrong, in a sentence.")
     upstream: Url = Field(
         description="The upstream issue, or the page that tells of the fault where there is none yet."
@@ -145,6 +157,9 @@ class ExpectedFailure:
     outcome: str | None
     reason: str
     upstream: str
+    contains: tuple[str, ...] = ()
+    stage: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
 
     def describes(self, trial: Trial, versions: Mapping[str, str]) -> bool:
         """Whether this trial is expected to fail, given the installed versions by distribution."""
@@ -156,6 +171,7 @@ class ExpectedFailure:
                 for name, within in self.version.items()
             )
             and all(any(_has(trial, leaf, text) for text in texts) for leaf, texts in self.where.items())
+            and trial.model.traits.keys() >= {*self.contains}
         )
 
     def unknown_names(self, installed: InstalledBackend) -> Iterator[str]:
@@ -240,9 +256,19 @@ def read_expected_failures(path: Path, check_names: Mapping[str, Sequence[str]])
 def _problems(
     entry: EntrySection, path: KeyPath, source: Source, check_names: Mapping[str, Sequence[str]]
 ) -> Iterator[Problem]:
-    if bool(entry.check) == (entry.outcome is not None):
+    fails = entry.also if entry.contains else entry.check
+    if entry.contains and entry.check:
+        yield Problem(source.place((*path, "check")), f"{dotted((*path, 'check'))}: write also: such a file may pass")
+    elif bool(fails) == (entry.outcome is not None):
         yield Problem(source.place(path), f"{dotted(path)}: expected either check or outcome: what fails there")
-    if entry.also and not entry.check:
+    for name in entry.contains:
+        if name not in TRAITS:
+            message = f"{dotted((*path, 'contains'))}: no file is known to have '{name}'; {hint(name, sorted(TRAITS))}"
+            yield Problem(source.place((*path, "contains")), message)
+    for key in ("stage", "says"):
+        if getattr(entry, key) and (not entry.contains or entry.outcome is None):
+            yield Problem(source.place((*path, key)), f"{dotted((*path, key))}: goes with contains and outcome only")
+    if entry.also and not entry.check and not entry.contains:
         yield Problem(source.place((*path, "also")), f"{dotted((*path, 'also'))}: goes with check only")
     single = [name for name, checks in check_names.items() if tuple(checks) == (name,)]
     for key, known in (("check", single), ("also", check_names)):
@@ -274,6 +300,9 @@ def _expected_failure(entry: EntrySection, place: Place, check_names: Mapping[st
         outcome=entry.outcome,
         reason=entry.reason,
         upstream=entry.upstream,
+        contains=tuple(entry.contains),
+        stage=tuple(entry.stage),
+        says=tuple(entry.says),
     )
 
 

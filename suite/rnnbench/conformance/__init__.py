@@ -17,7 +17,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
-    from rnnbench.conformance.expected_failures import expected_failure_results
+    from rnnbench.conformance.expected_failures import Ended, expected_failure_results
     from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
     from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, CHECKS_BY_NAME, TIMED, run_checks
@@ -30,7 +30,7 @@ _NAMES = {
         "Check",
         "OpenSession",
     ),
-    "expected_failures": ("expected_failure_results",),
+    "expected_failures": ("Ended", "expected_failure_results"),
     "garbage": ("freeze_for_good",),
     "kept_references": ("KeptReferences",),
     "suite": (
@@ -54,6 +54,7 @@ __all__ = [
     "RING",
     "TIMED",
     "Check",
+    "Ended",
     "KeptReferences",
     "OpenSession",
     "PublicPath",

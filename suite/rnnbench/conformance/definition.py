@@ -11,6 +11,8 @@ from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 Known = TypeVar("Known")
+RAISED = "raised "
+"""How the detail of a check begins that ended with an exception."""
 
 
 class OpenSession(Protocol):

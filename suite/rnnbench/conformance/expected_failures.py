@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rnnbench.cases import ExpectedFailure
+from rnnbench.conformance.definition import RAISED
+from rnnbench.conformance.tolerance import WRONG
 from rnnbench.results import CheckResult, ExpectedFailureResult, Outcome
+from rnnbench.rnn import Network
+
+_COLUMN = re.compile(r": off by \S+ at \[(?:\d+, )*(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a trial with an outcome was, and how it ended where it did before its time."""
+
+    outcome: Outcome
+    stage: str = ""
+    reason: str = ""
+    model: Network | None = None
 
 
 def expected_failure_results(
-    expected_failures: Sequence[ExpectedFailure], outcome: Outcome, checked: Mapping[str, CheckResult]
+    expected_failures: Sequence[ExpectedFailure], ended: Ended, checked: Mapping[str, CheckResult]
 ) -> tuple[ExpectedFailureResult, ...]:
     """One result for each check or outcome that was expected to fail and was tested. `checked` is by name of the check.
 
     A check that did not run, or does not apply, has no result. Neither has a trial that ended before the stage at which
-    it was expected to fail. A check under `also` has a result only where it failed.
+    it was expected to fail. A check under `also` has a result only where it failed. What an entry with `contains`
+    describes has a result only where it failed as the fault makes it: with its words, or in arrays that it spoils.
     """
     results: dict[str, ExpectedFailureResult] = {}
     for failure in expected_failures:
-        for result in _results(failure, outcome, checked):
+        told = _of_file(failure, ended, checked) if failure.contains else _results(failure, ended.outcome, checked)
+        for result in told:
             first = results.setdefault(result.what, result)
             if first.verdict == "passed":
                 results[result.what] = result
@@ -34,6 +53,40 @@ def _results(
         verdict = checked[name].verdict if name in checked else "not-applicable"
         if verdict == "fail" or (verdict == "pass" and name in failure.check):
             yield _result(failure, name, failed=verdict == "fail")
+
+
+def _of_file(
+    failure: ExpectedFailure, ended: Ended, checked: Mapping[str, CheckResult]
+) -> Iterator[ExpectedFailureResult]:
+    if ended.model is None:
+        return
+    if failure.outcome is not None and failure.outcome == ended.outcome:
+        is_there = not failure.stage or ended.stage in failure.stage
+        if is_there and (not failure.says or any(text in ended.reason for text in failure.says)):
+            yield _result(failure, ended.outcome, failed=True)
+    spoiled = frozenset[str].intersection(*(ended.model.traits[name] for name in failure.contains))
+    for name in failure.also:
+        if name in checked and checked[name].verdict == "fail":
+            wrong = _wrong_arrays(checked[name].detail, ended.model)
+            if wrong and wrong <= spoiled:
+                yield _result(failure, name, failed=True)
+
+
+def _wrong_arrays(detail: str, model: Network) -> set[str]:
+    """Names of the arrays that a check found wrong, by its text; none where it tells something else."""
+    what, _, listed = detail.partition(WRONG)
+    if listed:
+        return {*listed.split(", ")}
+    for name in sorted(model.state_shapes(1), key=len, reverse=True):
+        if what.startswith((f"{name} after ", f"{name}: ")) or f"state {name} " in what:
+            return {name}
+    if what.startswith(RAISED) or not re.search(r"\by\b", what):
+        return set()
+    outputs = model.parts_of_y
+    if len(outputs) == 1:
+        return {*outputs}
+    column = _COLUMN.search(what)
+    return {name for name, part in outputs.items() if column and part.start <= int(column[1]) < part.stop}
 
 
 def _result(failure: ExpectedFailure, what: str, *, failed: bool) -> ExpectedFailureResult:

@@ -144,7 +144,7 @@ def compare_steps(
     errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, reference: ReferenceTrajectories
 ) -> None:
     """Add the errors of y [steps, batch, width] to `errors`, each step with the rounding expected there."""
-    errors.add_steps(what, y, exact, reference.rounding.over(len(exact)))
+    errors.add_steps(what, y, exact, reference.rounding.over(len(exact)), arrays=reference.trial.model.parts_of_y)
 
 
 def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:

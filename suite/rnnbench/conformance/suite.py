@@ -12,7 +12,7 @@ from rnnbench.backends import Program, Session
 from rnnbench.conformance.alike import ALIKE
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.contents import CONTENTS
-from rnnbench.conformance.definition import Check, Known
+from rnnbench.conformance.definition import RAISED, Check, Known
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
@@ -106,7 +106,7 @@ def _begun(
 
 
 def _raised(error: Exception) -> CheckResult:
-    return CheckResult(verdict="fail", detail=f"raised {type(error).__name__}: {error}")
+    return CheckResult(verdict="fail", detail=f"{RAISED}{type(error).__name__}: {error}")
 
 
 def _not_begun(spent: float, seconds: float, of_reference: float) -> CheckResult:

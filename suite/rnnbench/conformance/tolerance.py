@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,9 @@ FACTOR = 16.0
 for vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
 Number = TypeVar("Number", np.float64, np.ndarray)
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
+WRONG = "; wrong: "
+"""Before the names of all arrays that are wrong, where these are several."""
+NO_ARRAYS: Mapping[str, slice] = {}
 
 
 @dataclass
@@ -27,9 +30,15 @@ class Errors:
     detail: str = ""
     beyond: str = ""
     """The first place where nothing could be compared, because the rounding expected there is infinite."""
+    wrong: dict[str, None] = field(default_factory=dict)
+    """Names of the arrays of which any number was too far off, of those that `add` was told."""
 
-    def add(self, what: str, got: np.ndarray, exact: np.ndarray, expected: float) -> None:
+    def add(
+        self, what: str, got: np.ndarray, exact: np.ndarray, expected: float, arrays: Mapping[str, slice] = NO_ARRAYS
+    ) -> None:
         """Compare `got` with the reference's float64 `exact`, where a rounding error of `expected` is normal.
+
+        `arrays` are the columns of `got` that are an array of their own, by name.
 
         Where that is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary numbers.
         Whole numbers are not rounded, so they must be equal.
@@ -47,16 +56,28 @@ class Errors:
         ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
         self.max_abs = max(self.max_abs, largest)
         self.max_ulp = max(self.max_ulp, float(_ulps(got.dtype, np.abs(exact).max(), np.float64(most))))
+        if ratio > FACTOR:
+            for name, columns in arrays.items():
+                if not error[..., columns].max(initial=0.0) <= FACTOR * expected:
+                    self.wrong[name] = None
         if ratio > self.rounding:  # Only what is worse is described: that takes longer than all else here.
             where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
             values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
             self._worse(ratio, f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, {values}")
 
-    def add_steps(self, what: str, got: np.ndarray, exact: np.ndarray, expected: np.ndarray, where: str = "") -> None:
+    def add_steps(
+        self,
+        what: str,
+        got: np.ndarray,
+        exact: np.ndarray,
+        expected: np.ndarray,
+        where: str = "",
+        arrays: Mapping[str, slice] = NO_ARRAYS,
+    ) -> None:
         """As `add` of each step of arrays [steps, …], where an error of `expected` [steps] is normal.
 
         Steps that are no worse than what was added before are looked at together: one by one they take as long as the
-        calls of a small program.
+        calls of a small program. With `arrays`, steps that are too far off are not among them.
         """
         if got.shape != exact.shape:
             self.add(f"{what}{where}", got, exact, 0.0)
@@ -66,8 +87,9 @@ class Errors:
         comparable = np.isfinite(expected)
         normal = expected if got.dtype.kind == "f" else np.zeros(len(got))
         for step, error in enumerate(most.tolist()):
-            if not (comparable[step] and error <= self.rounding * normal[step]):
-                self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]))
+            together = min(self.rounding, FACTOR) if arrays else self.rounding
+            if not (comparable[step] and error <= together * normal[step]):
+                self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]), arrays)
         known = comparable & np.isfinite(most)
         if known.any():
             self.max_abs = max(self.max_abs, float(most[known].max()))
@@ -86,7 +108,7 @@ class Errors:
 
     def _verdict_and_detail(self) -> tuple[CheckVerdict, str]:
         if self.rounding > FACTOR:
-            return "fail", self.detail
+            return "fail", self.detail + (WRONG + ", ".join(self.wrong)) * (len(self.wrong) > 1)
         if self.beyond:
             return "chaotic", f"not compared from {self.beyond} on: there the reference itself, {CHAOS}"
         return "pass", ""

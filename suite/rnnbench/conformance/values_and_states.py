@@ -44,7 +44,8 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     exact = reference.from_zeros()
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
     for name, array in session.get_state().items():
-        errors.add(f"state {name} at the end", array, exact.final[name], reference.rounding_at(reference.trial.steps))
+        rounding = reference.rounding_at(reference.trial.steps)
+        errors.add(f"state {name} at the end", array, exact.final[name], rounding, {name: slice(None)})
     return errors.verdict().model_copy(update={"figures": _decisions(exact, reference)})
 
 

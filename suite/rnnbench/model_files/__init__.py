@@ -6,6 +6,7 @@
     tensorflow_program what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
     network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     section           the section `model` of a case that runs it: `FileSection`
+    traits            what it contains that compilers are known to get wrong: `TRAITS`
     state_check       whether its states are states: `check_state`
 
 A file is hostile until it was read. `worker.describe_file` reads it in a process with limits of memory and time.
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         with_made_sizes,
     )
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
+    from rnnbench.model_files.traits import TRAITS
 
 _NAMES = {
     "described": ("NO_STATE",),
@@ -73,6 +75,7 @@ _NAMES = {
     "formats.pt2.program": ("Pt2Program",),
     "formats.savedmodel.program": ("SavedModelProgram",),
     "tensorflow_program": ("TensorflowProgram",),
+    "traits": ("TRAITS",),
     "reading": ("describe", "oracle_of"),
     "section": (
         "FileSection",
@@ -101,6 +104,7 @@ __all__ = [
     "CALLS_OF",
     "FORMATS",
     "NO_STATE",
+    "TRAITS",
     "ArrayDescription",
     "FileArray",
     "FileDescription",

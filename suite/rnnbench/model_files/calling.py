@@ -16,6 +16,7 @@ from rnnbench.model_files.given_arrays import given_arrays
 from rnnbench.model_files.limits import LARGEST_INTEGER
 from rnnbench.model_files.network import FileNetwork, digest_of
 from rnnbench.model_files.section import FileSection
+from rnnbench.model_files.traits import traits_of
 from rnnbench.rnn import DTYPES
 
 
@@ -67,6 +68,8 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     outputs = tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results)
     if beside.expected is not None and beside.inputs is None:
         raise ModelFileError("outputs are expected of inputs that are given: write inputs too")
+    carried = tuple(_carried(before, after.name, rows, section.batch, streams[0]) for before, after in states)
+    called = {one.before.name: one.name for one in carried}
     return FileNetwork(
         given=given_arrays(beside.inputs, inputs) if beside.inputs is not None else None,
         expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
@@ -79,12 +82,16 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         operators=tuple(description.operators),
         inputs=inputs,
         results=outputs,
-        states=tuple(_carried(before, after.name, rows, section.batch, streams[0]) for before, after in states),
+        states=carried,
         constants=tuple((n, constant_of(given[n], value), given[n].dtype) for n, value in section.constants.items()),
         constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
         steps=steps,
         rows=rows,
         quantised=description.activations,
+        spoiled=tuple(
+            (name, tuple(sorted(called.get(array, array) for array in arrays)))
+            for name, arrays in traits_of(description, section.state)
+        ),
         weights=max(1, description.weight_bytes // DTYPES[widest(a.dtype for a in (*streams, *results))].itemsize),
     )
 

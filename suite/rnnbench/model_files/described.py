@@ -12,6 +12,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.axes import Axes, axes_by_name
 from rnnbench.model_files.description import (
     ArrayDescription,
+    Feature,
     FileDescription,
     Question,
     Role,
@@ -44,6 +45,8 @@ class FileFacts:
     opsets: dict[str, int] = field(default_factory=dict)
     external: tuple[str, ...] = ()
     activations: Activations = ""
+    features: tuple[Feature, ...] = ()
+    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def described(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rnnbench.model_files.errors import ModelFileError
@@ -75,6 +75,15 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Feature:
+    """What compilers are known to get wrong, as far as the file alone tells it; see `traits`."""
+
+    name: str
+    arrays: tuple[str, ...] = ()
+    """Inputs or outputs that have it, or are computed with it."""
+
+
+@dataclass(frozen=True)
 class FileDescription:
     """What is in a model file."""
 
@@ -96,6 +105,9 @@ class FileDescription:
     """What its user should know, such as a state that no call gets back."""
     activations: Activations = ""
     """How it quantises what its operators give and take."""
+    features: tuple[Feature, ...] = ()
+    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The inputs that each output is computed from. Empty where the format does not tell."""
 
     def of_role(self, *roles: Role) -> tuple[ArrayDescription, ...]:
         return tuple(array for array in self.arrays if array.role in roles)

@@ -78,6 +78,8 @@ class FileNetwork(Network):
     """Elements of all weights."""
     quantised: Activations = ""
     """How the file quantises what its operators give and take."""
+    spoiled: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Its traits, each with the arrays that may be wrong by it; see `traits`. Plans of older runs do not say them."""
 
     @property
     def input(self) -> int:
@@ -96,6 +98,15 @@ class FileNetwork(Network):
     def types(self) -> frozenset[str]:
         """Of all arrays that are given and made in each call."""
         return frozenset(a.dtype for a in (*self.inputs, *self.results, *(state.before for state in self.states)))
+
+    @property
+    def traits(self) -> Mapping[str, frozenset[str]]:
+        return {name: frozenset(arrays) for name, arrays in self.spoiled}
+
+    @property
+    def parts_of_y(self) -> Mapping[str, slice]:
+        ends = [0, *np.cumsum([array.size for array in self.results]).tolist()]
+        return {array.name: slice(*ends[place : place + 2]) for place, array in enumerate(self.results)}
 
     def state_dtype(self, name: str, dtype: str) -> str:
         return next(state.before.dtype for state in self.states if state.name == name)

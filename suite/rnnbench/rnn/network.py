@@ -117,6 +117,16 @@ class Network(BaseModel, ABC):
         """The format of the user's file from which a runtime reads it; empty where there is no such file."""
         return ""
 
+    @property
+    def traits(self) -> Mapping[str, frozenset[str]]:
+        """What a user's file contains that compilers are known to get wrong, each with the arrays that may be wrong."""
+        return {}
+
+    @property
+    def parts_of_y(self) -> Mapping[str, slice]:
+        """The columns of y that each output is, by name."""
+        return {"y": slice(None)}
+
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """Why no backend could run it so: the key that has to change, and a message. None where one could."""
         if time == "given":

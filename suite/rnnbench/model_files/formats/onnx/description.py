@@ -14,6 +14,7 @@ from rnnbench.model_files.axes import AxisSearch
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.flow import flow_of
+from rnnbench.model_files.formats.onnx.features import depends_of, features_of
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external
@@ -44,6 +45,8 @@ def describe(path: Path) -> FileDescription:
             weight_bytes=file.weight_bytes,
             external=file.external,
             activations=activations_of(model),
+            features=tuple(features_of(model)),
+            depends=depends_of(model),
         ),
         inputs,
         outputs,

@@ -8,9 +8,10 @@ from pathlib import Path
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.formats.pt2.file import read_pt2
-from rnnbench.model_files.formats.pt2.flow import axes_of, flow_of, unused_inputs
+from rnnbench.model_files.formats.pt2.flow import axes_of, features_of, flow_of, operations_of, unused_inputs
 from rnnbench.model_files.formats.pt2.graph import Pt2Array
 from rnnbench.model_files.state_proposals import LAST_OF_BOTH, last_of_both, with_proposals
+from rnnbench.model_files.traits import dependences
 
 
 def describe(path: Path) -> FileDescription:
@@ -23,6 +24,12 @@ def describe(path: Path) -> FileDescription:
         producer=file.producer,
         operators=Counter(node.operator for node in file.nodes),
         weight_bytes=file.weight_bytes,
+        features=tuple(features_of(file)),
+        depends=dependences(
+            operations_of(file),
+            {array.name: array.value for array in (*file.inputs, *before)},
+            {array.name: array.value for array in (*file.outputs, *after)},
+        ),
     )
     found = described(
         facts,

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rnnbench.model_files.axes import Axes
+from rnnbench.model_files.description import Feature
 from rnnbench.model_files.flow import Carried, Flow
 from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref
+from rnnbench.model_files.traits import Operation
 
 _MOVES = frozenset(
     (
@@ -17,6 +19,13 @@ _MOVES = frozenset(
     )
 )
 """Operators of ATen whose outputs are elements of their first argument, which may be a list."""
+_VIEWS = frozenset(
+    (
+        *("alias", "detach", "expand", "flatten", "narrow", "permute", "reshape", "select", "slice", "squeeze", "t"),
+        *("transpose", "unsqueeze", "view", "chunk", "split", "split_with_sizes", "unbind"),
+    )
+)
+"""Operators of ATen whose outputs may lie in the memory of their first argument."""
 _CHOOSES = "where"
 """An operator whose output are elements of its second and third argument."""
 _RECURRENT = {
@@ -61,6 +70,34 @@ def axes_of(file: Pt2File) -> dict[str, Axes]:
             found |= dict.fromkeys((*_values(node.args[0]), node.outputs[0]), sequence)
             found |= dict.fromkeys((*_values(node.args[1]), *node.outputs[1:]), (None, 1))
     return {array.name: found[array.value] for array in (*file.inputs, *file.outputs) if array.value in found}
+
+
+def operations_of(file: Pt2File) -> Iterator[Operation]:
+    """What each node takes and gives. One that changes its first argument gives it, and what that is a view of."""
+    base: dict[str, str] = {}
+    for node in file.nodes:
+        takes = set(_all_values([*node.args, *node.kwargs.values()]))
+        gives = set(node.outputs)
+        first = next(_values(node.args[0]), None) if node.args else None
+        if first is not None and node.operator in _VIEWS:
+            base |= dict.fromkeys(node.outputs, base.get(first, first))
+        if first is not None and node.operator.endswith("_"):
+            gives |= {first, base.get(first, first)}
+        yield Operation(takes, gives)
+
+
+def features_of(file: Pt2File) -> Iterator[Feature]:
+    """A ring: an output that puts a slice of an input, and other values, behind each other."""
+    made = {output: node for node in file.nodes for output in node.outputs}
+    rings = set[str]()
+    for node in (made.get(after.value) for after in (*file.outputs, *(pair[1] for pair in file.states))):
+        if node is not None and node.operator == "cat" and isinstance(node.args[0], list | tuple):
+            parts = [made.get(value) for value in _values(node.args[0])]
+            slices = [part for part in parts if part is not None and part.operator in ("slice", "narrow")]
+            rings |= {value for part in slices for value in _values(part.args[0])}
+    given = (*file.inputs, *(pair[0] for pair in file.states))
+    if arrays := tuple(array.name for array in given if array.value in rings):
+        yield Feature("ring", arrays)
 
 
 def unused_inputs(file: Pt2File) -> set[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.flow import Carried, Flow
+from rnnbench.model_files.formats.stablehlo.features import depends_of, features_of
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
 from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
@@ -20,7 +21,13 @@ def describe(path: Path) -> FileDescription:
     kinds = (node.kind for function in file.functions.values() for node in function.all_nodes())
     operators = Counter(kind.removeprefix("stablehlo.") for kind in kinds if kind != CONSTANT)
     facts = FileFacts(
-        file=path.name, format="stablehlo", producer="", operators=operators, weight_bytes=file.weight_bytes
+        file=path.name,
+        format="stablehlo",
+        producer="",
+        operators=operators,
+        weight_bytes=file.weight_bytes,
+        features=tuple(features_of(file)),
+        depends=depends_of(file),
     )
     before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
     trees = pairs_of_trees(file.inputs, file.outputs)

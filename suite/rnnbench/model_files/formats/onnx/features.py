@@ -1,0 +1,80 @@
+"""What an ONNX file contains that compilers are known to get wrong, and which outputs depend on which inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rnnbench.model_files.description import Feature
+from rnnbench.model_files.formats.onnx.file import graph_inputs
+from rnnbench.model_files.formats.onnx.tensors import subgraphs
+from rnnbench.model_files.traits import Operation, dependences, reached
+
+
+def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
+    """The inputs that each output is computed from."""
+    given = {value.name: value.name for value in graph_inputs(model.graph)}
+    return dependences(_operations(model.graph), given, {value.name: value.name for value in model.graph.output})
+
+
+def features_of(model: Any) -> Iterator[Feature]:
+    """Those of the outermost graph and of the graphs inside it. A function counts where it is called."""
+    outputs = {value.name: value.name for value in model.graph.output}
+    functions = {(function.domain, function.name): function for function in model.functions}
+    found: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in set(_told(node, functions, ())):
+            found.setdefault(name, set()).update(node.output)
+    for name, values in found.items():
+        yield Feature(name, reached(_operations(model.graph), values, outputs))
+    if rings := _rings(model.graph):
+        yield Feature("ring", rings)
+
+
+def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    own = node.domain in ("", "ai.onnx")
+    chosen = attributes["activations"].strings if "activations" in attributes else ()
+    if own and node.op_type in ("LSTM", "GRU") and any(name.lower() == b"hardsigmoid" for name in chosen):
+        yield "hard-sigmoid-gates"
+    if own and node.op_type == "RNN" and "clip" in attributes:
+        yield "clipped-rnn"
+    if own and node.op_type == "Scan":
+        directions = ("directions", "scan_input_directions", "scan_output_directions")
+        if any(1 in attributes[name].ints for name in directions if name in attributes):
+            yield "backward-scan"
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            yield from _told(inner, functions, callers)
+    key = (node.domain, node.op_type)
+    if key in functions and key not in callers:
+        for inner in functions[key].node:
+            yield from _told(inner, functions, (*callers, key))
+
+
+def _rings(graph: Any) -> tuple[str, ...]:
+    """Inputs of which a slice is an output together with other values, by a Concat."""
+    made = {name: node for node in graph.node for name in node.output}
+    rings = set[str]()
+    for output in graph.output:
+        node = made.get(output.name)
+        while node is not None and node.op_type == "Identity":
+            node = made.get(node.input[0])
+        if node is not None and node.op_type == "Concat":
+            parts = [made.get(name) for name in node.input]
+            rings |= {part.input[0] for part in parts if part is not None and part.op_type == "Slice"}
+    return tuple(value.name for value in graph_inputs(graph) if value.name in rings)
+
+
+def _operations(graph: Any) -> Iterator[Operation]:
+    for node in graph.node:
+        yield Operation({*node.input, *_taken_inside(node)} - {""}, [name for name in node.output if name])
+
+
+def _taken_inside(node: Any) -> Iterator[str]:
+    """Names that the graphs in a node use. Those that they make themselves are nobody's else."""
+    for graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from inner.input
+            yield from _taken_inside(inner)

@@ -1,0 +1,112 @@
+"""What a file contains that compilers are known to get wrong, and which of its arrays are wrong then.
+
+A format tells its features (`Feature`), found in operators, attributes and types. With the states that a case names,
+they are the file's traits. `expectations.yaml` names them under `contains`; docs/model_files.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from rnnbench.model_files.description import ArrayDescription, FileDescription
+
+TRAITS = {
+    "backward-scan": "ONNX: a Scan that runs backward",
+    "clipped-rnn": "ONNX: an RNN operator with a clip",
+    "hard-sigmoid-gates": "ONNX: an LSTM or GRU operator with a hard sigmoid",
+    "one-element-state": "any format: a state of one element whose next value depends on such states alone",
+    "quantised-products": "TFLite: two products or more of arrays with scales and zero points",
+    "ring": "a state whose next value is a part of it with new values behind or before",
+    "rows-in-equal-states": "StableHLO: two states of one shape and type, and rows written into an array of these",
+    "scatter": "StableHLO: a scatter to rows that are values",
+}
+"""What each trait is, by its name in `expectations.yaml`."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A node, as names of values: what it takes, those in its inner graphs included, and what it gives."""
+
+    takes: Collection[str]
+    gives: Collection[str]
+
+
+def dependences(
+    operations: Iterable[Operation], inputs: Mapping[str, str], outputs: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """The inputs that each output depends on. `inputs` and `outputs` have the value of each array, by its name."""
+    names = list(inputs)
+    bits = {value: 1 << place for place, value in enumerate(inputs.values())}
+    for operation in operations:
+        found = 0
+        for value in operation.takes:
+            found |= bits.get(value, 0)
+        for value in operation.gives:
+            bits[value] = bits.get(value, 0) | found
+    of = {name: bits.get(value, 0) for name, value in outputs.items()}
+    return {name: tuple(one for place, one in enumerate(names) if found >> place & 1) for name, found in of.items()}
+
+
+def reached(operations: Iterable[Operation], values: Collection[str], outputs: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the outputs that depend on any of these values."""
+    found = set(values)
+    for operation in operations:
+        if not found.isdisjoint(operation.takes):
+            found.update(operation.gives)
+    return tuple(name for name, value in outputs.items() if value in found)
+
+
+def traits_of(description: FileDescription, state: Mapping[str, str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The file's traits, each with the arrays that may be wrong by it: states before a call, and outputs.
+
+    `state` has the next value of each state, as the case says.
+    """
+    features = {feature.name: feature for feature in description.features}
+    given = {array.name: array for array in description.arrays if array.name in state}
+    depends = description.depends
+    if single := _computed_from_single(given, state, depends):
+        yield "one-element-state", _spoiled(single, state, description)
+    for name, feature in features.items():
+        arrays = set(feature.arrays)
+        if name == "rows-in-equal-states":
+            arrays = _with_a_twin([given[one] for one in feature.arrays if one in given])
+        if name == "ring":
+            arrays &= state.keys()
+        if arrays or name == "scatter":
+            yield name, _spoiled(arrays, state, description)
+
+
+def _computed_from_single(
+    states: Mapping[str, ArrayDescription], state: Mapping[str, str], depends: Mapping[str, Sequence[str]]
+) -> set[str]:
+    single = {name for name, array in states.items() if array.shape is not None and _is_single(array)}
+    return {name for name in single if name in depends.get(state[name], ()) and {*depends[state[name]]} <= single}
+
+
+def _is_single(array: ArrayDescription) -> bool:
+    sizes = array.shape or ()
+    return all(isinstance(size, int) for size in sizes) and prod(size for size in sizes if isinstance(size, int)) == 1
+
+
+def _with_a_twin(arrays: Sequence[ArrayDescription]) -> set[str]:
+    """Those of a shape and type that another one has, too."""
+    kinds = [(array.shape, array.dtype) for array in arrays]
+    return {array.name for array, kind in zip(arrays, kinds, strict=True) if kinds.count(kind) > 1}
+
+
+def _spoiled(arrays: Iterable[str], state: Mapping[str, str], description: FileDescription) -> frozenset[str]:
+    """These arrays, the outputs that depend on them, and the states of later calls.
+
+    All, where the format does not tell what depends on what.
+    """
+    outputs = [array.name for array in description.of_role("output", "state_out")]
+    if not description.depends:
+        return frozenset((*outputs, *state))
+    found, known = set(arrays), set[str]()
+    while found != known:
+        known = set(found)
+        found |= {name for name in outputs if not found.isdisjoint(description.depends.get(name, ()))}
+        found |= {before for before, after in state.items() if after in found}
+    return frozenset(found)

@@ -1,0 +1,128 @@
+"""What a file contains that compilers are known to get wrong, told by its operators, attributes and types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx_files as files
+import pytest
+import torch
+from onnx import helper
+from pt2_modules import Ring, Streaming
+
+from rnnbench.model_files import answered, describe, network_of, section_of
+from rnnbench.model_files.traits import TRAITS, Operation, dependences, reached
+
+CACHES = """
+func.func public @main(%x: tensor<1x4xf32> loc("x"), %k: tensor<3x4xf32> loc("k"), %v: tensor<VALUESx4xf32> loc("v"),
+    %i: tensor<i32> loc("i"), %h: tensor<1x4xf32> loc("h")) -> (tensor<1x4xf32> {jax.result_info = "y"},
+    tensor<3x4xf32> {jax.result_info = "k_next"}, tensor<VALUESx4xf32> {jax.result_info = "v_next"},
+    tensor<i32> {jax.result_info = "i_next"}, tensor<1x4xf32> {jax.result_info = "h_next"}) {
+  %0 = stablehlo.constant dense<0> : tensor<i32>
+  %1 = stablehlo.constant dense<1> : tensor<i32>
+  %k1 = stablehlo.dynamic_update_slice %k, %x, %i, %0 : (tensor<3x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<3x4xf32>
+  %v1 = stablehlo.dynamic_update_slice %v, %x, %i, %0 : (tensor<VALUESx4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<VALUESx4xf32>
+  %i1 = stablehlo.add %i, %1 : tensor<i32>
+  %y = stablehlo.slice %k1 [0:1, 0:4] : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  %h1 = stablehlo.add %h, %x : tensor<1x4xf32>
+  return %y, %k1, %v1, %i1, %h1 : tensor<1x4xf32>, tensor<3x4xf32>, tensor<VALUESx4xf32>, tensor<i32>, tensor<1x4xf32>
+}
+"""  # noqa: E501
+
+
+def traits(path, *answers: str) -> dict[str, set[str]]:
+    found = describe(path)
+    section = answered(section_of(found, path.name), found, answers)
+    return {name: {*arrays} for name, arrays in network_of(path, section, found).traits.items()}
+
+
+def of_onnx(tmp_path, model, *answers):
+    return traits(files.saved(model, tmp_path / "network.onnx"), *answers)
+
+
+def of_pt2(tmp_path, module):
+    path = tmp_path / "network.pt2"
+    torch.export.save(torch.export.export(module.eval(), (torch.zeros(1, 3),)), path)
+    return traits(path)
+
+
+def of_caches(tmp_path, values: int):
+    path = tmp_path / "caches.mlir"
+    path.write_text(CACHES.replace("VALUES", str(values)))
+    states = [f"state.{name}={name}_next" for name in "kvih"]
+    return traits(path, *states, "time=null", "batch=null")
+
+
+def test_an_output_depends_on_what_its_operations_take():
+    operations = [Operation(["a", "w"], ["b"]), Operation(["b", "c"], ["d"]), Operation([], ["e"])]
+    ends = {"A": "a", "C": "c"}, {"B": "b", "D": "d", "E": "e"}
+    assert dependences(operations, *ends) == {"B": ("A",), "D": ("A", "C"), "E": ()}
+    assert reached(operations, {"c"}, ends[1]) == ("D",)
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "name"),
+    [
+        ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "hard-sigmoid-gates"),
+        ("GRU", {"activations": ["HardSigmoid", "Tanh"]}, "hard-sigmoid-gates"),
+        ("RNN", {"clip": 0.5}, "clipped-rnn"),
+    ],
+)
+def test_an_operator_is_told_by_its_attributes(tmp_path, operator, attributes, name):
+    plain = of_onnx(tmp_path, files.recurrent(operator))
+    found = of_onnx(tmp_path, files.recurrent(operator, **attributes))
+    assert not plain
+    assert found.keys() == {name}
+    assert {"y", "hn", "h0"} <= found[name]
+
+
+def test_what_does_not_depend_on_it_is_not_spoiled(tmp_path):
+    model = files.recurrent("RNN", clip=0.5)
+    model.graph.node.append(helper.make_node("Tanh", ["g0"], ["gn"]))
+    model.graph.input.extend(files.arrays(("g0", [1, 5])))
+    model.graph.output.extend(files.arrays(("gn", [1, 5])))
+    found = of_onnx(tmp_path, model, "state.g0=gn", "state.h0=hn")
+    assert not {"g0", "gn"} & found["clipped-rnn"]
+
+
+def test_a_ring_is_a_slice_of_a_state_with_new_values_behind_it(tmp_path):
+    bounds = [files.weight(name, np.array([value])) for name, value in (("first", 1), ("last", 3), ("axis", 1))]
+    nodes = [
+        helper.make_node("Slice", ["ring", "first", "last", "axis"], ["rest"]),
+        helper.make_node("Concat", ["rest", "x"], ["ring_next"], axis=1),
+        helper.make_node("ReduceMax", ["ring_next"], ["y"], axes=[1], keepdims=1),
+    ]
+    given = files.arrays(("x", [1, 1, 2]), ("ring", [1, 3, 2]))
+    model = files.model(nodes, given, files.arrays(("y", [1, 1, 2]), ("ring_next", [1, 3, 2])), bounds)
+    assert of_onnx(tmp_path, model, "state.ring=ring_next") == {"ring": {"ring", "ring_next", "y"}}
+
+
+def test_a_position_of_one_number_is_told_and_a_state_that_needs_x_is_not(tmp_path):
+    found = of_pt2(tmp_path, Ring())
+    assert found["one-element-state"] >= {"position", "count"}
+    assert of_pt2(tmp_path, Streaming()) == {}
+
+
+def test_two_caches_of_one_shape_are_told_and_caches_of_two_shapes_are_not(tmp_path):
+    found = of_caches(tmp_path, 3)
+    assert found["rows-in-equal-states"] == {"k", "v", "k_next", "v_next", "y"}
+    assert found["one-element-state"] >= {"i", "k", "y"}
+    assert not found["one-element-state"] & {"h", "h_next"}
+    assert "rows-in-equal-states" not in of_caches(tmp_path, 2)
+
+
+def test_every_trait_has_an_entry_and_a_line_in_the_docs():
+    checkout = Path(__file__).parents[2]
+    entries, docs = (checkout / file for file in ("cases/expectations.yaml", "docs/model_files.md"))
+    assert {*re.findall(r"contains: (\S+)", entries.read_text())} == TRAITS.keys()
+    assert TRAITS.keys() <= {*re.findall(r"^\| `([a-z-]+)` \|", docs.read_text(), re.MULTILINE)}
+
+
+def test_a_plan_of_an_older_run_has_files_without_traits(tmp_path):
+    path = files.saved(files.recurrent("RNN", clip=0.5), tmp_path / "network.onnx")
+    found = describe(path)
+    network = network_of(path, section_of(replace(found, features=()), path.name), replace(found, features=()))
+    assert network.traits == {}
