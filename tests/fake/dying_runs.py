@@ -7,13 +7,13 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness_trials import SilentObserver, make_trial
+from harness_trials import SilentObserver, begin_with_seed, make_trial
 from killed_runs import LATER_S, MARK, left_of
 from unasked import unasked_adapters
 from waiting import PATIENCE_S
@@ -21,7 +21,6 @@ from ways_of_dying import WAYS, Kind
 
 from rnnbench.cases import Limits, Measure, Trial
 from rnnbench.pipeline import check_trials, run_trials
-from rnnbench.plan import begin_run
 from rnnbench.results import FAILURES, Record, Store
 from rnnbench.worker import WorkerError, WorkerProcess, adapter_process
 
@@ -105,7 +104,7 @@ def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) ->
     trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for stage, way in dying]
     observer = SilentObserver()
     with enlisted(folder), _watched() as late:
-        plan = replace(begin_run(trials, Store(folder / "results")), seed=0)
+        plan = begin_with_seed(trials, Store(folder / "results"))
         if timed:
             run_trials(plan, observer)
         else:

@@ -10,8 +10,8 @@ from rnnbench import pipeline
 from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.batches import Comparing, build_and_check_all
-from rnnbench.plan import begin_run, examine
-from rnnbench.results import Store, read_run
+from rnnbench.plan import RunPlan, begin_run, examine
+from rnnbench.results import Store, read_run, write_info
 from rnnbench.results.record import Record
 from rnnbench.rnn.spec import Model
 from rnnbench.sampling import Context
@@ -33,9 +33,16 @@ class SilentObserver:
         self.records.append(record)
 
 
+def begin_with_seed(trials: Sequence[Trial], store: Store, seed: int = 0) -> RunPlan:
+    """A run that has begun, with this seed in the place of a drawn one."""
+    plan = replace(begin_run(trials, store), seed=seed)
+    write_info(plan.folder, read_run(plan.folder).info.model_copy(update={"seed": seed}))
+    return plan
+
+
 def run_trials(trials: Sequence[Trial], folder: Path) -> tuple[Path, dict[str, Record]]:
     """A whole run under `folder`: its own folder, and its records by trial."""
-    plan = replace(begin_run(trials, Store(folder)), seed=0)
+    plan = begin_with_seed(trials, Store(folder))
     pipeline.run_trials(plan, SilentObserver())
     return plan.folder, {record.trial: record for record in read_run(plan.folder).records}
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import psutil
 import pytest
-from harness_trials import SilentObserver, context_in, make_trial
+from harness_trials import SilentObserver, begin_with_seed, context_in, make_trial
 from rnnbench_fake import FakeBackend
 from waiting import PATIENCE_S, wait_until
 
@@ -38,7 +38,7 @@ def cache(tmp_path):
 
 def run(folder, cache, trials=(TRIAL,), **how):
     """The records of a run."""
-    plan = replace(begin_run(list(trials), Store(folder / "results")), seed=0)
+    plan = begin_with_seed(list(trials), Store(folder / "results"))
     pipeline.run_trials(plan, SilentObserver(), cache=cache, **how)
     return read_run(plan.folder).records
 

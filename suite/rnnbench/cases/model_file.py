@@ -96,7 +96,8 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
         network = network_of(path, called, description, _beside(written, folder))
     except (ModelFileError, MissingExtraError) as error:
         told = str(error).removeprefix(f"{path}: ")
-        raise CaseError.at(place, f"model.file: {told}; `rnnbench inspect {path}` shows what it has") from error
+        more = f"; `rnnbench inspect {path}` shows what it has" if path.exists() else ""
+        raise CaseError.at(place, f"model.file: {told}{more}") from error
     data: dict[str, Any] = {**whole, "model": {"network": network.network}}
     if isinstance(workload := whole.get("workload"), dict):
         data["workload"] = {"dtype": network.dtype, **workload}  # What is left out is read from the file.
