@@ -54,7 +54,7 @@ def test_that_there_is_no_state_is_in_the_case(rnnbench, folder):
 
 @pytest.mark.parametrize(
     ("what", "told"),
-    [("lsmt", "did you mean 'lstm'"), ("nosuch.onnx", "cannot be read"), ("weights.pth", "weights.pth")],
+    [("lsmt", "did you mean 'lstm'"), ("nosuch.onnx", "does not exist"), ("weights.pth", "weights.pth")],
 )
 def test_a_wrong_name_is_told(rnnbench, folder, what, told):
     assert told in rnnbench("new", what, "-o", "my.yaml", status=2).stderr

@@ -247,8 +247,10 @@ def test_the_distribution_of_a_trial_is_a_histogram_with_its_count_and_unit(made
     page = desktop.open(made.root, trial_page(made, "fakemlir"))
     assert page.locator("svg.histogram").count() == 1, "the run keeps samples of the bound path alone"
     assert page.locator("svg.histogram").bounding_box()["height"] > 100
-    assert re.fullmatch(r"[\d.]+ µs", page.locator("svg.histogram text").last.text_content())
-    told = page.locator("#distribution ~ p.note").all_inner_texts()
+    assert re.fullmatch(r"[\d.]+\sµs", page.locator("svg.histogram text").last.text_content())
+    told = [
+        text.replace("\N{NO-BREAK SPACE}", " ") for text in page.locator("#distribution ~ p.note").all_inner_texts()
+    ]
     said = next(text for text in told if text.startswith(f"Histogram of {SAMPLES} samples"))
     assert re.search(r"A bar is [\d.]+ µs wide; the highest has \d+ samples\.", said)
     assert "1 sample above" in said

@@ -86,9 +86,9 @@ class Errors:
         most = np.abs(got.astype(np.float64) - exact).max(axis=of_step)
         comparable = np.isfinite(expected)
         normal = expected if got.dtype.kind == "f" else np.zeros(len(got))
-        for step, error in enumerate(most.tolist()):
+        for step, (error, rounding) in enumerate(zip(most.tolist(), normal.tolist(), strict=True)):
             together = min(self.rounding, FACTOR) if arrays else self.rounding
-            if not (comparable[step] and error <= together * normal[step]):
+            if not (comparable[step] and error <= together * rounding):
                 self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]), arrays)
         known = comparable & np.isfinite(most)
         if known.any():
