@@ -18,7 +18,7 @@ from rnnbench.worker import commands, trial_sampler
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
 now, sleep = time.perf_counter, time.sleep
-PROCESSES = 6
+PROCESSES = 12
 """In how many processes at most a liar is looked for: a machine that is very busy may hide it in one."""
 
 
