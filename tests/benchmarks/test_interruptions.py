@@ -20,7 +20,7 @@ CHOSEN = os.environ.get("RNNBENCH_INTERRUPTED", "")
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_thirty_signals_lose_nothing_and_leave_nothing(tmp_path, command):
     if CHOSEN and command.name not in CHOSEN.split(","):
-        pytest.skip("not chosen")
+        pytest.skip(f"RNNBENCH_INTERRUPTED names {CHOSEN} alone")
     done = interrupt(command, tmp_path, SIGNALS, random.Random(0))
     print(f"\n{summary({command.name: done})}")
     assert done.wrong == []
