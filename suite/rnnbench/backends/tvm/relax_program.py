@@ -9,6 +9,7 @@ from rnnbench.backends.shared import CUDA, of_one_step
 from rnnbench.backends.tvm.framework import lanes
 from rnnbench.backends.tvm.relax_module import relax_module
 from rnnbench.backends.tvm.relax_session import RelaxSession
+from rnnbench.backends.tvm.schedule import ROWS
 from rnnbench.backends.tvm.tiles import OUTPUTS
 from rnnbench.backends.tvm.vm_program import VmProgram, compiled
 
@@ -35,8 +36,8 @@ def _notes(device: str) -> tuple[str, ...]:
     if device == CUDA:
         return (*CUDA_NOTES, projection)
     return (
-        f"The suite adds a schedule to TVM's pipeline: products keep {OUTPUTS // lanes()} vectors of {lanes()} lanes "
-        "in registers, and all else is loops over vectors. The default pipeline leaves scalar loops, 10 times slower.",
-        "Weights have columns of zeros where a product is not as wide as whole vectors of registers.",
+        f"The suite adds a schedule to TVM's pipeline: products keep up to {OUTPUTS // lanes()} vectors of {lanes()} "
+        f"lanes and {ROWS} rows in registers, and all else is loops over vectors. The default leaves scalar loops.",
+        f"Weights are stored in tiles of {OUTPUTS} columns, with columns of zeros where a product is not as wide.",
         projection,
     )

@@ -1,6 +1,7 @@
 """A schedule for the operators of a Relax module. TVM's default leaves scalar loops, which are 10 times slower.
 
-A product keeps a few vectors of outputs in registers while it runs over k, and what follows is computed on them there.
+A product keeps a few rows and vectors of columns in registers while it runs over k, and what follows is computed on
+them there. The weights of a tile are read once for all of its rows.
 Everything else is one loop over vectors. Nothing is tuned for an RNN: it would serve any dense model on a CPU.
 """
 
@@ -15,7 +16,11 @@ from tvm.ir.transform import Sequential, module_pass
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 
 from rnnbench.backends.tvm.fast_math import fast_math
+from rnnbench.backends.tvm.framework import registers
 from rnnbench.backends.tvm.tiles import OUTPUTS, whole_tiles
+
+ROWS = 4
+"""Most rows of a tile: each vector of weights is multiplied by a number of each."""
 
 
 def pipeline(target: Any, lanes: int, inspect: Callable[[Any], object]) -> Any:
@@ -90,19 +95,27 @@ def _reduces(schedule: Any, block: Any) -> bool:
 
 
 def _schedule_product(schedule: Any, product: Any, lanes: int) -> None:
-    """Loops rows, groups of vectors, k, and inside them the vectors of a group."""
+    """Loops tiles of columns, tiles of rows, k, and inside them the rows of a tile and its vectors of columns."""
     consumers = schedule.get_consumers(product)
     if consumers:
         schedule.set_scope(product, 0, "local")
     after = consumers[0] if consumers else schedule.cache_write(product, 0, "local")
-    *_, columns, k = schedule.get_loops(product)
+    *rows, columns, k = schedule.get_loops(product)
+    height = _divisor(_extent(schedule, rows[-1]), ROWS) if rows else 1
     width = _extent(schedule, columns)
     lane = _divisor(width, lanes)
-    groups, vectors, vector = schedule.split(columns, [None, _divisor(width // lane, OUTPUTS // lanes), lane])
-    schedule.reorder(groups, k, vectors, vector)
+    most = max(1, min(OUTPUTS // lanes, registers() // 2 // height))
+    tiles, vectors, vector = schedule.split(columns, [None, _divisor(width // lane, most), lane])
+    outermost = tiles
+    if rows:
+        outermost, row = schedule.split(rows[-1], [None, height])
+        schedule.reorder(tiles, outermost, k, row, vectors, vector)
+        schedule.unroll(row)
+    else:
+        schedule.reorder(tiles, k, vectors, vector)
     schedule.vectorize(vector)
     schedule.unroll(vectors)
-    schedule.reverse_compute_at(after, groups)
+    schedule.reverse_compute_at(after, outermost)
     _vectorize(schedule, schedule.get_loops(after)[-1], lane)
     schedule.decompose_reduction(product, k)
 
