@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -41,9 +42,14 @@ def _sources(place: str) -> str:
 
 
 def _python_files(folder: str) -> Iterator[Facts]:
-    for each, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        yield from (_facts(os.path.join(each, name)) for name in names if name.endswith(".py"))
+    folders = [folder]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    yield _facts(entry.path)
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
 
 
 def _package(name: str) -> str:

@@ -76,7 +76,9 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     for counts in SEVERAL_CHUNKS:
         _compare_calls_of_chunks(errors, counts, open_session(), reference)
     chunks, rest = CHUNKS_AND_REST
-    _compare_calls_of_chunks(errors, (chunks,), open_session(), reference, min(rest, reference.trial.strategy.chunk - 1))
+    _compare_calls_of_chunks(
+        errors, (chunks,), open_session(), reference, min(rest, reference.trial.strategy.chunk - 1)
+    )
     return errors.verdict()
 
 
