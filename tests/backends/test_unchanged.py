@@ -85,3 +85,19 @@ def test_another_installation_of_a_package_is_seen(sources, monkeypatch, later):
     assert seen_now("numpy", [name]) == first
     installed[:] = later
     assert seen_now("numpy", [name]) != first
+
+
+def test_a_package_is_read_again_where_its_files_were_written(monkeypatch, tmp_path):
+    folder = tmp_path / "thing-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+    (folder / "RECORD").write_text("a,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    read: list[str] = []
+    kept = unchanged._read_package
+    monkeypatch.setattr(unchanged, "_read_package", lambda *given: read.append(given[0]) or kept(*given))
+    first, _, _ = (seen_now("numpy", ["thing"]) for _ in range(3))
+    assert read == ["thing"]
+    (folder / "RECORD").write_text("b,,\n")
+    assert seen_now("numpy", ["thing"]) != first
+    assert read == ["thing", "thing"]

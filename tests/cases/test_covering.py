@@ -96,6 +96,14 @@ def test_what_checks_that_go_on_for_long_may_take_is_a_value():
     assert len(every_value([short, replace(long, case="another")])) == 2
 
 
+def test_all_turns_of_the_checks_are_a_value_beside_those_that_are_enough_and_each_slow_route_has_it():
+    few, all_turns = (make_trial(limits=Limits(endurance=1.0, enough=enough)) for enough in (0.05, None))
+    others = [
+        make_trial(target, limits=of.limits) for target in ("fake:honest", "fake:other") for of in (few, all_turns)
+    ]
+    assert every_value(others) == others
+
+
 def test_the_values_of_a_single_key_are_all_there():
     trials = [make_trial(chunk=chunk) for chunk in (2, 3, 4)]
     assert every_pair(trials) == trials

@@ -167,3 +167,22 @@ def test_the_timed_public_call_keeps_nothing(path_of):
 
 def test_a_bound_call_is_timed_as_the_session_gave_it(path_of):
     assert type(path_of(TimedPath, WrongOnceTimed).bound) is HonestBound
+
+
+class ReadsTheStateBeforeTheLastCall(HonestSession):
+    """All outputs are right, and so is what follows."""
+
+    def compute(self, x):
+        self.before = self.state
+        return super().compute(x)
+
+    def _read_state(self):
+        return {name: array.copy() for name, array in getattr(self, "before", self.state).items()}
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+def test_the_state_that_timed_calls_led_to_is_compared_as_well_as_their_output(path_of, path):
+    timed = path_of(path, ReadsTheStateBeforeTheLastCall)
+    timed.start()
+    sample(timed, 3)
+    assert "state " in timed.verify().detail

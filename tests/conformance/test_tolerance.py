@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from rnnbench.conformance.tolerance import FACTOR, Errors, same_bits
+from rnnbench.conformance.tolerance import FACTOR, Errors, same_bits, worst
+from rnnbench.results import CheckResult
 
 EXACT = np.array([[0.5, -0.25], [0.125, 1.0]])
 
@@ -103,3 +106,8 @@ def test_all_arrays_that_are_wrong_are_named_where_these_are_several():
     assert "wrong:" not in errors.verdict().detail
     errors.add("state h at the end", got, EXACT, 1e-8, {"h": slice(None)})
     assert errors.verdict().detail.endswith("; wrong: left, h")
+
+
+@pytest.mark.parametrize("order", permutations(("not-applicable", "pass", "too-short", "chaotic", "fail")))
+def test_a_failure_is_the_worst_of_all_results(order):
+    assert worst(*(CheckResult(verdict=verdict) for verdict in order)).verdict == "fail"

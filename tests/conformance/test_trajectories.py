@@ -143,3 +143,16 @@ def test_a_file_in_the_place_of_another_one_and_a_pipe_are_made_again(tmp_path):
         again = ReferenceTrajectories(trial, tmp_path / "run")
         assert np.array_equal(again.from_zeros().y, expected)
         assert again.seconds > 0
+
+
+def test_a_start_is_no_state_of_zeros_and_another_one_in_each_row(reference):
+    rows = [row for array in reference.start.values() for layer in array for row in layer]
+    assert all(row.any() for row in rows)
+    assert len({row.tobytes() for row in rows}) == len(rows)
+
+
+def test_what_starts_or_is_cut_otherwise_has_files_of_its_own(reference, tmp_path):
+    x, other = reference.x, ReferenceTrajectories(make_trial(chunk=2), tmp_path)
+    assert not np.array_equal(reference.run(x).y, reference.run(x, reference.start).y)
+    shapes = [each.ring_trajectory.y.shape[1] for each in (reference, other)]
+    assert shapes == [4, 2]

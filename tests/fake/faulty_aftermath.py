@@ -143,6 +143,15 @@ class TheFifthChunkOfACallBeginsAnew(HonestSession):
         return np.concatenate([y, super()._in_chunks(x[most:])])
 
 
+@fault("chunks")
+class TheRestOfALongCallRepeatsItsFirstStep(HonestSession):
+    def _in_chunks(self, x):
+        whole = len(x) - len(x) % self._chunk
+        if whole >= 5 * self._chunk:
+            x = np.concatenate([x[:whole], *[x[whole : whole + 1]] * (len(x) - whole)])
+        return super()._in_chunks(x)
+
+
 @fault("drift", chunk=1)
 class StepsOfACallBeyondAThousandAreHalf(HonestSession):
     """Its buffer has places for 1,000."""

@@ -103,7 +103,7 @@ class AChunkIsKnownByItsAddress(RemembersRings):
 @fault("rings")
 class ARingIsKnownByItsFirstChunk(RemembersRings):
     def keyed(self, ring):
-        return [((ring[0].tobytes(), len(ring), place), chunk) for place, chunk in enumerate(ring)]
+        return [((ring[0].tobytes(), len(ring), place), chunk.copy()) for place, chunk in enumerate(ring)]
 
 
 # Contents: steps and states that mean something else to the program.

@@ -143,6 +143,13 @@ class StateIsReadFromTheCallersArrays(HonestSession):
         self.state = dict(state)
 
 
+@timed("owned")
+class ABoundRingStaysTheCallers(HonestBound):
+    @staticmethod
+    def copied(ring):
+        return ring
+
+
 @fault("owned")
 class ReturnedStateIsTheStateItself(HonestSession):
     def _read_state(self):

@@ -77,7 +77,11 @@ class HonestBound:
         self.ring = ring
         self.calls = 0
         self.y = np.zeros(0, np.float32)
-        self._next = itertools.cycle(ring).__next__
+        self._next = itertools.cycle(self.copied(ring)).__next__
+
+    @staticmethod
+    def copied(ring: list[np.ndarray]) -> list[np.ndarray]:
+        return [x.copy() for x in ring]
 
     def __call__(self) -> None:
         self.calls += 1
@@ -92,6 +96,10 @@ class HonestBound:
 
 class RaggedBound(HonestBound):
     """Of chunks whose rows have lengths of their own."""
+
+    @staticmethod
+    def copied(ring: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(x.copy(), lengths.copy()) for x, lengths in ring]
 
     def __call__(self) -> None:
         self.calls += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
+import fake_records as fake
 import made_history as made
 import pytest
 
@@ -148,3 +149,34 @@ def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:
     assert machines_without_anchors(history, ["fakelib:ops"]) == ()
     (history.root / "settings.yaml").write_text("anchors: [fakelib:ops]\n")
     assert {change.level for change in find_changes(history) if change.measure == "bound"} <= {"machine"}
+
+
+def test_a_slow_process_moves_no_series_whose_median_it_is_not(tmp_path: Path) -> None:
+    """A third process with more calls moves the median of all calls, and not the median of the processes."""
+
+    def night(n: int, record: Record) -> Record:
+        record = new_version(n, record)
+        if record.backend != "fakemlir" or n < STEP:
+            return record
+        latencies = {k: one.model_copy(update={"median": 1.1 * one.median}) for k, one in record.timing.latency.items()}
+        return record.model_copy(update={"timing": record.timing.model_copy(update={"latency": latencies})})
+
+    assert bound(made.make(tmp_path, NIGHTS, night)) == []
+
+
+def test_what_shares_a_measurement_or_ran_on_a_software_device_or_was_built_before_is_in_no_series(
+    tmp_path: Path,
+) -> None:
+    def night(n: int, record: Record) -> Record:
+        record = new_version(n, record)
+        if record.backend == "fakelib":
+            return made.slower(record, 1.2 if n >= STEP else 1).model_copy(update={"device": fake.SOFTWARE_DEVICE})
+        if record.backend != "fakemlir" or n < STEP:
+            return record
+        first = record.params.chunk == 1
+        built = {"build_s": 9.0, "build_origin": "cached"}
+        slower = made.slower(record, 1 if first else 1.05)
+        slower = slower.model_copy(update={"timing": slower.timing.model_copy(update=built)})
+        return slower if first else slower.model_copy(update={"same_as": record.trial})
+
+    assert [change.measure for change in find_changes(made.make(tmp_path, NIGHTS, night))] == []

@@ -191,3 +191,10 @@ def test_a_process_has_the_median_of_all_of_its_calls():
     second = [Block(2.0, 1, np.array([5.0, 5.0]))]
     assert process_medians([first, second]) == [2.0, 5.0]
     assert overall_median([first, second]) == 3.0
+
+
+def test_waiting_for_the_device_is_part_of_a_cold_and_of_a_paced_call(clock):
+    cold = sample_cold(lambda: clock.sleep(0.001), lambda: clock.sleep(0.002), lambda: None, 0.02)
+    paced = sample_paced(lambda: clock.sleep(0.001), lambda: clock.sleep(0.002), 0.005, 0.03)
+    assert cold.seconds == pytest.approx(0.003)
+    assert (paced.seconds, paced.missed) == (pytest.approx(0.003), 0)

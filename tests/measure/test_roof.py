@@ -78,3 +78,18 @@ def test_sums_of_one_number_of_chains_stay_in_registers(processor: str) -> None:
     machine = target.create_target_machine(cpu=processor, opt=3)
     texts = [machine.emit_assembly(llvm.parse_assembly(multiplier("float32", chains))) for chains in roof.CHAINS]
     assert any("vfmadd" in text and "(%rsp)" not in text for text in texts)
+
+
+def test_what_a_piece_does_is_counted_both_ways_and_with_both_operations() -> None:
+    """A count of one reads the buffer forwards and backwards; a multiply-add is two operations."""
+    import numpy as np
+
+    passes: list[int] = []
+    data, sums = (np.zeros(8, np.uint8) for _ in range(2))
+    piece = roof._reading(lambda source, groups, count, target: passes.append(groups * count), 3, data, sums)
+    piece.run(5)
+    assert passes == [5 * piece.amount // roof.GROUP_BYTES]
+    probe = RoofProbe([SMALL], "float32", 1)
+    amounts = [piece.amount for pieces in probe._multiplying for piece in pieces]
+    probe.close()
+    assert amounts == [2 * chains * 16 for chains in roof.CHAINS]

@@ -7,6 +7,7 @@ import pytest
 
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.disturbance import Disturbance
+from rnnbench.measure.interval import interval_of
 from rnnbench.measure.paths import PATHS
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, samples_file, save_samples
@@ -88,3 +89,18 @@ def test_a_latency_timed_beside_a_trial_is_the_median_of_its_processes():
     side = side_latency([blocks([1.0, 1.0, 1.0]), blocks([2.0]), blocks([9.0])])
     assert (side.seconds, side.count) == (2.0, 5)
     assert side.interval[0] < side.seconds < side.interval[1]
+
+
+def test_percentiles_are_those_of_all_calls_and_the_interval_that_of_processes():
+    processes = [blocks(range(1, 51), range(51, 101)), blocks([60.0], [80.0]), blocks([75.0])]
+    latency = summary(processes)
+    everything = [*range(1, 101), 60, 80, 75]
+    assert (latency.mean, latency.p90, latency.p99) == pytest.approx(
+        (np.mean(everything), np.percentile(everything, 90), np.percentile(everything, 99))
+    )
+    assert latency.interval == interval_of(latency.process_medians) != interval_of([25.5, 75.5, 60.0, 80.0, 75.0])
+
+
+def test_the_deadlines_that_all_blocks_missed_are_added_up():
+    processes = [[Block(0.0, 1, np.array([0.005]), missed=missed) for missed in (1, 2)] for _ in range(2)]
+    assert summary(processes, path=PATHS["paced"], setting=0.004).figures["deadline_misses"] == 6

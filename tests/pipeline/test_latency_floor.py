@@ -96,3 +96,14 @@ def test_a_ratio_without_an_interval_accuses_nobody() -> None:
 def test_no_latency_of_a_committed_run_is_below_its_floor(run: str) -> None:
     records = read_run(Path(__file__).parents[2] / "results" / run).records
     assert [record.trial for record in records if below_floor(record.floor)] == []
+
+
+def test_the_ratio_is_the_mean_of_those_of_the_processes() -> None:
+    assert latency_floor(COST, 1, [6e-6, 24e-6], [[SLOW], [SLOW]], "").ratio == pytest.approx(6.0)
+
+
+def test_an_interval_that_reaches_the_floor_accuses_nobody() -> None:
+    floor = latency_floor(COST, 1, [0.8e-6, 1.6e-6], [[SLOW], [SLOW]], "")
+    assert floor.interval is not None
+    assert floor.interval[0] < 0.75 < floor.interval[1]
+    assert below_floor(floor) == []

@@ -512,3 +512,13 @@ def test_a_software_device_stands_apart_with_its_sign() -> None:
     assert row[:3] == ["fakelib:ops §", "looped-stitched", "1"]
     assert "§ a software device: the processor plays it; its times are not ranked" in text
     assert "Not ranked" not in markdown(fake.record())
+
+
+def test_a_ranking_has_the_scatter_of_processes_and_the_p99_of_a_step() -> None:
+    record = fake.record(chunk=16)
+    bound = record.timing.latency["bound"].model_copy(
+        update={"median": 100e-6, "process_medians": (90e-6, 100e-6, 110e-6), "p99": 160e-6}
+    )
+    text = markdown(fake.with_latencies(record, bound=bound))
+    (row,) = rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))
+    assert (row[7], row[9], row[10]) == ("±10.0 %", "160 µs", "10.0 µs")

@@ -93,3 +93,14 @@ def test_what_a_stateful_call_costs_is_a_figure() -> None:
     ]
     (row,) = stateful_cost_table(entries).rows
     assert row[2:] == ("12.0 µs",) * 4
+
+
+def test_the_memory_of_a_build_grows_without_what_the_import_takes() -> None:
+    memory = [(chunk, fake.record(chunk=chunk).memory) for chunk in (1, 16, 64, 256)]
+    records = [
+        fake.record(chunk=chunk, memory=of.model_copy(update={"build_peak": of.imported + (chunk << 20)}))
+        for chunk, of in memory
+        if of.imported is not None
+    ]
+    (row,) = scaling_table([Entry(record, record) for record in records]).rows
+    assert row[5].startswith("1.00 ± 0.00, linear")

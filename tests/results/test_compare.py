@@ -215,3 +215,13 @@ def test_a_software_device_gets_no_verdict_and_keeps_its_facts() -> None:
     assert (slower.latencies, slower.costs, slower.regressed) == ((), (), False)
     crashed = compare_runs(base, run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
     assert crashed.regressed
+
+
+@pytest.mark.parametrize("disbelieved", ["base", "new"])
+def test_figures_that_are_not_believed_in_one_run_get_no_verdict(disbelieved: str) -> None:
+    finding = Finding(kind=FindingKind.TIME, detail="too fast", disbelieved=True)
+    changes: dict[str, Any] = {"findings": (finding,)}
+    base, new = (fake.record(bound=1e-3, **changes if side == disbelieved else {}) for side in ("base", "new"))
+    result = compare_runs(run([base], "base"), run([new], "new"))
+    assert (result.latencies, result.costs) == ((), ())
+    assert [one.run for one in result.not_believed] == [disbelieved]

@@ -104,3 +104,9 @@ def test_how_far_single_measurements_scatter_is_told_over_the_trials() -> None:
     assert scatter is not None
     assert (scatter.low, scatter.high, scatter.trials) == (pytest.approx(1.3), pytest.approx(1.7), 9)
     assert scatter_of(changes[:6], "build") is None
+
+
+def test_a_build_of_an_earlier_run_is_no_measurement() -> None:
+    record = fake.record()
+    earlier = record.model_copy(update={"timing": record.timing.model_copy(update={"built": "2026-01-31T12:00:00Z"})})
+    assert {"build", "build_memory"}.isdisjoint(results(record, earlier))

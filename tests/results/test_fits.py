@@ -89,3 +89,10 @@ def test_words_go_no_further_than_the_interval(value: float, half: float, word: 
 def test_a_compile_pays_off_after_as_many_calls_as_make_up_for_it() -> None:
     assert calls_until_paid(start=11.0, call=1e-3, other_start=1.0, other_call=2e-3) == pytest.approx(10_000)
     assert calls_until_paid(start=11.0, call=2e-3, other_start=1.0, other_call=2e-3) is None
+
+
+def test_each_chunk_weighs_by_its_own_latency() -> None:
+    """A call of 100 steps that is off by a half has most of the seconds, and does not decide alone: unweighted, −0.11."""
+    fit = fit_call({1: 2.0, 2: 3.0, 4: 5.0, 100: 150.0})
+    assert fit is not None
+    assert fit.per_call.value == pytest.approx(0.56, abs=0.1)

@@ -162,3 +162,35 @@ def test_a_software_device_is_in_no_ranking_and_no_pair() -> None:
     assert strategy_pairs(entries(*played)) == []
     real = fake.record(device=replace(fake.SOFTWARE_DEVICE, software=False))
     assert [place.number for place in rank(entries(real))[0].places] == [1]
+
+
+def test_places_are_by_the_median_and_not_by_the_mean() -> None:
+    level = {
+        time: fake.record(time=time, bound=bound, spread=0.0) for time, bound in (("looped", 1e-4), ("fused", 2e-4))
+    }
+    slow_at_times = level["looped"].timing.latency["bound"].model_copy(update={"mean": 9e-4})
+    (ranking,) = rank(entries(level["fused"], fake.with_latencies(level["looped"], bound=slow_at_times)))
+    assert [strategy for _, _, strategy in places(ranking)] == ["looped-stitched", "fused-stitched"]
+
+
+def test_a_program_is_level_with_the_leader_of_its_place_and_not_with_its_neighbour() -> None:
+    ranges = {"looped": (1.0, 1.1), "unrolled": (1.05, 1.2), "fused": (1.15, 1.3)}
+    level = [
+        fake.with_latencies(record, bound=bound.model_copy(update={"median": sum(ends) / 2, "process_medians": ends}))
+        for time, ends in ranges.items()
+        for record in [fake.record(time=time)]
+        for bound in [record.timing.latency["bound"]]
+    ]
+    (ranking,) = rank(entries(*level))
+    assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False)]
+
+
+def test_what_differs_in_batch_dtype_or_threads_is_another_workload() -> None:
+    record = fake.record()
+    others = [
+        record.model_copy(
+            update={"trial": f"{record.trial}-{key}", "params": record.params.model_copy(update={key: value})}
+        )
+        for key, value in {"batch": 8, "dtype": "float16", "threads": 2}.items()
+    ]
+    assert len({entry.workload for entry in entries(record, *others)}) == 4

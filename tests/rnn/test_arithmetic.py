@@ -57,3 +57,11 @@ def test_what_is_too_small_to_be_normal_may_vanish() -> None:
     assert moved[0] == tiny[0]
     assert np.all((moved[1:] >= 0) & (moved[1:] <= 2 * tiny[1:]))
     assert np.ptp(moved[1:]) > tiny[0, 0] / 2
+
+
+def test_a_product_is_off_by_the_roundings_of_its_partial_sums_and_no_more() -> None:
+    """Of 64 ones the partial sums are 1 to 64. A tolerance that is too wide would accuse nobody."""
+    terms, unit = 64, 2.0**-24
+    sums = RandomRounding("float32", 0, 0).product(np.ones((1, terms)))(np.ones((20_000, terms)))
+    expected = unit * np.sqrt(np.square(np.arange(1, terms + 1)).sum() / 3)
+    assert (sums - terms).std() == pytest.approx(expected, rel=0.1)

@@ -353,7 +353,10 @@ class Session(Protocol):
         ...
 
     def bind(self, ring: Sequence[Arrays]) -> Bound:
-        """The fast call: all arrays are allocated and converted here. Runs no step. Each entry is one chunk."""
+        """The fast call: all arrays are allocated and converted here. Runs no step. Each entry is one chunk.
+
+        The ring's arrays are the caller's again when it returns.
+        """
         ...
 
     def close(self) -> None:

@@ -16,7 +16,9 @@ from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Target, Trial
 
 Values = list[tuple[str, str]]
-IN_EACH = ("cell", "time", "state", "chunk")
+TURNS = "endurance"
+"""The time of the long-running checks, and after which of it they have enough turns, as a key with values."""
+IN_EACH = ("cell", "time", "state", "chunk", TURNS)
 """Keys whose values each target has, also where targets share the values of all others."""
 BUILD = 4
 """A program's build takes as long as this many copies of a layer, however few it has."""
@@ -95,7 +97,8 @@ def cost(trial: Trial) -> int:
 
 def _values(trial: Trial) -> Values:
     """Every key of a case with the trial's value, and the time of its long-running checks."""
-    return [*((leaf, _text(trial, leaf)) for leaf in LEAVES), ("endurance", f"{trial.limits.endurance:g}")]
+    turns = f"{trial.limits.endurance:g}, enough after {trial.limits.enough}"
+    return [*((leaf, _text(trial, leaf)) for leaf in LEAVES), (TURNS, turns)]
 
 
 def _by_key(values: Iterable[Values]) -> dict[str, set[str]]:

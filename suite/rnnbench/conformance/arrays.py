@@ -14,6 +14,7 @@ from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
+    aligned,
     first_bound_outputs,
     first_outputs,
     known_bound_outputs,
@@ -84,9 +85,22 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     return same_bits(
         [
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
+            *_of_an_overwritten_ring(open_session, reference),
             *with_memory_used_again(open_session, reference),
         ]
     )
+
+
+def _of_an_overwritten_ring(
+    open_session: OpenSession, reference: ReferenceTrajectories
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Bound calls of a ring that the caller overwrites, at multiples of 64 bytes, where a runtime may keep it."""
+    ring = [{name: aligned(array) for name, array in chunk.items()} for chunk in reference.ring]
+    bound = open_session().bind(ring)
+    for chunk in ring:
+        _spoil(chunk)
+    what = "of a ring that was overwritten once it was bound, y of call"
+    return output_pairs(what, first_bound_outputs(bound), known_bound_outputs(open_session, reference)[:FEW_CALLS])
 
 
 def _spoil(arrays: Arrays) -> None:

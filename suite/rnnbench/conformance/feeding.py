@@ -14,6 +14,8 @@ from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectorie
 
 Rows = np.ndarray | slice
 ALL = slice(None)
+ALIGNMENT = 64
+"""Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
 EXPECTED_ROUNDING = 2.0
 """Roundings between a program and expected outputs: the program's own, and those of whoever made the outputs."""
 FEW_CALLS = 3
@@ -21,6 +23,15 @@ FEW_CALLS = 3
 KNOWN_CALLS, KNOWN_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
 """Calls from zeros or `start` of which all checks know what the program gave: as many as the one needs that needs
 most."""
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy that begins at a multiple of ALIGNMENT."""
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    copied: np.ndarray = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
 
 
 def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:

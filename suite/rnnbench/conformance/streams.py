@@ -14,6 +14,7 @@ from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.budget import GOES_ON, Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
+    aligned,
     called,
     first_outputs,
     known_bound_outputs,
@@ -26,8 +27,6 @@ from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-ALIGNMENT = 64
-"""Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
 KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
 """Calls whose results are kept, how many are enough, the most memory that they may take, and the time of the check.
 Below 10 µs a call it makes all of them."""
@@ -87,15 +86,6 @@ def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> N
     _overwrite(state)
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    """A C-contiguous copy that begins at a multiple of ALIGNMENT."""
-    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
-    copied: np.ndarray = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-    copied[...] = array
-    return copied
-
-
 def _overwrite(arrays: Arrays) -> None:
     for array in arrays.values():
         array.fill(7)
@@ -152,10 +142,10 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     known = known_bound_outputs(open_session, reference)
     compare("", (first, second), known[:2])
     compare("refilled", (third, fourth), known[2:4])
-    session.reset()  # What follows is not known: `fresh` makes the same calls, of rings that it binds likewise.
+    session.reset()  # What follows is not known: `fresh` makes the same calls, and has bound no ring like this one.
     half_refilled = (third, second)
-    fresh_rings = [fresh.bind(chunks) for chunks in ((first, second), (third, fourth), half_refilled)]
-    compare("half refilled", half_refilled, [called(fresh_rings[-1]) for _ in half_refilled])
+    fresh_ring = fresh.bind(half_refilled)
+    compare("half refilled", half_refilled, [called(fresh_ring) for _ in half_refilled])
     # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
     for count, when in enumerate(("first", "second"), 1):
         y, expected_y = called(session.bind(reference.ring)), called(fresh.bind(reference.ring[:count]))

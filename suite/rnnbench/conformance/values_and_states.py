@@ -31,6 +31,8 @@ from rnnbench.rnn import Trajectory
 RANDOM_SPLITS, MOST_PIECES = 2, 8
 SEVERAL_CHUNKS = ((3, 4, 5), (7, 6))
 """Whole chunks of the public calls of two streams. Random splits seldom have such a call. Each has 16 at most."""
+CHUNKS_AND_REST = 5, 2
+"""Chunks of a call, and most steps of its rest: the second one shows whether a rest goes on where the chunks end."""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -73,23 +75,30 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     compare_steps(errors, f"y of one call of {length} steps", y, exact_y, reference)
     for counts in SEVERAL_CHUNKS:
         _compare_calls_of_chunks(errors, counts, open_session(), reference)
+    chunks, rest = CHUNKS_AND_REST
+    _compare_calls_of_chunks(
+        errors, (chunks,), open_session(), reference, min(rest, reference.trial.strategy.chunk - 1)
+    )
     return errors.verdict()
 
 
 def _compare_calls_of_chunks(
-    errors: Errors, counts: tuple[int, ...], session: Session, reference: ReferenceTrajectories
+    errors: Errors, counts: tuple[int, ...], session: Session, reference: ReferenceTrajectories, rest: int = 0
 ) -> None:
-    """Public calls of so many whole chunks from `start`, each no longer than the stream, or than LONG_RING steps."""
+    """Public calls of so many chunks from `start`, each with a rest. None is longer than the stream, or than LONG_RING
+    steps."""
     session.set_state(reference.start)
     ring, chunk, fed = reference.ring_trajectory, reference.trial.strategy.chunk, 0
     for count in counts:
-        if count * chunk > max(reference.trial.steps, LONG_RING):
+        steps = count * chunk + rest
+        if steps > max(reference.trial.steps, LONG_RING):
             break
-        numbers = range(fed, fed + count)
-        y = session.step({"x": np.concatenate([reference.ring[number % RING]["x"] for number in numbers])})["y"]
+        numbers = range(fed, fed + count + 1)
+        x = np.concatenate([reference.ring[number % RING]["x"] for number in numbers])[:steps]
+        what = f"y of a call of {count} chunks and {rest} steps, after {fed} chunks"
+        rounding = reference.rounding_at(fed * chunk + steps - 1)
+        errors.add(what, session.step({"x": x})["y"], np.concatenate(ring.y[numbers])[:steps], rounding)
         fed += count
-        rounding = reference.rounding_at(fed * chunk - 1)
-        errors.add(f"y of a call of {count} chunks, after {fed - count}", y, np.concatenate(ring.y[numbers]), rounding)
 
 
 def _start(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

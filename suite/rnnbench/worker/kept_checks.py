@@ -41,6 +41,7 @@ class KeptChecks:
         """Read the files whose digests keys have: once in a process that forks others, and not in each of them."""
         self._programs.suite_digest()
         self._programs.package_digest("numpy")
+        self._programs.look_at_sources()
         _results()
 
     def restore(self, key: Key, state: WorkerState) -> CheckResults | None:

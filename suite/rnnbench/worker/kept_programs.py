@@ -67,6 +67,10 @@ class KeptPrograms:
         """Whether the sources and packages are still those of the digests. Otherwise nothing is kept."""
         return seen_now(self._backend, self._package_names) == self._seen
 
+    def look_at_sources(self) -> None:
+        """Read what `are_sources_unchanged` reads, once in a process that forks others."""
+        seen_first(self._backend, self._package_names)
+
     def suite_digest(self) -> str:
         """Digest of all sources of the suite."""
         return self._use.suite or rooms_digest()

@@ -169,3 +169,14 @@ def test_hostile_text_stays_text(tmp_path, name: str) -> None:
 
 def _trials(text: str) -> Any:
     return next(family for family in text_string_to_metric_families(text) if family.name == "rnnbench_trial").samples
+
+
+def test_both_ends_of_an_interval_are_in_the_metrics(run) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(exported("openmetrics", run).decode())}
+    ends = [
+        sample.value
+        for end in ("low", "high")
+        for sample in families[f"rnnbench_latency_{end}_seconds"].samples
+        if (sample.labels["trial"], sample.labels["path"]) == (SLOWER, "bound")
+    ]
+    assert tuple(ends) == read_run(run).by_trial[SLOWER].latency("bound").interval

@@ -88,7 +88,7 @@ class NumpyBound(SynchronousBound):
         self._network = network
         self._run = run
         self._next_end = cycle(ends).__next__ if ends else None
-        self._next_chunk = cycle([partial(np.copyto, network.x, chunk) for chunk in ring]).__next__
+        self._next_chunk = cycle([partial(np.copyto, network.x, chunk.copy()) for chunk in ring]).__next__
 
     def __call__(self) -> None:
         if self._next_end is not None:

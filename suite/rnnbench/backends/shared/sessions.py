@@ -154,7 +154,7 @@ class ChunkedSession(ABC):
 
     @abstractmethod
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        """Bind checked, C-contiguous chunks."""
+        """Bind copies of checked, C-contiguous chunks. These may be the caller's own arrays."""
 
     def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """As `_advance`, where each row of the batch has its own length. An adapter that covers LENGTHS writes it.
