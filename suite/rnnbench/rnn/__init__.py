@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         state_by_array,
         state_by_layer,
     )
+    from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
     from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
-    from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
     from rnnbench.rnn.times import FUSED, PARALLEL, runs_together
     from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights

@@ -64,7 +64,8 @@ def _index(content: Content) -> dict[str, Any]:
 def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
     """A row for each trial: its number, outcome, whether it is believed, and the trial it shares its figures with.
 
-    Then come the scale of its latencies, the processes' medians of each path in that scale, and the figures as integers.
+    Then come the scale of its latencies, the medians of each path in that scale, process by process, and the figures.
+    All of these are integers.
     """
     return [
         [

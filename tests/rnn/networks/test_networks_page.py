@@ -52,7 +52,9 @@ def test_the_table_of_routes_says_what_the_adapters_declare() -> None:
     columns = ("columns", "concat", "div", "mean", "sqrt", "while")
     listed = {route: row[1:8] for row in ROUTES for route in re.findall(r"`(\w+:[\w-]+)`", row[0])}
     declared = {
-        f"{name}:{route}": ["✓" if needed <= primitives else "" for needed in (*({one} for one in columns), LINEAR_PRIMITIVES)]
+        f"{name}:{route}": [
+            "✓" if needed <= primitives else "" for needed in (*({one} for one in columns), LINEAR_PRIMITIVES)
+        ]
         for name in names()
         if name != "fake"
         for route, primitives in probe(name).authors.items()
