@@ -19,3 +19,9 @@ def test_of_a_path_that_is_absent_the_name_beside_it_is_offered(tmp_path):
     assert near_path(tmp_path / "modl.onnx") == "did you mean 'model.onnx'?"
     assert near_path(tmp_path / "zebra") == near_path(tmp_path / "none" / "model.onnx") == ""
     assert near_path(tmp_path / "a\0b" / "model.onnx") == ""
+
+
+def test_a_suffix_alone_makes_no_name_near(tmp_path):
+    (tmp_path / "short.yaml").touch()
+    assert near_path(tmp_path / "nosuch.yaml") == ""
+    assert near_path(tmp_path / "shorts.yaml") == near_path(tmp_path / "short") == "did you mean 'short.yaml'?"

@@ -113,6 +113,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+        if isinstance(error, FileNotFoundError):  # The folder is there: it takes no files, as those of /proc.
+            raise PermissionError(errno.EPERM, "no file can be made in this folder", str(path)) from error
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise

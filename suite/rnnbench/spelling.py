@@ -21,9 +21,12 @@ def hint(word: str, names: Iterable[str]) -> str:
 
 
 def near_path(path: Path) -> str:
-    """`did you mean 'model.onnx'?`, of what lies beside an absent file or folder; empty where no name is near."""
+    """`did you mean 'model.onnx'?`, of what lies beside an absent file or folder; empty where no name is near.
+
+    The part before the suffix has to be near too: all files with one suffix have that much in common.
+    """
     try:
         names = os.listdir(path.parent)
     except (OSError, ValueError):
         names = []
-    return did_you_mean(path.name, names)
+    return did_you_mean(path.name, (name for name in names if get_close_matches(path.stem, [Path(name).stem])))

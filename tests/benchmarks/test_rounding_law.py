@@ -1,7 +1,8 @@
 """Expected rounding of long runs and large networks: carried on from the first steps, beside the whole run measured.
 
-Prints, for each network and dtype, how many steps were measured, what the law makes of them at the last step as a
-multiple of what a measurement of all steps gives there, and an honest run's own error as a multiple of the expectation.
+For each network and dtype it prints how many steps were measured. Then comes what the law makes of them at the last
+step, as a multiple of what a measurement of all steps gives there. The last figure is an honest run's own error, as a
+multiple of the expectation.
 """
 
 from __future__ import annotations

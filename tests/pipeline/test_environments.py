@@ -58,7 +58,7 @@ def test_a_folder_without_a_python_is_refused(tmp_path, text):
         open_side(text, TRIALS, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["venv-odl", "onnxruntime", "  "])
+@pytest.mark.parametrize("text", ["venv-odl", "onnxruntime", "  ", ""])
 def test_a_name_that_is_no_folder_and_has_no_version_is_never_installed(tmp_path, text, monkeypatch):
     monkeypatch.setattr(environments, "make_environment", pytest.fail)
     with pytest.raises(SideError, match="is no folder here, and names no version; give a virtual environment's folder"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
+import fake_records as fake
 import pytest
 from harness_trials import make_trial
 from rich.console import Console
@@ -38,3 +40,13 @@ def test_a_terminal_of_80_columns_shows_the_current_trial() -> None:
     output = StringIO()
     console = Console(file=output, width=80, force_terminal=True, color_system=None, legacy_windows=False)
     assert "trial 2, build: fake:honest looped-stitched" in shown(console, output)
+
+
+def test_in_a_narrow_terminal_a_trial_has_its_figure_whole_and_its_id_in_a_line_of_its_own() -> None:
+    output = StringIO()
+    record = fake.record()
+    with progress.ProgressBar(Console(file=output, width=60), 1) as bar:
+        bar.finished(record)
+    figure, identity, *_bar = (line.rstrip() for line in output.getvalue().splitlines() if line.strip())
+    assert re.fullmatch(r"ok +[\d.]+ µs/step", figure)
+    assert identity == record.trial.rpartition("-")[0].partition("/")[2]

@@ -13,7 +13,7 @@ from random_models import models, problem, with_other_activations
 from small_networks import COMPOSED, small
 
 from rnnbench.rnn import (
-    TOGETHER,
+    LAYER_PRIMITIVES,
     Model,
     Network,
     Weights,
@@ -73,7 +73,7 @@ def test_a_network_says_its_shapes_and_primitives(name: str) -> None:
     """`primitives_of` raises where a layer's spec and its body disagree."""
     network = Model(cell="lstm", input=3, hidden=4) if name == Model.network else COMPOSED[name]()
     for time in ("looped",) if network.lacks_time("parallel") else ("looped", "parallel", "chunked:4"):
-        assert primitives_of(network, time) <= {"concat", "columns", "div", "mean", "sqrt", *TOGETHER}
+        assert primitives_of(network, time) <= LAYER_PRIMITIVES
     for smaller in network.smaller():
         assert type(smaller) is type(network)
         assert smaller.weight_count < network.weight_count

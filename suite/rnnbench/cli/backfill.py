@@ -19,6 +19,7 @@ from rnnbench.cli.options import (
     Duration,
     Selection,
     Share,
+    WholeNumber,
     console,
 )
 from rnnbench.cli.output import tell
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--reference", metavar="V", help="The release that stands beside each.  [default: the newest]")
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
-@click.option("--pairs", default=8, show_default=True, type=click.IntRange(2, 40), help="Pairs of processes a release.")
+@click.option("--pairs", default=8, show_default=True, type=WholeNumber(2, 40), help="Pairs of processes a release.")
 @click.option(
     "--within",
     default="15min",

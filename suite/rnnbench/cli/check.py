@@ -23,6 +23,7 @@ from rnnbench.cli.options import (
     SHARD,
     Number,
     Selection,
+    WholeNumber,
     console,
     open_cache,
     place_of,
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 @RESULTS
 @REPORTS
 @EXPECTATIONS
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), help="Number of trials checked in parallel.  [default: one per core]"
-)
+@click.option("--jobs", type=WholeNumber(1, 256), help="Number of trials checked in parallel.  [default: one per core]")
 @click.option(
     "--endurance",
     type=Number(0, 3600),

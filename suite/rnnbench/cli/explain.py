@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import Selection, console, selection
+from rnnbench.cli.options import Selection, WholeNumber, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ NAMED = 8
 )
 @click.option(
     "--lines",
-    type=click.IntRange(0, 200),
+    type=WholeNumber(0, 200),
     default=12,
     show_default=True,
     help="Lines of each stage to print; 0 prints none.",

@@ -10,7 +10,7 @@ import click
 
 from rnnbench.cli.backfill import backfill
 from rnnbench.cli.confirm import confirm
-from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS, WholeNumber
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LAST = click.option(
     "--last",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=90,
     show_default=True,
     metavar="N",
@@ -92,7 +92,7 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 
 @history.command(short_help="Say what changed.")
 @click.option("--screen", is_flag=True, help="Show candidates too, which a measurement has to confirm.")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Look at the last N runs of each machine only.")
+@click.option("--last", type=WholeNumber(min=1), metavar="N", help="Look at the last N runs of each machine only.")
 @HISTORY
 def changes(screen: bool, last: int | None, root: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, …).
 
-    It writes no file that is there already.
+    A file that is there already stays as it is.
     """
     from rnnbench.cases import case_of_network, names_of_networks
     from rnnbench.disk import write_text
@@ -39,6 +39,8 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     if output.exists():
         raise click.UsageError(f"{output} is there already; give another name with -o")
     name = re.sub(r"[^a-z0-9_.-]+", "_", output.stem.lower()).strip("_.-")[:64] or "mine"
+    if what in names and answers:
+        raise click.UsageError(f"--set says what a model file does not; {what} is none. Edit the case that is written")
     if what in names:
         text = case_of_network(what, name)
     elif Path(what).suffix or os.sep in what or Path(what).exists():

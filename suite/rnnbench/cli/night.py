@@ -24,6 +24,7 @@ from rnnbench.cli.options import (
     THRESHOLD,
     ExistingPath,
     Selection,
+    WholeNumber,
     console,
     load_anchors,
     selection,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     "--same-trials",
     default=2,
     show_default=True,
-    type=click.IntRange(0, 100),
+    type=WholeNumber(0, 100),
     help="Number of trials that are compared with themselves (A/A), to count this machine's false alarms.",
 )
 @click.option(

@@ -83,28 +83,49 @@ class ExistingPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range. What is none is told in words, with the range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            upto = "" if self.max is None else f" to {self.max:,}"
+            beyond = " on" if self.max is None else ""
+            self.fail(f"expected a whole number from {self.min:,}{upto}{beyond}, got '{value}'", param, ctx)
+        return number
+
+
 class Number(click.FloatRange):
     """A number in a range. NaN is in none, though it is neither smaller nor larger."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
+        try:
+            number: float = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
         if math.isnan(number):
-            self.fail(f"expected a number from {self.min} to {self.max}, got '{value}'", param, ctx)
+            self.fail(f"expected a number from {self.min:,g} to {self.max:,g}, got '{value}'", param, ctx)
         return number
 
 
-class Share(Number):
-    """A share such as 3% or 0.03, which a command gets as a fraction."""
+class Share(click.ParamType[float]):
+    """A share such as 3% or 0.03 within bounds, which a command gets as a fraction."""
 
     name = "share"
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low = low
+        self.high = high
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         from rnnbench.cases import parse_share
 
         share = parse_share(value)
-        if share is None:
-            self.fail(f"expected a share such as 3% or 0.03, got '{value}'", param, ctx)
-        return super().convert(share, param, ctx)
+        if share is None or not self.low <= share <= self.high:
+            bounds = f"{100 * self.low:g}% to {100 * self.high:g}%"
+            self.fail(f"expected a share from {bounds}, such as 3% or 0.03, got '{value}'", param, ctx)
+        return share
 
 
 class Duration(click.ParamType[float]):
@@ -231,7 +252,7 @@ _SELECTION = (
     ),
     click.option(
         "--max-trials",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         default=10_000,
         show_default=True,
         help="Refuse a matrix with more trials than this.",

@@ -24,6 +24,7 @@ from rnnbench.cli.options import (
     RESULTS,
     SHARD,
     Selection,
+    WholeNumber,
     console,
     load_anchors,
     on_again,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 @EXPECTATIONS
 @click.option(
     "--processes",
-    type=click.IntRange(1, 100),
+    type=WholeNumber(1, 100),
     help="Number of fresh processes that sample each trial.  [default: as in the case]",
 )
 @SHARD

@@ -10,8 +10,8 @@ from rnnbench.measure import DeviceConditions, EnergyCounter, Roof
 from rnnbench.outside_text import OutsideText
 
 Figure = Literal["latency_floor", "cold", "device_memory", "device_conditions", "energy", "device_time"]
-"""Figures that depend on the kind of device: the floor of a latency, calls with empty caches, a device's own memory,
-its clock and whatever else disturbs it, the energy of a step, the time of a call by the device's own events."""
+"""Figures that depend on the kind of device. In this order: the floor of a latency; calls with empty caches; a device's
+own memory; its clock and whatever else disturbs it; the energy of a step; the time of a call by the device's events."""
 
 
 class UnmeasuredError(RuntimeError):

@@ -1,5 +1,5 @@
 """Work that was moved out of the timed calls. It may be in what comes before a block, in the first look at its results,
-in a few of its calls, in the garbage collection, in other threads, or in a table of results of earlier calls.
+or in a few of its calls. It may also be in the garbage collection, in other threads, or in a table of earlier results.
 
 A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
 that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks, and

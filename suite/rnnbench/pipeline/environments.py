@@ -105,7 +105,8 @@ def check_side(text: str | None) -> None:
 
 
 def _is_folder(text: str) -> bool:
-    return text.startswith((".", "~")) or "/" in text or Path(text).is_dir()
+    """Whether a text means a folder. A path of no letters would be the present one."""
+    return text.startswith((".", "~")) or "/" in text or (text != "" and Path(text).is_dir())
 
 
 def _python_of(folder: Path, text: str) -> str:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from rnnbench.cases import Trial
+from rnnbench.reports import seconds
 from rnnbench.results import FAILURES, Record, visible
 
 SILENCE_S = 30.0
@@ -82,10 +83,12 @@ class ProgressBar:
 
 
 def _line(record: Record) -> Text:
+    """The outcome, the bound latency of a step, and the trial's id without its case: it may be longer than a line."""
     style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
-    line = Text.assemble((f"{record.outcome:<14}", style), visible(record.trial.rpartition("-")[0].partition("/")[2]))
+    line = Text.assemble((f"{record.outcome:<3} ", style))
     if (bound := record.latency("bound")) is not None:
-        line.append(f"  {bound.per_step * 1e6:.4g} µs/step")
+        line.append(f"{f'{seconds(bound.per_step)}/step':>11}  ")
+    line.append(visible(record.trial.rpartition("-")[0].partition("/")[2]))
     if record.node:
         line.append(f"  on {visible(record.node)}", "dim")
     if record.not_believed:

@@ -14,7 +14,7 @@ from rnnbench.backends import AdapterError, Probe, Request, Support, check_probe
 from rnnbench.backends.shared import covered, refusal
 from rnnbench.worker import AdapterProcess, AskProbe, AskSupport, Command, Failed, Reply, WorkerError
 
-TOGETHER = 64
+REQUESTS_AT_ONCE = 64
 """Requests that are sent at once. Where the process ends, each is asked for by itself."""
 AT_LIMITS = ("timed-out", "out-of-memory")
 ENOUGH = 3
@@ -59,8 +59,8 @@ class Adapter:
         """The adapter's answer to each request, or why there is none."""
         answers: list[Support | AdapterError] = []
         with self._lock:
-            for first in range(0, len(requests), TOGETHER):
-                together = requests[first : first + TOGETHER]
+            for first in range(0, len(requests), REQUESTS_AT_ONCE):
+                together = requests[first : first + REQUESTS_AT_ONCE]
                 try:
                     replies: Sequence[Support | Failed | None] = self._replies(together)
                 except AdapterError:

@@ -101,12 +101,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield from _titled(failed_check_table(view), "###")
     yield from _devices(view)
     yield Markdown("## Pictures")
-    if not pictures:
-        yield without_pictures or "Nothing was measured that could be drawn."
-    for picture in pictures:
-        yield Markdown("### {}").format(picture.title)
-        yield Markdown("![{}]({}.png)").format(picture.title, Markdown(file_name(picture.stem)))
-        yield Markdown("{} [SVG]({}.svg)").format(picture.caption, Markdown(file_name(picture.stem)))
+    yield from _pictures(pictures) if pictures else [without_pictures or "Nothing was measured that could be drawn."]
     yield from _titled(conformance_table(view), "##", "No trial got as far as a conformance check.")
     yield from _call_costs(view)
     yield from _costs(view)
@@ -118,6 +113,13 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield from _titled(content, "###")
     yield Markdown("## How to read this")
     yield from map(Markdown, HOW_TO_READ)
+
+
+def _pictures(pictures: Sequence[Picture]) -> Iterator[str]:
+    for picture in pictures:
+        yield Markdown("### {}").format(picture.title)
+        yield Markdown("![{}]({}.png)").format(picture.title, Markdown(file_name(picture.stem)))
+        yield Markdown("{} [SVG]({}.svg)").format(picture.caption, Markdown(file_name(picture.stem)))
 
 
 def _outcomes(view: View) -> str:

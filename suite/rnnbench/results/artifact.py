@@ -42,9 +42,11 @@ class Artifact(FrozenModel):
     operations: dict[OperationStage, dict[OutsideText, int]]
     """Number of operations by stage and name: {"input": {"linalg.matmul": 1}, "compiled": {"dispatches": 4}}."""
     lowered: OutsideText
-    """The form of the compiled program: `fused`, `looped n` (n loops), `looped n of k` (n loops over k copies of the
-    cell), `unrolled n` (n copies), `parallel n` (n scans), `chunked n of k` (n blocks of k steps in loops), `chunked n`
-    (n blocks outside of loops), or several of these joined by ` + `."""
+    """The form of the compiled program: one of these, or several joined by ` + `.
+
+    `fused`; `looped n` (n loops); `looped n of k` (n loops over k copies of the cell); `unrolled n` (n copies);
+    `parallel n` (n scans); `chunked n of k` (n blocks of k steps in loops); `chunked n` (n blocks outside of loops).
+    """
     int8_operations: tuple[OutsideText, ...] = ()
     """Of the compiled operations, those that multiply by int8 weights. Needed where int8 weights are requested."""
     origin: Origin

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
         state_by_array,
         state_by_layer,
     )
+    from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
     from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
-    from rnnbench.rnn.times import FUSED, OPERATORS, PARALLEL, TOGETHER, runs_together
+    from rnnbench.rnn.times import FUSED, PARALLEL, runs_together
     from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
@@ -81,11 +82,14 @@ _NAMES = {
         "Range",
         "in_int8",
     ),
+    "primitive_sets": (
+        "LAYER_PRIMITIVES",
+        "LIBRARY_OPERATORS",
+        "LINEAR_PRIMITIVES",
+    ),
     "times": (
         "FUSED",
-        "OPERATORS",
         "PARALLEL",
-        "TOGETHER",
         "runs_together",
     ),
     "dtypes": (
@@ -136,9 +140,10 @@ __all__ = [
     "FUSED",
     "GATES",
     "INT8_FORMS",
-    "OPERATORS",
+    "LAYER_PRIMITIVES",
+    "LIBRARY_OPERATORS",
+    "LINEAR_PRIMITIVES",
     "PARALLEL",
-    "TOGETHER",
     "Activations",
     "AnyNetwork",
     "Arithmetic",

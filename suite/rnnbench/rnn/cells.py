@@ -1,9 +1,8 @@
 """The vocabulary of primitives that a backend supplies, and the cells of stacks, each written once over it.
 
-A backend that authors programs implements `Primitives` for its values (an SSA name, a Relax expression, a NumPy array),
-and gets every cell and variant from here, looped and unrolled. The backend decides how to loop, keep state and compile.
-The part that does not depend on the state is a function of its own (`project`), so that a sequence can hoist it out of
-its loop.
+A backend that authors programs implements `Primitives` for its values: an SSA name, a Relax expression, a NumPy array.
+It gets every cell and variant from here, looped and unrolled, and decides how to loop, keep state and compile. The part
+that does not depend on the state is a function of its own (`project`), so that a sequence can hoist it out of its loop.
 
 Equations: torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN; the ONNX operators LSTM, GRU, RNN for `clip` and for the GRU
 whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`.

@@ -65,8 +65,9 @@ Index = tuple[np.ndarray, np.ndarray]
 def _order(steps: int, batch: int, lengths: np.ndarray | None) -> tuple[Index, Index, np.ndarray]:
     """The order of steps for rows of these lengths, as three arrays.
 
-    They are the indices [steps, batch] of the steps in the backward direction's order, the indices [batch] of each
-    row's last step, and which steps [steps, batch, 1] are beyond their row's end.
+    - indices [steps, batch] of the steps in the backward direction's order
+    - indices [batch] of each row's last step
+    - which steps [steps, batch, 1] are beyond their row's end
     """
     ends = np.full(batch, steps) if lengths is None else lengths
     step, row = np.arange(steps)[:, None], np.arange(batch)

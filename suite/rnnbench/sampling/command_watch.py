@@ -34,8 +34,8 @@ UNSEEN_FACTOR = 4.0
 """How many times longer than its block the suite may wait for it, where no CPU time is used: the machine is busy."""
 UNSEEN_S = 0.5
 CORES_SHARE = 1.25
-"""CPU seconds a second and requested thread. A worker is held to as many cores as it has threads, so that an honest one
-cannot have more than 1, and the kernel counts some work of its own."""
+"""CPU seconds a second and requested thread. A worker is held to as many cores as it has threads, so an honest one
+cannot have more than 1. What is above is work of the kernel, which it counts too."""
 BETWEEN_SHARE = 0.1
 """Of the blocks' seconds: CPU time that the stopped worker and its children may use between commands."""
 SLACK_S = 0.05

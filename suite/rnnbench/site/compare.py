@@ -62,8 +62,11 @@ def _index(content: Content) -> dict[str, Any]:
 
 
 def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
-    """A row for each trial: its number, outcome, whether it is believed, the trial it shares its figures with, the
-    scale of its latencies, the processes' medians of each path in it, and the figures as integers."""
+    """A row for each trial: its number, outcome, whether it is believed, and the trial it shares its figures with.
+
+    Then come the scale of its latencies, the medians of each path in that scale, process by process, and the figures.
+    All of these are integers.
+    """
     return [
         [
             trials(row.identity),

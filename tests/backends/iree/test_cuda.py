@@ -17,7 +17,7 @@ from device_programs import built_as_the_reference
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported, imported_program
-from rnnbench.backends.iree.compile import DIRECT, flags_of
+from rnnbench.backends.iree.compile import NOT_REUSED, flags_of
 from rnnbench.backends.shared import cuda as shared_cuda
 from rnnbench.devices import KINDS, Device, NoGpuError
 
@@ -73,7 +73,7 @@ def test_flags_name_the_target_and_the_route(request_of: Any) -> None:
     on_cuda = replace(request_of(), device="cuda")
     assert "--iree-cuda-target=sm_89" in flags_of(on_cuda)
     assert not any("llvmcpu" in flag for flag in flags_of(on_cuda))
-    assert set(flags_of(replace(on_cuda, route="linalg-direct"))) - set(flags_of(on_cuda)) == {DIRECT}
+    assert set(flags_of(replace(on_cuda, route="linalg-direct"))) - set(flags_of(on_cuda)) == {NOT_REUSED}
 
 
 def test_gpus_are_numbered_as_nvml_numbers_them(request_of: Any) -> None:

@@ -19,7 +19,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Lack, Probe
 from rnnbench.backends.iree import IreeBackend, hal_devices, imported
-from rnnbench.backends.iree.compile import DIRECT, flags_of
+from rnnbench.backends.iree.compile import NOT_REUSED, flags_of
 from rnnbench.devices import KINDS, Device
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.weights import draw_inputs, draw_state
@@ -91,7 +91,7 @@ def test_what_a_device_cannot_do_has_a_reason(request_of: Any, change: dict[str,
 def test_flags_are_those_of_the_device_and_route(request_of: Any) -> None:
     on_vulkan = replace(request_of(), device="vulkan")
     assert not any("llvmcpu" in flag for flag in flags_of(on_vulkan))
-    assert set(flags_of(replace(on_vulkan, route="linalg-direct"))) - set(flags_of(on_vulkan)) == {DIRECT}
+    assert set(flags_of(replace(on_vulkan, route="linalg-direct"))) - set(flags_of(on_vulkan)) == {NOT_REUSED}
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
     """Where this fails the fault is mended: remove the report, the entries in expectations.yaml, and this test."""
     assert vulkan.name
     assert reproduce() == 1
-    assert reproduce(DIRECT) == 0
+    assert reproduce(NOT_REUSED) == 0
     assert reproduce(runtime="--vulkan_cached_bda_replay_instances=0") == 0
 
 

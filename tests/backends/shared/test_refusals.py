@@ -11,7 +11,7 @@ from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Supp
 from rnnbench.backends.shared import refusal, require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.devices import Device
-from rnnbench.rnn import TOGETHER
+from rnnbench.rnn import LINEAR_PRIMITIVES
 from rnnbench.rnn.networks.mingru import MinGruStack
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
@@ -143,7 +143,7 @@ def test_steps_run_together_only_where_the_state_is_linear(ask: Any, time: str) 
     adapter: Any = Answering(Support("native"))
     by_step = support_of(adapter, linear, ["cpu"], {"r": frozenset()})
     assert by_step.reason.startswith("some:r has not the primitive ")
-    assert support_of(adapter, linear, ["cpu"], {"r": TOGETHER | {"concat"}}).level == "native"
+    assert support_of(adapter, linear, ["cpu"], {"r": LINEAR_PRIMITIVES | {"concat"}}).level == "native"
 
 
 def test_a_build_is_refused_with_the_same_reason() -> None:

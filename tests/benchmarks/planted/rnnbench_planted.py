@@ -1,7 +1,7 @@
 """ONNX Runtime with slowdowns planted into its calls: every call takes longer by a share of its own time.
 
-The share is taken from the call itself, by a clock that is read before and after it, so that the true ratio is known
-for each call however fast the machine is just then. Sides are alike in all else: both hold the same artifact, loaded
+The share is taken from the call itself, by a clock that is read before and after it. So the true ratio is known for
+each call, however fast the machine is just then. Sides are alike in all else: both hold the same artifact, loaded
 once, and one session for each slowdown, `base-3` without and `3` with one of 3 %.
 """
 

@@ -12,7 +12,7 @@ from small_networks import COMPOSED, small
 from rnnbench.backends import Request, Support, names
 from rnnbench.cases import Precision, Strategy
 from rnnbench.plan import probe, supports
-from rnnbench.rnn import TOGETHER, draw_weights, primitives_of
+from rnnbench.rnn import LINEAR_PRIMITIVES, draw_weights, primitives_of
 from rnnbench.rnn.composed import ComposedNetwork
 
 PAGE = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
@@ -52,7 +52,9 @@ def test_the_table_of_routes_says_what_the_adapters_declare() -> None:
     columns = ("columns", "concat", "div", "mean", "sqrt", "while")
     listed = {route: row[1:8] for row in ROUTES for route in re.findall(r"`(\w+:[\w-]+)`", row[0])}
     declared = {
-        f"{name}:{route}": ["✓" if needed <= primitives else "" for needed in (*({one} for one in columns), TOGETHER)]
+        f"{name}:{route}": [
+            "✓" if needed <= primitives else "" for needed in (*({one} for one in columns), LINEAR_PRIMITIVES)
+        ]
         for name in names()
         if name != "fake"
         for route, primitives in probe(name).authors.items()

@@ -13,9 +13,9 @@ from rnnbench.backends.iree.compile import compile_module, flags_of
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, device_notes, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, allocated, environment
-from rnnbench.backends.shared import of_one_step, onnx_graphs, probe_packages, require_support
+from rnnbench.backends.shared import of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import ml_program
-from rnnbench.rnn import TOGETHER
+from rnnbench.rnn import LAYER_PRIMITIVES
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
@@ -32,11 +32,10 @@ READS = {
 }
 TYPED = ("onnx", "stablehlo", "torch")
 """Routes that run files whose arrays are not float32."""
-PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
 AUTHORS = {
-    **dict.fromkeys(WRITTEN_HERE, PRIMITIVES),
-    "stablehlo": PRIMITIVES | {"while"},
-    "onnx": onnx_graphs.PRIMITIVES,
+    **dict.fromkeys(WRITTEN_HERE, LAYER_PRIMITIVES),
+    "stablehlo": LAYER_PRIMITIVES | {"while"},
+    "onnx": LAYER_PRIMITIVES,
     "tensorflow": ml_program.AUTHORS,
 }
 """StableHLO is JAX's, whose function is written over the primitives too."""

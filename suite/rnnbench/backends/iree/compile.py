@@ -27,7 +27,7 @@ from rnnbench.rnn import CompoundNetwork
 
 STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 """For every device. Source positions would make the bytes of equal programs differ."""
-DIRECT = "--iree-hal-indirect-command-buffers=false"
+NOT_REUSED = "--iree-hal-indirect-command-buffers=false"
 """For the route `linalg-direct`, and for the loop of a compound network, whose reused command buffers the runtime of
 IREE 3.13 refuses (OUT_OF_RANGE): command buffers are recorded in each call, with the buffers of that call."""
 FLOAT64 = "--iree-input-demote-f64-to-f32=false"
@@ -60,7 +60,7 @@ def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
     direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
     wide = request.file is not None and "float64" in request.file.types
-    return (*flags_of_device(request), STRIPPED, *([DIRECT] if direct else []), *([FLOAT64] if wide else []))
+    return (*flags_of_device(request), STRIPPED, *([NOT_REUSED] if direct else []), *([FLOAT64] if wide else []))
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "") -> Compiled:

@@ -35,7 +35,6 @@ from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Synchronous
 VARIABLE = "IREE_PY_RUNTIME_FLAGS"
 """The variable with flags of the runtime's drivers. The runtime reads it when it is imported."""
 
-
 ELEMENTS = {
     **{f"float{bits}": f"FLOAT_{bits}" for bits in (16, 32, 64)},
     **{f"{kind}{bits}": f"INT_{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},

@@ -29,7 +29,7 @@ from rnnbench.backends.shared import (
     with_cuda,
 )
 from rnnbench.cases import STREAM
-from rnnbench.rnn import FUSED, TOGETHER, CompoundNetwork, Model
+from rnnbench.rnn import FUSED, LAYER_PRIMITIVES, CompoundNetwork, Model
 
 ROUTE = "jit"
 PACKAGES = ("jax", "jaxlib")
@@ -45,7 +45,7 @@ ROUNDED = ("float16", "bfloat16")
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 GRAPHS = {ROUTE: frozenset({CUDA})}
 READS = {ROUTE: frozenset({"stablehlo"})}
-AUTHORS = {ROUTE: frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER})}
+AUTHORS = {ROUTE: LAYER_PRIMITIVES | {"while"}}
 
 
 class JaxBackend:

@@ -16,10 +16,10 @@ from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
 from rnnbench.backends.shared import of_one_step, require_support
 from rnnbench.disk import read_cached, write_text
-from rnnbench.rnn import TOGETHER, Weights, runs_together
+from rnnbench.rnn import LAYER_PRIMITIVES, Weights, runs_together
 
 DTYPES = ("float32", "float64")
-AUTHORS = {"eager": frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})}
+AUTHORS = {"eager": LAYER_PRIMITIVES}
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

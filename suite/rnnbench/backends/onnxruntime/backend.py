@@ -27,7 +27,7 @@ from rnnbench.backends.shared import (
 )
 from rnnbench.backends.shared.onnx_graphs import LoopOperator
 from rnnbench.cases import STREAM
-from rnnbench.rnn import FUSED, INT8_FORMS, OPERATORS, PARALLEL, Model
+from rnnbench.rnn import FUSED, INT8_FORMS, LAYER_PRIMITIVES, LIBRARY_OPERATORS, PARALLEL, Model
 
 ROUTES: dict[str, LoopOperator] = {"onnx": "Scan", "loop": "Loop"}
 """Each route's operator for a loop over time. The routes differ in nothing else, so `loop` has only loops."""
@@ -38,8 +38,8 @@ GRAPHS = {"onnx": frozenset({CUDA})}
 MODEL = "optimised.onnx"
 READS = {"onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
-PRIMITIVES = onnx_graphs.PRIMITIVES | {"while"}
-AUTHORS = {"onnx": PRIMITIVES | OPERATORS, "loop": PRIMITIVES}
+PRIMITIVES = LAYER_PRIMITIVES | {"while"}
+AUTHORS = {"onnx": PRIMITIVES | LIBRARY_OPERATORS, "loop": PRIMITIVES}
 MADE_FLOAT = (
     "ONNX Runtime's product of 8-bit weights and float32 activations (MatMulNBits) makes float32 of all weights in "
     "each call. Its other operators quantise x and h too: that is int8_dynamic."

@@ -18,6 +18,7 @@ from rnnbench.backends.shared import (
     program_folder,
     require_support,
 )
+from rnnbench.rnn import LAYER_PRIMITIVES
 
 PACKAGES = ("openvino", "onnx")
 ROUTES = ("onnx", "opset")
@@ -32,7 +33,7 @@ NOT_ON = {
     "cuda": "OpenVINO's plugin for GPUs is for Intel's. One for NVIDIA's (openvino_contrib) must be built from source."
 }
 READS = {"onnx": frozenset({"onnx"}), "opset": frozenset({"tflite"})}
-AUTHORS = {"onnx": onnx_graphs.PRIMITIVES | {"while"}, "opset": onnx_graphs.PRIMITIVES}
+AUTHORS = {"onnx": LAYER_PRIMITIVES | {"while"}, "opset": LAYER_PRIMITIVES}
 
 
 class OpenVinoBackend:

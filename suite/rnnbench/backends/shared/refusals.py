@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from rnnbench.backends.base import Backend, BuildError, Request, Support, processor
 from rnnbench.cases import STREAM
 from rnnbench.model_files import FileNetwork
-from rnnbench.rnn import FUSED, OPERATORS, Model, primitives_of, runs_together
+from rnnbench.rnn import FUSED, LIBRARY_OPERATORS, Model, primitives_of, runs_together
 
 DEVICES = tuple(processor())
 """The kinds of devices of a backend that declares no others (`Probe.devices`)."""
@@ -126,7 +126,7 @@ def _not_a_stack(backend: str, request: Request, authors: Authors, reads: Reads)
         others = ", ".join(f"{backend}:{route}" for route in authors)
         return f"{target} has stacks of cells only." + (f" Other networks: {others}." if others else "")
     if missing := sorted(primitives_of(network, time) - authors[request.route]):
-        what = "operator" if missing[0] in OPERATORS else "primitive"
+        what = "operator" if missing[0] in LIBRARY_OPERATORS else "primitive"
         return f"{target} has not the {what} {missing[0]}, which {network.label} needs with time {time}."
     return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import CUDA, ENVIRONMENT, NO_GPU, too_many_threads
-from rnnbench.rnn import FUSED, TOGETHER
+from rnnbench.rnn import FUSED, LAYER_PRIMITIVES
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
 READS = {
@@ -12,7 +12,7 @@ READS = {
     **dict.fromkeys(("graph", "xla"), frozenset({"savedmodel"})),
 }
 IN_VARIABLES = "The state is copied to the variables of the file before each call, and from them after it."
-AUTHORS = dict.fromkeys(("graph", "xla"), frozenset({"concat", "columns", "div", "mean", "sqrt", "while", *TOGETHER}))
+AUTHORS = dict.fromkeys(("graph", "xla"), LAYER_PRIMITIVES | {"while"})
 
 
 _COMMON = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Request
 from rnnbench.backends.shared import CUDA, too_many_threads
 from rnnbench.cases import STREAM
-from rnnbench.rnn import PARALLEL, TOGETHER
+from rnnbench.rnn import LAYER_PRIMITIVES, PARALLEL
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 TIMES = {
@@ -15,7 +15,7 @@ TIMES = {
     "aoti": ("fused", "looped", "unrolled", "unrolled:k", PARALLEL),
 }
 """Values of `time` by route; the default route first."""
-AUTHORS = dict.fromkeys(TIMES, frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER}))
+AUTHORS = dict.fromkeys(TIMES, LAYER_PRIMITIVES)
 READS = dict.fromkeys(("eager", "compile", "aoti"), frozenset({"pt2"}))
 """`Probe.reads`."""
 NO_PACKED = "Dynamo and torch.export refuse packed sequences, and nn's RNNs take the lengths of rows in no other way."

@@ -12,7 +12,6 @@ from rnnbench.backends.shared import (
     PROCESSOR_AND_CUDA,
     VNNI,
     cut_matrix,
-    onnx_graphs,
     probe_packages,
     require_support,
     with_cuda,
@@ -22,7 +21,7 @@ from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import FORMATS, fewest_blocks, layout, size
 from rnnbench.backends.tvm.persistent import support as persistent
 from rnnbench.devices import VARIABLES
-from rnnbench.rnn import TOGETHER, runs_together
+from rnnbench.rnn import LAYER_PRIMITIVES, LINEAR_PRIMITIVES, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)
 """The first is the default. It is what TVM's own pipeline makes, and not the kernel that is written in this suite."""
@@ -32,7 +31,7 @@ ON_CUDA = ("relax", "tir")
 """Routes with programs for NVIDIA's GPUs."""
 READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
-AUTHORS = {"relax": onnx_graphs.PRIMITIVES, "onnx": onnx_graphs.PRIMITIVES - TOGETHER}
+AUTHORS = {"relax": LAYER_PRIMITIVES, "onnx": LAYER_PRIMITIVES - LINEAR_PRIMITIVES}
 MAX_ELEMENTS = 2**31 - 1
 """Kernels count elements in 32 bits."""
 WIDEST = 16

@@ -36,7 +36,7 @@ class Buffer:
     @classmethod
     def filled(cls, values: np.ndarray) -> Buffer:
         buffer = cls(values.size)
-        buffer.array[:] = values.ravel()
+        buffer.write(values)
         return buffer
 
 

@@ -17,7 +17,7 @@ from rnnbench.rnn import Range
 
 PRODUCTS = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (16, 8)}
 """LLVM's name of the instruction, by lanes of 32 bits. AVX-VNNI has that of 8 lanes, too."""
-TOGETHER = 4
+PRODUCTS_IN_A_LANE = 4
 """Products that the instruction adds to a lane."""
 ZERO = 128
 """The byte that stands for 0, where a row has a range of its own. It reaches as far below as above."""
@@ -38,14 +38,14 @@ class ByteRows:
     def __init__(self, math: VectorMath, rows: int, width: int) -> None:
         """Room for each product's `rows` of up to `width` values."""
         self._math = math
-        self._stride = -(-width // TOGETHER) * TOGETHER
+        self._stride = -(-width // PRODUCTS_IN_A_LANE) * PRODUCTS_IN_A_LANE
         self._rows = rows
         self._bytes = [T.alloc_buffer((rows * self._stride,), "uint8") for _ in range(PRODUCTS_AT_ONCE)]
         self._scales = [T.alloc_buffer((rows,), "float32") for _ in range(PRODUCTS_AT_ONCE)]
 
     def quantised(self, place: int, product: Product, count: Expr) -> Product:
         """The product with `count` rows of its sources as bytes, which are written to place 0 or 1."""
-        width = product.matrix.groups * TOGETHER
+        width = product.matrix.groups * PRODUCTS_IN_A_LANE
         target = Rows(self._bytes[place], 0, self._stride, width)
         scales = Rows(self._scales[place], 0, self._rows, self._rows)
         each(count, lambda row: self._quantise(product, row, target, scales))
@@ -170,7 +170,7 @@ def _magnitude(values: Expr, lanes: int) -> Expr:
 
 def _word(source: Expr, at: Expr) -> Expr:
     """Four bytes as one number of 32 bits."""
-    return tirx.reinterpret("int32", source[tirx.Ramp(at, 1, TOGETHER)])
+    return tirx.reinterpret("int32", source[tirx.Ramp(at, 1, PRODUCTS_IN_A_LANE)])
 
 
 def _number(value: float) -> Expr:

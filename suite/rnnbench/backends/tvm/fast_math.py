@@ -20,7 +20,6 @@ FLOAT = "float32"
 
 def fast_math() -> Any:
     """A pass over a Relax module. The names of the new kernels begin with `fast_`."""
-
     return each_function(_Writer)
 
 

@@ -36,8 +36,6 @@ from rnnbench.rnn import GATES, Model, Weights
 
 TILE = 16
 """Steps whose projections are computed together: enough that w_ih is read rarely, few enough for the caches."""
-
-
 MANY_REGISTERS = 32
 """Vector registers of AVX-512 and of ARM."""
 
@@ -186,7 +184,7 @@ class _Kernel:
         step = CellStep(self.emit, self.params, self.model, packed, self.batch)
         sources = self._sources(layer)
 
-        def tile(number: Expr) -> None:
+        def run_tile(number: Expr) -> None:
             done = number * self.tile
             steps = self._steps_left(done)
             start = self.chunk - done - steps if reverse else done
@@ -200,7 +198,7 @@ class _Kernel:
 
             self._over_time(steps, advance)
 
-        self._over_tiles(tile)
+        self._over_tiles(run_tile)
         self.emit.sharing.alone(lambda: self._write_states(index, output.since(last * self.batch)))
 
     def _step_rows(
@@ -217,14 +215,14 @@ class _Kernel:
             beside=beside,
         )
 
-    def _over_tiles(self, tile: Callable[[Expr], None]) -> None:
+    def _over_tiles(self, run_tile: Callable[[Expr], None]) -> None:
         """A loop over the tiles of the chunk; where every step is a copy, no loop."""
         tiles = -(-self.chunk // self.tile)
         if self.copies == self.chunk:
             for number in range(tiles):
-                tile(number)
+                run_tile(number)
         else:
-            each(tiles, tile)
+            each(tiles, run_tile)
 
     def _steps_left(self, done: Expr) -> Expr:
         """Steps of a tile that starts after `done` steps."""

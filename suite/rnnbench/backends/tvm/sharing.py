@@ -48,10 +48,7 @@ class Sharing:
         if self.threads == 1:
             body(0, count)
             return
-        with ExitStack() as stack:
-            if wait:
-                stack.enter_context(_pragma(BARRIER))
-            thread = stack.enter_context(T.parallel(self._turns))
+        with self._each_thread(wait) as thread:
             first = tirx.floordiv(thread * count, self.threads)
             body(first, tirx.floordiv((thread + 1) * count, self.threads) - first)
 
@@ -60,12 +57,16 @@ class Sharing:
         if self.threads == 1:
             body()
             return
+        with self._each_thread(wait) as thread, T.If(thread == 0), T.Then():
+            body()
+
+    @contextmanager
+    def _each_thread(self, wait: bool) -> Iterator[Expr]:
+        """What each thread runs, with its number. With `wait`, they wait for each other at the end."""
         with ExitStack() as stack:
             if wait:
                 stack.enter_context(_pragma(BARRIER))
-            thread = stack.enter_context(T.parallel(self._turns))
-            with T.If(thread == 0), T.Then():
-                body()
+            yield stack.enter_context(T.parallel(self._turns))
 
 
 def _pragma(key: str) -> T.frame.AttrFrame:

@@ -6,7 +6,6 @@
 - `graph_text`: a graph as text.
 - `INT8_OPERATORS`: those that multiply by int8 weights.
 - `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
-- `PRIMITIVES`: the further primitives that graphs have, for `Probe.authors`.
 """
 
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
@@ -16,7 +15,6 @@ from rnnbench.backends.shared.onnx_graphs.support import (
     COPY,
     INT8_OPERATORS,
     NEXT,
-    PRIMITIVES,
     copies,
     copy_name,
     lowered_or_given,
@@ -30,7 +28,6 @@ __all__ = [
     "FUSED",
     "INT8_OPERATORS",
     "NEXT",
-    "PRIMITIVES",
     "LoopOperator",
     "build_graph",
     "copies",

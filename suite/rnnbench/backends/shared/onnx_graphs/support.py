@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Origin, Request
 from rnnbench.cases import Strategy
-from rnnbench.rnn import TOGETHER, Model
+from rnnbench.rnn import Model
 
 NEXT = "next_"
 """The prefix of a graph's state outputs: for state inputs `h` and `c` they are `next_h` and `next_c`."""
@@ -20,9 +20,6 @@ FIXED_MATMUL = "MatMulIntegerToFloat"
 makes of a product between DequantizeLinear nodes; where a sum follows, it makes Gemm in float32 instead."""
 INT8_OPERATORS = (QUANTISED_LSTM, QUANTISED_MATMUL, FIXED_MATMUL)
 """Operators that multiply by int8 weights."""
-
-PRIMITIVES = frozenset({"concat", "columns", "div", "mean", "sqrt", *TOGETHER})
-"""Of `rnn.MorePrimitives`, those that graphs have."""
 
 MAX_BYTES = 2**31 - 2**20
 """Bytes of weights. A protocol buffer holds 2 GiB, of which a little is left for the nodes."""
