@@ -55,3 +55,9 @@ class TemporaryFolder:
         """The folder and all in it, as far as that is allowed."""
         if self.path:
             shutil.rmtree(self.path, ignore_errors=True)
+
+
+def keep_folder() -> None:
+    """Make the folder of this process's temporary files again where a child of it has removed it."""
+    with suppress(OSError):
+        os.makedirs(tempfile.gettempdir(), mode=0o700, exist_ok=True)
