@@ -8,7 +8,7 @@ import shutil
 import sys
 
 import pytest
-from planted_package import FILES, IN_A_PACKAGE, INSTALLED, install, write_later
+from planted_package import IN_A_PACKAGE, INSTALLED, install, write_later
 
 from rnnbench.backends import package_digest
 

@@ -1,6 +1,6 @@
 """Every way of dying in every stage: the right outcome, in time, and the other trials of the run unharmed.
 
-RNNBENCH_DYING=bound,verify takes only these stages. RNNBENCH_DYING_BACKEND=dying-real dies in ONNX Runtime's adapter, and
+RNNBENCH_DYING=bound,verify takes only these stages. RNNBENCH_DYING_BACKEND=dying-real takes ONNX Runtime's adapter, and
 RNNBENCH_DYING_WAYS=aborts,spins takes only these ways.
 """
 

@@ -257,7 +257,9 @@ def test_a_resumed_run_has_the_figures_of_its_cold_build(tmp_path):
 def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, monkeypatch, command):
     monkeypatch.syspath_prepend(site := install(tmp_path / "site"))
     probe = FakeBackend.probe
-    monkeypatch.setattr(FakeBackend, "probe", lambda self: dataclasses.replace(probe(self), versions={"planted": "1.0"}))
+    monkeypatch.setattr(
+        FakeBackend, "probe", lambda self: dataclasses.replace(probe(self), versions={"planted": "1.0"})
+    )
 
     class Edits(SilentObserver):
         def finished(self, record):

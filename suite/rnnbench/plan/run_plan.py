@@ -41,7 +41,7 @@ from rnnbench.results import (
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
 """By case."""
 ABANDONED_S = 600.0
-"""Age from which the folder of a run that is being begun is removed, if no process holds its lock. It takes a second."""
+"""Age from which the folder of a run that begins is removed, if no process holds its lock. To begin takes a second."""
 
 
 @dataclass(frozen=True)

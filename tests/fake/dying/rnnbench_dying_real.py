@@ -1,4 +1,4 @@
-"""ONNX Runtime's adapter, whose routes die as those of the backend `dying` do: with a runtime's threads and handlers."""
+"""ONNX Runtime's adapter, whose routes die as those of `dying` do: with a runtime's threads and handlers."""
 
 from __future__ import annotations
 
