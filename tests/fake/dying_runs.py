@@ -23,6 +23,7 @@ from rnnbench.cases import Limits, Measure, Trial
 from rnnbench.pipeline import check_trials, run_trials
 from rnnbench.results import FAILURES, Record, Store
 from rnnbench.worker import WorkerError, WorkerProcess, adapter_process
+from rnnbench.worker.supervisor import supervise
 
 Death = tuple[str, str]
 """A stage and a way."""
@@ -162,6 +163,7 @@ def _trial(target: str, limits: Limits) -> Trial:
 @contextmanager
 def enlisted(folder: Path) -> Iterator[None]:
     """The dying backend is installed, and every process of the run has a mark."""
+    supervise().remove()  # The folder of this process's supervisor is none of the run's.
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(FOLDER)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))
