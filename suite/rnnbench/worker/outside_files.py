@@ -40,7 +40,7 @@ class OutsideFiles:
     def seen(self, inside: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Files that were read, and files that were written: those that do not lie in any of these folders, where
         packages are installed, where temporary files are made, or in folders of the system."""
-        places = {_real(place) for place in (*inside, *_usual_places())}
+        places = {*map(_real, inside), *map(_real, _usual_places())}
         read, written = set[str](), set[str]()
         for path, flags in [*self._opened, *((path, 0) for path in set(_mapped_files()) - self._mapped)]:
             if isinstance(path, int) or path is None:
