@@ -11,7 +11,7 @@ from faulty_adapters import FAULTS
 from interrupted_commands import COMMANDS, SHORT, SHORT_SIGNALS, SIGNALS_EACH
 from moved_work import HONEST, LIARS
 from planted_sets import PLANTED
-from ways_of_dying import WAYS
+from ways_of_dying import WAYS, Kind
 
 from rnnbench.conformance import CHECKS
 from rnnbench.conformance.tolerance import FACTOR
@@ -21,6 +21,19 @@ PAGE, CONFORMANCE, MEASUREMENT = (
     (DOCS / f"{name}.md").read_text() for name in ("reliability", "conformance", "measurement")
 )
 FOUND_BY = Counter(fault.found_by for fault in FAULTS)
+
+
+KINDS = {
+    Kind.RAISES: "raises",
+    Kind.NO_MEMORY: "needs memory",
+    Kind.EXITS: "asks the interpreter to exit",
+    Kind.DIES: "the process ends",
+    Kind.BREAKS_CHANNEL: "breaks the channel",
+    Kind.HANGS: "hangs",
+    Kind.SURVIVES: "leaves something behind",
+    Kind.HARMS_ITSELF: "breaks its own process",
+    Kind.LIES: "lies",
+}
 
 
 def test_the_planted_set_is_as_large_as_the_page_says_and_has_200_or_more():
@@ -33,7 +46,10 @@ def test_the_planted_set_is_as_large_as_the_page_says_and_has_200_or_more():
 
 
 def test_the_ways_of_dying_are_as_many_as_the_page_says():
-    assert f"{len(WAYS)} ways" in PAGE
+    assert f"| {len(WAYS)} ways |" in PAGE
+    counted = Counter(way.kind for way in WAYS.values())
+    for kind, name in KINDS.items():
+        assert re.search(rf"^\| {name}:.*\| {counted[kind]} \| ", PAGE, re.MULTILINE), name
 
 
 def test_the_long_commands_and_the_damages_are_as_many_as_the_page_says():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.temporary import TemporaryFolder, users_folder
+from rnnbench.temporary import TemporaryFolder, keep_folder, users_folder
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +65,15 @@ def test_where_none_can_be_made_the_users_is_used(users, monkeypatch):
     assert folder.variables == {}
     folder.remove()
     assert Path(tempfile.gettempdir()) == users
+
+
+def test_one_that_something_removed_is_made_again(users, monkeypatch):
+    """As a system does with old folders of temporary files, or a child of the process that uses it."""
+    folder = TemporaryFolder()
+    folder.remove()
+    folder.keep()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    monkeypatch.setattr(tempfile, "tempdir", str(folder.path))
+    folder.remove()
+    keep_folder()
+    assert Path(tempfile.mkdtemp()).parent == folder.path

@@ -51,7 +51,23 @@ class TemporaryFolder:
             self.remove()
             raise
 
+    def keep(self) -> None:
+        """Make it again where something removed it: systems remove old folders of temporary files."""
+        if self.path:
+            _make_again(self.path)
+
     def remove(self) -> None:
         """The folder and all in it, as far as that is allowed."""
         if self.path:
             shutil.rmtree(self.path, ignore_errors=True)
+
+
+def keep_folder() -> None:
+    """Make the folder of this process's temporary files again where a child of it has removed it."""
+    with suppress(FileNotFoundError):
+        _make_again(Path(tempfile.gettempdir()))
+
+
+def _make_again(folder: Path) -> None:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)

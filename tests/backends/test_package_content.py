@@ -8,26 +8,9 @@ import shutil
 import sys
 
 import pytest
+from planted_package import IN_A_PACKAGE, INSTALLED, install, write_later
 
 from rnnbench.backends import package_digest
-
-FILES = {"planted/__init__.py": b"A = 1\n", "planted/code.so": b"code", "shared/planted/__init__.py": b"B = 1\n"}
-INSTALLED = 1_700_000_000
-
-
-def install(folder, files=FILES):
-    """A package in a folder, as pip leaves it: `RECORD` is written last."""
-    info = folder / "planted-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    rows = [f"{name},sha256=x,{len(content)}" for name, content in files.items()]
-    (info / "RECORD").write_text("\n".join([*rows, "planted-1.0.dist-info/RECORD,,"]))
-    for path in folder.rglob("*"):
-        os.utime(path, (INSTALLED, INSTALLED))
-    return folder
 
 
 @pytest.fixture
@@ -41,26 +24,7 @@ def digest():
     return package_digest("planted")
 
 
-def write_later(path, content):
-    path.write_bytes(content)
-    os.utime(path, (INSTALLED + 10, INSTALLED + 10))
-
-
-def write_with_the_old_time(path, content):
-    path.write_bytes(content)
-    os.utime(path, (INSTALLED, INSTALLED))
-
-
-CHANGES = {
-    "a source of another size": lambda site: write_with_the_old_time(site / "planted/__init__.py", b"A = 22\n"),
-    "a source of the same size": lambda site: write_later(site / "planted/__init__.py", b"A = 2\n"),
-    "a library": lambda site: write_later(site / "planted/code.so", b"edoc"),
-    "a module of a shared folder": lambda site: write_later(site / "shared/planted/__init__.py", b"B = 2\n"),
-    "a file that is missing": lambda site: (site / "planted/code.so").unlink(),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", IN_A_PACKAGE.values(), ids=IN_A_PACKAGE)
 def test_a_file_that_was_changed_after_the_installation_is_another_package(site, change):
     before = digest()
     change(site)

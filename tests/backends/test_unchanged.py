@@ -6,9 +6,10 @@ import os
 from types import SimpleNamespace
 
 import pytest
+from planted_package import IN_A_PACKAGE, install
 
 from rnnbench.backends import unchanged
-from rnnbench.backends.unchanged import seen_first, seen_now
+from rnnbench.backends.unchanged import SeenFiles, seen_first, seen_now
 
 
 def edit(folder):
@@ -101,3 +102,28 @@ def test_a_package_is_read_again_where_its_files_were_written(monkeypatch, tmp_p
     (folder / "RECORD").write_text("b,,\n")
     assert seen_now("numpy", ["thing"]) != first
     assert read == ["thing", "thing"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_sources_that_change_while_they_are_looked_after_are_named(sources, change):
+    seen = SeenFiles(["numpy"], ["numpy"])
+    assert seen.changed() == ()
+    change(sources)
+    assert set(seen.changed()) <= {"room", "adapter"}
+    assert seen.changed()
+    assert SeenFiles(["numpy"], ["numpy"]).changed() == (), "what was there before is no change"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(install(tmp_path / "site"))
+    return tmp_path / "site"
+
+
+@pytest.mark.parametrize("change", IN_A_PACKAGE.values(), ids=IN_A_PACKAGE)
+def test_a_package_that_changes_meanwhile_is_named_also_where_a_file_is_edited_in_place(site, change):
+    seen = SeenFiles([], ["planted", "numpy"])
+    assert seen.changed() == ()
+    change(site)
+    assert seen.changed() == ("planted",)
+    assert SeenFiles([], ["planted", "numpy"]).changed() == ()

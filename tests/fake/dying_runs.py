@@ -23,12 +23,15 @@ from rnnbench.cases import Limits, Measure, Trial
 from rnnbench.pipeline import check_trials, run_trials
 from rnnbench.results import FAILURES, Record, Store
 from rnnbench.worker import WorkerError, WorkerProcess, adapter_process
+from rnnbench.worker.supervisor import supervise
 
 Death = tuple[str, str]
 """A stage and a way."""
 FOLDER = Path(__file__).parent / "dying"
-HEALTHY = ("dying:honest", "numpy:eager")
-"""One is in the workers of the dying while they are sampled, the other has its own."""
+NEIGHBOUR = "numpy:eager"
+"""A healthy trial in a worker of its own. Another one is in the workers of the dying while they are sampled."""
+FAKE, REAL = "dying", "dying-real"
+"""Backends that die: the reference in NumPy, and ONNX Runtime."""
 HANGING = Limits(build=2.0, trial=2.0)
 """For ways that hang."""
 GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)
@@ -64,12 +67,17 @@ def outcomes(way: str, stage: str) -> frozenset[str]:
     return by_kind[kind]
 
 
+def _healthy(backend: str) -> tuple[str, str]:
+    return f"{backend}:honest", NEIGHBOUR
+
+
 @dataclass
 class Ended:
     """How a run with dying trials went."""
 
     records: dict[str, Record]
     """By target."""
+    backend: str = FAKE
     late: list[str] = field(default_factory=list)
     """Commands that failed later than their limit and LATER_S, and processes that outlived the run by LATER_S, a line
     each. On a busy machine these are no mistakes."""
@@ -78,10 +86,10 @@ class Ended:
 
     def mistakes(self, dying: Iterable[Death]) -> list[str]:
         """What is not as it should be, a line each, without what is late."""
-        harmed = [target for target in HEALTHY if not self._is_ok(target)]
+        harmed = [target for target in _healthy(self.backend) if not self._is_ok(target)]
         lines = [f"{target}: harmed: {_told(self.records.get(target))}" for target in harmed]
         for stage, way in dying:
-            record = self.records.get(f"dying:{stage}.{way}")
+            record = self.records.get(f"{self.backend}:{stage}.{way}")
             expected = outcomes(way, stage)
             if record is None or record.outcome not in expected:
                 lines.append(f"{stage}.{way}: expected {', '.join(sorted(expected))}: {_told(record)}")
@@ -95,13 +103,13 @@ def _told(record: Record | None) -> str:
     return "no record" if record is None else f"{record.outcome} in {record.stage!r}: {record.reason[:300]}"
 
 
-def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) -> Ended:
+def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True, backend: str = FAKE) -> Ended:
     """One run with a trial for each death and the healthy ones; a check, side by side, where it is not `timed`.
 
     Its folder is removed.
     """
-    trials = [_trial(target, PATIENT) for target in HEALTHY]
-    trials += [_trial(f"dying:{stage}.{way}", _limits(way)) for stage, way in dying]
+    trials = [_trial(target, PATIENT) for target in _healthy(backend)]
+    trials += [_trial(f"{backend}:{stage}.{way}", _limits(way)) for stage, way in dying]
     observer = SilentObserver()
     with enlisted(folder), _watched() as late:
         plan = begin_with_seed(trials, Store(folder / "results"))
@@ -112,7 +120,8 @@ def die_together(dying: Sequence[Death], folder: Path, *, timed: bool = True) ->
     files = _files_left(folder, plan.folder)
     left, outlived = _wait_for_processes(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    return Ended({record.target: record for record in observer.records}, late + outlived, [*left, *files])
+    records = {record.target: record for record in observer.records}
+    return Ended(records, backend, late + outlived, [*left, *files])
 
 
 WITH_A_COPY = ("run.json", "trials.json", "expected_failures.json")
@@ -154,6 +163,7 @@ def _trial(target: str, limits: Limits) -> Trial:
 @contextmanager
 def enlisted(folder: Path) -> Iterator[None]:
     """The dying backend is installed, and every process of the run has a mark."""
+    supervise().remove()  # The folder of this process's supervisor is none of the run's.
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(FOLDER)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))

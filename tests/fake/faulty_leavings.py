@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -88,6 +89,11 @@ LEAVINGS = (
     Leaving("switches the collector off", gc.disable, "garbage collector changed: switched off"),
     Leaving("collects at once", lambda: gc.set_threshold(7, 7, 7), "garbage collector changed: thresholds (7, 7, 7)"),
     Leaving("goes elsewhere", lambda: os.chdir("/proc"), "the working folder changed: /proc instead of"),
+    Leaving(
+        "makes temporary files elsewhere",
+        lambda: setattr(tempfile, "tempdir", "/proc"),
+        "the folder of temporary files changed: /proc instead of",
+    ),
     Leaving("sets a variable", lambda: os.environ.update(LEFT="1"), "environment variables changed: LEFT"),
     Leaving("sets one in C", lambda: _LIBC.setenv(b"LEFT_IN_C", b"1", 1), "environment variables changed: LEFT_IN_C"),
     Leaving("removes a variable", lambda: os.environ.pop("PATH", None), "environment variables changed: PATH"),

@@ -14,6 +14,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -125,6 +126,7 @@ def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, 
         os.close(log)
         os.environ.clear()
         os.environ.update(variables)
+        tempfile.tempdir = None  # Its folder is that of its variables.
         warnings.resetwarnings()
         sys.argv = [module, str(channel)]
         if fake := sys.modules.get("rnnbench_fake"):

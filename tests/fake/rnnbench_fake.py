@@ -53,6 +53,7 @@ ROUTES = (
     "support-is-odd",
     "build-exits",
     "build-ends-the-process",
+    "build-keeps-a-store",
     "build-returns-none",
     "build-hoists-too-much",
     "build-is-negative",
@@ -72,6 +73,8 @@ HANGING_PATHS = ("bound", "public", "cold", "paced")
 ROUTES += tuple(HANGS_IN + where for where in (*HANGING_COMMANDS, *HANGING_PATHS))
 SLOWDOWN, WRONG, VERSION = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG", "RNNBENCH_FAKE_VERSION"
 """Variables that make one environment differ from another."""
+STORE = "RNNBENCH_FAKE_STORE"
+"""A variable with the folder in which the route `build-keeps-a-store` keeps what it compiled, for later builds."""
 CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-hoists-too-much": {"hoisted": 5},
@@ -140,6 +143,8 @@ class FakeBackend:
         cached = artifact.exists()
         if not cached:
             _compile(request.route)
+            if request.route == "build-keeps-a-store":
+                _take_from_a_store(digest)
             cache.mkdir(parents=True, exist_ok=True)
             artifact.write_text(digest)
         elif request.route == "load-segfaults":
@@ -215,6 +220,15 @@ def _compile(route: str) -> None:
         os._exit(0)
     if route == "build-segfaults":
         os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _take_from_a_store(digest: str) -> None:
+    """What an earlier build left there, or else what this one makes."""
+    kept = Path(os.environ[STORE]) / digest
+    if kept.exists():
+        kept.read_bytes()
+    else:
+        kept.write_bytes(bytes(8 << 10))
 
 
 def _replace_clock(shown: Callable[[int, int], int]) -> None:

@@ -7,13 +7,17 @@ says with which outcomes a trial may end that goes that way.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ctypes
 import errno
 import faulthandler
 import gc
+import io
+import locale
 import mmap
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -292,6 +296,36 @@ def dies_while_a_child_holds_the_channel() -> Any:
     os._exit(5)
 
 
+@way(Kind.DIES)
+def a_cpp_exception() -> Any:
+    """That nobody catches: std::bad_alloc, thrown by the C++ library."""
+    ctypes.CDLL("libstdc++.so.6")._ZSt17__throw_bad_allocv()
+
+
+@way(Kind.DIES)
+def a_thread_reads_address_0() -> Any:
+    threading.Thread(target=ctypes.string_at, args=(0,)).start()
+    time.sleep(FOREVER_S)
+
+
+@way(Kind.DIES)
+def dies_while_a_fork_lives() -> Any:
+    """It ignores signals, and has all descriptors: the channel, and the pipe of a build."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        _ignore_signals()
+        os.write(writing, b".")
+        time.sleep(FOREVER_S)
+    os.read(reading, 1)
+    os._exit(5)
+
+
+@way(Kind.DIES)
+def writes_half_a_line_and_dies() -> Any:
+    _write(b'{"reply": ')
+    os._exit(0)
+
+
 FATAL = (
     *("SEGV", "BUS", "FPE", "ILL", "KILL", "TERM", "HUP", "QUIT", "TRAP", "SYS", "USR1", "USR2", "VTALRM", "PROF"),
     *("XCPU", "POLL", "STKFLT", "PWR"),
@@ -401,11 +435,15 @@ def stops() -> Any:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-@way(Kind.HANGS)
-def ignores_signals() -> Any:
+def _ignore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+
+
+@way(Kind.HANGS)
+def ignores_signals() -> Any:
+    _ignore_signals()
     time.sleep(FOREVER_S)
 
 
@@ -483,6 +521,23 @@ def zombies() -> Any:
     for _ in range(20):
         if os.fork() == 0:
             os._exit(0)
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def a_fork_holds_everything() -> Any:
+    """All descriptors, in a session of its own, and it ignores signals."""
+    if os.fork() == 0:
+        os.setsid()
+        _ignore_signals()
+        time.sleep(FOREVER_S)
+        os._exit(0)
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def a_child_without_the_environment() -> Any:
+    subprocess.Popen(["/bin/sleep", str(FOREVER_S)], env={}, start_new_session=True, stdout=subprocess.DEVNULL)
     return go_on
 
 
@@ -566,9 +621,50 @@ def raises_when_collected() -> Any:
 
 @way(Kind.SURVIVES)
 def exits_at_exit() -> Any:
-    import atexit
-
     atexit.register(os._exit, 0)
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def a_thread_exits_the_interpreter() -> Any:
+    thread = threading.Thread(target=sys.exit, args=(3,))
+    thread.start()
+    thread.join()
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def removes_its_temporary_folder() -> Any:
+    shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def prints_into_nothing() -> Any:
+    sys.stdout = sys.stderr = io.StringIO()
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def masks_and_lowers() -> Any:
+    """What cannot be raised again without rights, too."""
+    os.umask(0o777)
+    os.nice(3)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def speaks_another_language() -> Any:
+    locale.setlocale(locale.LC_ALL, "C")
+    os.environ.update(LANG="tr_TR.ISO-8859-9", LC_ALL="tr_TR.ISO-8859-9", PYTHONIOENCODING="ascii")
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def reads_address_0_at_exit() -> Any:
+    atexit.register(ctypes.string_at, 0)
     return go_on
 
 

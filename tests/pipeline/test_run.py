@@ -13,7 +13,9 @@ import numpy as np
 import psutil
 import pytest
 from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
-from rnnbench_fake import HANGING
+from planted_package import install, write_later
+from rnnbench_fake import HANGING, FakeBackend
+from unasked import unasked_adapters
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench import pipeline
@@ -249,6 +251,31 @@ def test_a_resumed_run_has_the_figures_of_its_cold_build(tmp_path):
     again = check_trial(trial, context_in(plan.folder))
     assert first.built.figures.origin == again.built.figures.origin == "cold"
     assert again.built.figures == first.built.figures
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, monkeypatch, command):
+    monkeypatch.syspath_prepend(site := install(tmp_path / "site"))
+    probe = FakeBackend.probe
+    monkeypatch.setattr(
+        FakeBackend, "probe", lambda self: dataclasses.replace(probe(self), versions={"planted": "1.0"})
+    )
+
+    class Edits(SilentObserver):
+        def finished(self, record):
+            write_later(site / "planted/code.so", b"edoc")
+
+    with unasked_adapters():
+        for observer, edited in ((Edits(), ("planted",)), (SilentObserver(), ())):
+            plan = begin_run([make_trial()], Store(tmp_path))
+            if command == "run":
+                pipeline.run_trials(plan, observer)
+            else:
+                pipeline.check_trials(plan, observer, jobs=1)
+            run = read_run(plan.folder)
+            assert run.info.edited == edited
+            told = [warning for warning in run.warnings if "files of planted changed while the run was on" in warning]
+            assert bool(told) == bool(edited)
 
 
 def test_each_record_is_written_through_one_journal(tmp_path):

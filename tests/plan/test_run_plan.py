@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import itertools
 import json
 import os
+import signal
 
 import pytest
 from harness_trials import make_trial
@@ -14,6 +17,7 @@ from rnnbench.disk import copy_of
 from rnnbench.pipeline import not_checked, not_sampled, record_of
 from rnnbench.plan import begin_run, end_run, examine, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
+from rnnbench.plan.run_lock import LOCK, hold_run
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.results.journal import INFO, RECORDS, append_record, write_info
 
@@ -229,6 +233,50 @@ def test_a_plan_that_cannot_be_written_raises_a_sentence_and_leaves_no_folder(tm
     with pytest.raises(StoreError, match="No space left on device"):
         begin_run([make_trial()], Store(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_a_kill_while_a_run_begins_leaves_no_folder_that_a_command_takes_for_a_run(tmp_path, monkeypatch, writes):
+    """What it leaves is hidden, and the next run removes it once it is old."""
+    store = Store(tmp_path)
+    if (child := os.fork()) == 0:
+        synced = itertools.count()
+        monkeypatch.setattr(os, "fsync", lambda _: next(synced) < writes or os.kill(os.getpid(), signal.SIGKILL))
+        begin_run([make_trial()], store)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert store.begun() == [left]
+    assert store.runs() == []
+    with pytest.raises(StoreError, match="so none is the latest run"):
+        store.resolve("latest")
+    begin_run([make_trial()], store)
+    assert left.exists()
+    os.utime(left, (0, 0))
+    begin_run([make_trial()], store)
+    assert store.begun() == []
+    assert len(store.runs()) == 2
+
+
+def test_a_run_that_begins_now_is_not_taken_for_an_abandoned_one(tmp_path):
+    store = Store(tmp_path)
+    begun = store.begin_folder()
+    lock = hold_run(begun)
+    os.utime(begun, (0, 0))
+    begin_run([make_trial()], store)
+    assert store.begun() == [begun]
+    del lock
+    begin_run([make_trial()], store)
+    assert store.begun() == []
+
+
+def test_the_lock_of_a_new_run_is_held_and_those_of_two_are_two(tmp_path):
+    plans = [begin_run([make_trial()], Store(tmp_path)) for _ in range(2)]
+    assert plans[0].lock is not plans[1].lock
+    for plan in plans:
+        with (plan.folder / LOCK).open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert hold_run(plan.folder) is plan.lock
 
 
 def test_a_run_whose_records_are_a_link_is_refused_before_its_first_trial(tmp_path):

@@ -8,6 +8,7 @@ import shutil
 
 import fake_records as fake
 import fake_shards as made
+import numpy as np
 import pytest
 from damaged_shards import DAMAGES, make_shards
 
@@ -18,6 +19,8 @@ from rnnbench.results import (
     compare_runs,
     merge_shards,
     read_run,
+    samples_file,
+    save_samples,
     shard_folders,
     sound,
     split_by_machine,
@@ -27,6 +30,7 @@ from rnnbench.results import (
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.journal import INFO, TRIALS
+from rnnbench.results.samples import SAMPLE_COLUMNS
 from rnnbench.results.shards import PLAN
 
 
@@ -119,6 +123,51 @@ def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, dama
     assert (len(found) == len(own)) == (damage.outcome == "whole")
     again = write_merged(merge_shards([run.path, *shards[1:]]), tmp_path / "results")
     assert again.what == "already merged"
+
+
+def _samples_of(record):
+    """Three of them, around its median."""
+    rows = np.zeros((3, len(SAMPLE_COLUMNS)))
+    rows[:, SAMPLE_COLUMNS.index("seconds")] = record.latency("bound").median * np.array([1.0, 0.9, 1.2])
+    return rows
+
+
+def _with_samples(number, record):
+    return fake.with_latencies(record, bound=fake.of_samples(record.latency("bound"), _samples_of(record)))
+
+
+@pytest.mark.parametrize("damage", ["swapped", "cut", "of no samples"])
+def test_samples_that_are_not_those_of_their_record_are_left_out_and_named(tmp_path, damage):
+    """As those of two trials in each other's place."""
+    shards = made.make_shards(tmp_path, _with_samples)
+    for shard in shards:
+        for record in read_run(shard).records:
+            save_samples(shard, record.trial[-8:], "bound", _samples_of(record))
+    whole = merge_shards(shards)
+    assert whole.foreign == frozenset()
+    one, other = [samples_file(shards[0], record.trial[-8:], "bound") for record in read_run(shards[0]).records[1:3]]
+    if damage == "swapped":
+        content = one.read_bytes(), other.read_bytes()
+        one.write_bytes(content[1])
+        other.write_bytes(content[0])
+    elif damage == "cut":
+        for file in (one, other):
+            file.write_bytes(file.read_bytes()[:-8])
+    else:
+        for file in (one, other):
+            file.write_bytes(b"no array")
+    merging = merge_shards(shards)
+    assert merging.foreign == {one, other}
+    assert [warning for warning in merging.warnings if "it was left out" in warning and ".npy" in warning]
+    run = write_merged(merging, tmp_path / "results").run
+    assert len(list(run.path.rglob("*.npy"))) == len(list(shards[0].parent.glob("*/samples/*.npy"))) - 2
+    for record in run.records:
+        if {samples_file(shards[0], record.trial[-8:], "bound")} & merging.foreign:
+            with pytest.raises(StoreError, match="does not exist"):
+                run.samples(record.trial)
+        else:
+            assert np.array_equal(run.samples(record.trial), _samples_of(record))
+    assert write_merged(merge_shards([run.path, *shards[1:]]), tmp_path / "results").what == "already merged"
 
 
 def test_what_is_missing_is_named(tmp_path):

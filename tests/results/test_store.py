@@ -263,13 +263,21 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
 
 def test_new_runs_are_named_by_time_and_case_and_never_share_a_folder(tmp_path: Path) -> None:
     runs = Store(tmp_path / "results")
-    paths = [runs.new_run(["fake_case"], NOON) for _ in range(3)]
+    (runs.root / "20260131T120000Z-fake_case-2").mkdir(parents=True)
+    name = run_name(["fake_case"], NOON)
+    begun = [runs.begin_folder() for _ in range(3)]
+    assert len(set(begun)) == 3
+    assert runs.runs() == []
+    assert sorted(runs.begun()) == sorted(begun)
+    paths = [runs.put_run(folder, name, fake.info()) for folder in begun]
     assert [p.name for p in paths] == [
         "20260131T120000Z-fake_case",
-        "20260131T120000Z-fake_case-2",
         "20260131T120000Z-fake_case-3",
+        "20260131T120000Z-fake_case-4",
     ]
-    assert all(p.is_dir() for p in paths)
+    assert [read_run(p).info.run for p in paths] == [p.name for p in paths]
+    assert runs.runs() == paths
+    assert runs.begun() == []
 
 
 def test_a_name_is_in_utc_and_stays_short(tmp_path: Path) -> None:
@@ -280,15 +288,15 @@ def test_a_name_is_in_utc_and_stays_short(tmp_path: Path) -> None:
     assert long.endswith("fake_case_0+39_more")
     assert len(run_name(["f" * 500], NOON)) == 100
     for name in ("\N{SNOWMAN}" * 90, "\N{GOTHIC LETTER AHSA}" * 75, "\N{HANGUL SYLLABLE GA}" * 500):
-        assert Store(tmp_path).new_run([name], NOON).is_dir()
+        assert (tmp_path / run_name([name], NOON)).mkdir() is None
 
 
 def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.write_text("")
     for attempt in (
-        lambda: Store(blocked).new_run(["fake_case"], NOON),
-        lambda: Store(blocked / "deeper").new_run(["fake_case"], NOON),
+        lambda: Store(blocked).begin_folder(),
+        lambda: Store(blocked / "deeper").begin_folder(),
         lambda: append_record(blocked, fake.record()),
         lambda: write_info(blocked, fake.info()),
     ):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -45,6 +46,20 @@ def test_a_signal_is_a_crash_that_names_it():
 def test_an_exit_is_a_crash_that_names_its_status():
     failed = run_forked(Work(), lambda: os._exit(7)).reply
     assert failed == Failed("crashed", "exited with status 7")
+
+
+def test_half_of_an_answer_is_none():
+    before = set(os.listdir("/proc/self/fd"))
+
+    def answer_half():
+        for number in set(os.listdir("/proc/self/fd")) - before:
+            with suppress(OSError):  # The folder that was listed is closed.
+                os.write(int(number), b'{"reply": ')
+        os._exit(0)
+
+    failed = run_forked(Work(), answer_half).reply
+    assert failed.outcome == "crashed"
+    assert "is no reply" in failed.reason
 
 
 def test_a_reply_larger_than_a_pipe_comes_back_whole():
@@ -92,6 +107,23 @@ def test_what_a_child_leaves_running_is_not_waited_for():
     os.close(waits)
     os.close(ends)
     wait_until(lambda: ended([left]), "what was left waits for the end of a pipe")
+
+
+def test_a_child_that_dies_without_an_answer_is_seen_while_what_it_left_holds_the_pipe():
+    """What it forked has all of its descriptors, and lives until this test closes another pipe."""
+    waits, ends = os.pipe()
+
+    def die_and_leave():
+        if os.fork() == 0:
+            os.close(ends)
+            os.read(waits, 1)
+            os._exit(0)
+        os._exit(7)
+
+    failed = run_forked(Work(), die_and_leave).reply
+    os.close(waits)
+    os.close(ends)
+    assert failed == Failed("crashed", "exited with status 7")
 
 
 def test_a_child_that_the_kernel_killed_for_want_of_memory_is_told_so(monkeypatch, tmp_path):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -76,6 +78,18 @@ def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference)
     assert findings[0].detail.startswith("the sampled calls left ")
     assert leaving.named in findings[0].detail
     assert changed_settings(before, read_settings()) == {}
+
+
+def test_a_folder_of_temporary_files_that_was_removed_is_made_again(tmp_path, monkeypatch):
+    """Another trial in the process makes files there."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    watch = ProcessWatch()
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: shutil.rmtree(folder))
+    assert found(watch) == ["the sampled calls left the folder of temporary files changed: it was removed"]
+    assert folder.is_dir()
+    assert watch.around(WatchedWork.SAMPLE, "other", lambda: tempfile.mkdtemp()).startswith(str(folder))
 
 
 def test_every_setting_has_a_program_that_leaves_it_changed():

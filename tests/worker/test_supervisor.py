@@ -63,3 +63,9 @@ def test_a_folder_of_this_process_is_gone_once_it_is_left(none_yet):
         (folder / "log").write_text("said")
         assert folder.is_relative_to(supervisor._supervisor.temporary.path)
     assert not list(supervisor._supervisor.temporary.path.iterdir())
+
+
+def test_a_folder_that_something_removed_is_made_again_for_what_is_started_next(none_yet):
+    supervisor.supervise().remove()
+    supervisor._supervisor.temporary.remove()
+    assert supervisor.supervise().path.parent == supervisor._supervisor.temporary.path

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from harness_trials import check_trial, context_in, make_trial
 from honest_adapter import HonestProgram, HonestSession
+from rnnbench_fake import STORE
 
 from rnnbench.backends import request_of
 from rnnbench.backends.answers import AdapterError
 from rnnbench.backends.base import Allocated, ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
+from rnnbench.cache import CacheFolder
 from rnnbench.cases import Precision
 from rnnbench.pipeline.build_and_check import build, check, import_framework, load
 from rnnbench.pipeline.same_programs import SamePrograms, agree
@@ -189,6 +191,24 @@ def test_a_program_that_every_load_builds_again_is_told(tmp_path):
     worker.build()
     worker.load()
     assert worker.found() == ["a second build does not use what the first one left, and builds again"]
+
+
+def test_a_build_that_uses_a_store_of_its_own_is_told_and_not_kept_for_later_runs(tmp_path, monkeypatch):
+    """The second run builds in no time, since the first one has left its work there."""
+    monkeypatch.setenv(STORE, str(tmp_path))
+    kept = CacheFolder(tmp_path / "cache", 1 << 30)
+    trial = make_trial("fake:build-keeps-a-store")
+    for run, did in (("first", "wrote"), ("second", "read"), ("third", "read")):
+        context = context_in(tmp_path / run)
+        context = dataclasses.replace(context, folders=dataclasses.replace(context.folders, cache=kept))
+        checked = check_trial(trial, context)
+        assert checked.failure is None
+        assert checked.built.figures.origin == "cold"
+        (told,) = [finding.detail for finding in checked.findings]
+        assert told.startswith(f"the build {did} {tmp_path}/")
+        assert told.endswith("outside of the run's folders: files there may make a build cheap")
+    honest = check_trial(make_trial(), context_in(tmp_path / "honest"))
+    assert honest.findings == ()
 
 
 @pytest.mark.parametrize("doing", [LOADING, CHECKING])

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, tool_for
     from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
-    from rnnbench.backends.unchanged import seen_first, seen_now
+    from rnnbench.backends.unchanged import SeenFiles, seen_first, seen_now
 
 _NAMES = {
     "base": (
@@ -89,7 +89,7 @@ _NAMES = {
     "program_identity": ("machine_facts", "program_key"),
     "program_store": ("Look", "ProgramStore"),
     "sources": ("digest_of", "is_own", "rooms_digest", "sources_digest"),
-    "unchanged": ("seen_first", "seen_now"),
+    "unchanged": ("SeenFiles", "seen_first", "seen_now"),
     "timing_tool": ("NoToolError", "Statistic", "Tool"),
 }
 __all__ = [
@@ -112,6 +112,7 @@ __all__ = [
     "Program",
     "ProgramStore",
     "Request",
+    "SeenFiles",
     "Session",
     "Statistic",
     "Support",

@@ -53,6 +53,7 @@ class ProgramStore:
     """Built programs under a folder, for the workers of a run. `key` names a build: a trial's digest."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.programs = folder / "programs"
         self._lists = folder / "lists"
         self._hashed: dict[tuple[str, Stamp], Content] = {}

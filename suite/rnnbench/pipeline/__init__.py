@@ -12,6 +12,7 @@
     reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
     shrink           the smallest trial that fails alike
     cache_folder     what the runs of a user share: built programs, results of checks
+    edited           packages that changed while a run was on
     progress         what is shown while a run goes on
 
 The values between stages are in `rnnbench.stages`, the first stage in `rnnbench.plan`, sampling in `rnnbench.sampling`.

@@ -13,6 +13,7 @@ from rnnbench.cache import CacheFolder
 from rnnbench.cases import Target, Trial
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
+from rnnbench.pipeline.edited import see_files
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
@@ -45,8 +46,10 @@ def check_trials(
     folders = RunFolders.of_run(plan.folder)
     kept = cache and replace(cache, times=False)
     checking = CheckPool(plan, Context(replace(folders, cache=kept), wall_time, observer.stage), observer)
-    checking.run(jobs, examine_all(plan.trials) if examined is None else examined)
-    end_run(plan.folder, wall_time.seconds(), watch.conditions())
+    examined = examine_all(plan.trials) if examined is None else examined
+    files = see_files(examined)
+    checking.run(jobs, examined)
+    end_run(plan.folder, wall_time.seconds(), watch.conditions(), files.changed())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []
     smallest = [shrink(checked, folders) for checked in to_shrink]
     folders.clear()

@@ -10,6 +10,7 @@ from rnnbench.pipeline.anchors import examine_with_anchors
 from rnnbench.pipeline.batches import Comparing, build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.claims import without_contradictions
+from rnnbench.pipeline.edited import see_files
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import RunPlan, close_adapters, end_run, group_by_workload
@@ -39,9 +40,10 @@ def run_trials(
     if examined is None:
         examined = examine_with_anchors(plan.trials)
     close_adapters()
+    files = see_files(examined)
     for group in group_by_workload(examined, lambda one: one.trial):
         _run_group(group, context, journal, plan.seed)
-    end_run(plan.folder, wall_time.seconds(), watch.conditions())
+    end_run(plan.folder, wall_time.seconds(), watch.conditions(), files.changed())
     if not keep_artifacts:
         folders.clear()
 

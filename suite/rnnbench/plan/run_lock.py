@@ -52,6 +52,11 @@ def hold_run(folder: Path) -> RunLock:
     return lock
 
 
+def move_lock(before: Path, folder: Path) -> None:
+    """Note that a run whose lock this process holds is in `folder` now: its folder was renamed."""
+    _held[folder.resolve()] = _held.pop(before.resolve())
+
+
 def compress_run(folder: Path) -> tuple[int, int] | None:
     """Compress the records of a run that nobody runs; bytes before and after, None where they are compressed.
 

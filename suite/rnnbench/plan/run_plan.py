@@ -6,8 +6,10 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
 from rnnbench.plan.plan_files import read_expected_failures, read_trials, restore_torn, write_plan
-from rnnbench.plan.run_lock import RunLock, hold_run
+from rnnbench.plan.run_lock import RunLock, hold_run, move_lock
 from rnnbench.plan.shards import ShardedPlan
 from rnnbench.results import (
     Conditions,
@@ -30,6 +32,7 @@ from rnnbench.results import (
     read_info,
     read_run,
     require_appendable,
+    run_name,
     unwritable,
     write_info,
     write_whole_plan,
@@ -37,6 +40,8 @@ from rnnbench.results import (
 
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
 """By case."""
+ABANDONED_S = 600.0
+"""Age from which the folder of a run that begins is removed, if no process holds its lock. To begin takes a second."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,30 @@ def begin_run(
     With `shard`, the run has the trials of that shard of the plan, and its name ends in the shard's.
     """
     started = datetime.now(UTC)
-    cases = tuple(dict.fromkeys(trial.case for trial in trials))
+    cases = tuple(dict.fromkeys(f"{trial.case}{suffix}" for trial in trials))
     ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
-    folder = store.new_run(tuple(f"{case}{suffix}" for case in cases), started, ending)
+    name = run_name(cases, started, ending)
+    _remove_abandoned(store)
+    begun = store.begin_folder()
     try:
-        return _begun(folder, started, trials, expected_failures or {}, shard)
+        lock = hold_run(begun)
+        plan, info = _begun(begun, started, trials, expected_failures or {}, shard)
+        folder = store.put_run(begun, name, info)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
+        shutil.rmtree(begun, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
         raise
+    move_lock(begun, folder)
+    return replace(plan, folder=folder, lock=lock)
+
+
+def _remove_abandoned(store: Store) -> None:
+    """Remove what is left of runs whose process was killed while it began them."""
+    for folder in store.begun():
+        with suppress(OSError, StoreError):
+            if time.time() - folder.stat().st_mtime > ABANDONED_S:
+                lock = RunLock(folder)  # Not that of this process: it may begin another run.
+                shutil.rmtree(folder)
+                del lock
 
 
 def _begun(
@@ -87,10 +108,9 @@ def _begun(
     trials: Sequence[Trial],
     expected_failures: ExpectedFailures,
     shard: ShardedPlan | None,
-) -> RunPlan:
-    """Write the files of a new run into its folder. Raises StoreError."""
+) -> tuple[RunPlan, RunInfo]:
+    """Write the files of a new run into its folder, all but `run.json`. Raises StoreError."""
     trials = trials if shard is None else shard.trials
-    lock = hold_run(folder)
     seed = random.SystemRandom().getrandbits(32)
     backends = sorted({trial.target.backend for trial in trials if not trial.pinned})
     expected = {case: tuple(entries) for case, entries in expected_failures.items()}
@@ -113,8 +133,7 @@ def _begun(
         thresholds={trial.case: dict(trial.thresholds) for trial in trials if trial.thresholds},
         shard=None if shard is None else shard.info,
     )
-    write_info(folder, info)
-    return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials, lock=lock)
+    return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials), info
 
 
 def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
@@ -148,8 +167,16 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 
 
-def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineConditions | None = None) -> None:
-    """Note when the run ended, what else the machine did, and where its time went, added up over all sittings."""
+def end_run(
+    folder: Path,
+    seconds: Mapping[str, float],
+    conditions: MachineConditions | None = None,
+    edited: Iterable[str] = (),
+) -> None:
+    """Note when the run ended, what else the machine did, and where its time went, added up over all sittings.
+
+    `edited` are packages that changed while it was on.
+    """
     close_adapters()
     info = read_run(folder).info
     total = {key: info.seconds.get(key, 0.0) + value for key, value in seconds.items()}
@@ -158,6 +185,7 @@ def end_run(folder: Path, seconds: Mapping[str, float], conditions: MachineCondi
         "finished": finished,
         "seconds": {**info.seconds, **total},
         "conditions": conditions and Conditions(**asdict(conditions)),
+        "edited": tuple(sorted({*info.edited, *edited})),
     }
     write_info(folder, info.model_copy(update=changes))
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -26,12 +27,15 @@ from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
 from rnnbench.results.samples import FOLDER as SAMPLES
+from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import read_info, read_run, run_name
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
+MOST_TOLD = 5
+"""Files of samples that are left out of a merge and named one by one."""
 Written = Literal["merged", "merged again", "already merged"]
 
 
@@ -46,6 +50,8 @@ class Merging:
     """What the plan has and the shards do not, a sentence each."""
     warnings: tuple[str, ...]
     """That, what was left out in reading, and in what the shards differ."""
+    foreign: frozenset[Path] = frozenset()
+    """Files of samples that are not those of their record. They are left out, and `warnings` name them."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
     if not filled:
         raise StoreError("the shards are all empty; name the runs of those that have trials")
     missing = tuple(missing_sentences(filled, plans[0]))
-    return Merging(filled, plans[0], missing, tuple(warnings_of(filled, plans[0])))
+    foreign = {file: why for shard in filled for file, why in _foreign_samples(shard)}
+    return Merging(filled, plans[0], missing, (*warnings_of(filled, plans[0]), *_first(foreign)), frozenset(foreign))
 
 
 def write_merged(merging: Merging, results: Path, output: Path | None = None) -> Merged:
@@ -197,7 +204,7 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_whole_plan(part, merging.plan)
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
-        for file, content in _kept(shard.path):
+        for file, content in _kept(shard.path, merging.foreign):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(content, bytes):
@@ -207,15 +214,38 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_info(part, info)
 
 
-def _kept(shard: Path) -> Iterator[tuple[Path, Path | bytes]]:
+def _kept(shard: Path, foreign: Container[Path]) -> Iterator[tuple[Path, Path | bytes]]:
     """The files of a shard's run that are kept, from its folder: where each lies, or its content."""
     for name in WITH_COPY:
         contents = [read_plain(file) for file in (shard / name, copy_of(shard / name)) if _is_plain(file)]
         if contents:
             yield Path(name), next(filter(is_json, contents), contents[0])
     for file in [*(shard / name for name in (RECORDS, COMPRESSED)), *sorted((shard / SAMPLES).glob("*.npy"))]:
-        if _is_plain(file):
+        if _is_plain(file) and file not in foreign:
             yield file.relative_to(shard), file
+
+
+def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
+    """The files of samples that are not those of their record, as of two trials in each other's place, and why."""
+    for record in shard.records:
+        for path, latency in record.timing.latency.items():
+            file = samples_file(shard.path, record.trial[-8:], path)
+            if not _is_plain(file):
+                continue
+            try:
+                unlike = other_samples(read_samples(shard.path, record.trial, path), latency)
+            except StoreError as error:
+                yield file, f"{error}; it was left out"
+            else:
+                if unlike:
+                    yield file, f"{file}: has not the samples of its record: {unlike}; it was left out"
+
+
+def _first(foreign: Mapping[Path, str]) -> Iterator[str]:
+    """What was left out, and how much more there is."""
+    yield from islice(foreign.values(), MOST_TOLD)
+    if (more := len(foreign) - MOST_TOLD) > 0:
+        yield f"{more} more files of samples are not those of their records, and were left out"
 
 
 def _is_plain(file: Path) -> bool:

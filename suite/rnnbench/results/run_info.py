@@ -62,6 +62,9 @@ class RunInfo(FrozenModel):
     """Which shard of a plan it is; None for a run of a whole plan."""
     side: str | None = None
     """`a` or `b`, of a comparison of two environments; None for a run by itself, and in runs of earlier versions."""
+    edited: tuple[str, ...] = ()
+    """Packages of which files changed while the run was on, the suite among them: its trials may be of two states of
+    these. Empty in runs of earlier versions, and where other environments ran the trials."""
     merged: MergedInfo | None = None
     """Of which shards it was merged. Its `machine` and `versions` are then those of all of them."""
     nodes: dict[str, NodeInfo] = Field(default_factory=dict)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable
+from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
 from rnnbench.results.model import share_field_sets
@@ -24,11 +25,14 @@ from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.text import visible
 from rnnbench.spelling import did_you_mean
 
 Keep = Callable[[Record], Record]
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
+BEGUN = ".begun"
+_BEGUN = re.compile(rf"\.run-\d+-\d+{re.escape(BEGUN)}")
 _LONGEST_NAME = 100
 """Characters of a run's name: a name is read by people."""
 _LONGEST_NAME_BYTES = 200
@@ -46,23 +50,46 @@ class Store:
 
     root: Path = Path("results")
 
-    def new_run(self, cases: Sequence[str], started: datetime, ending: str = "") -> Path:
-        """Make the folder of a new run, `<UTC timestamp>-<case names><ending>`; a name that is taken gets a number."""
-        name = run_name(cases, started, ending)
-        number = 1
-        while True:
-            path = self.root / (name if number == 1 else f"{name}-{number}")
+    def begin_folder(self) -> Path:
+        """A hidden folder in which the files of a new run are written, until `put_run`. Raises StoreError."""
+        for number in count(1):
+            path = self.root / f".run-{os.getpid()}-{number}{BEGUN}"
             try:
                 self.root.mkdir(parents=True, exist_ok=True)
                 path.mkdir()
             except FileExistsError as error:
                 if not self.root.is_dir():
                     raise unwritable(self.root, error) from error
-                number += 1
             except OSError as error:
                 raise unwritable(self.root, error) from error
             else:
                 return path
+        raise AssertionError("numbers do not end")
+
+    def put_run(self, begun: Path, name: str, info: RunInfo) -> Path:
+        """Write `run.json` into such a folder, and give it its name; one that is taken gets a number.
+
+        Returns the run's folder: it is there as a whole or not at all. Raises StoreError.
+        """
+        for number in count(1):
+            path = self.root / (name if number == 1 else f"{name}-{number}")
+            if os.path.lexists(path):
+                continue
+            write_info(begun, info.model_copy(update={"run": path.name}))
+            try:
+                begun.rename(path)
+            except OSError as error:
+                if not os.path.lexists(path):  # Another process took the name.
+                    raise unwritable(self.root, error) from error
+            else:
+                return path
+        raise AssertionError("numbers do not end")
+
+    def begun(self) -> list[Path]:
+        """The folders of `begin_folder` that are there: of runs that begin now, and of those that were killed then."""
+        with suppress(OSError):
+            return [path for path in self.root.iterdir() if _BEGUN.fullmatch(path.name)]
+        return []
 
     def runs(self) -> list[Path]:
         """Every run in the folder that has its time in its name, oldest first."""
@@ -148,7 +175,13 @@ def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     reader = Reader(str(file))
     info = reader.parse(RunInfo, upgrade_info, content)
     damaged = f"{file}: torn; {copy_of(file).name} was read instead, which may be older"
-    return info, (*((damaged,) if of_copy else ()), *reader.warnings())
+    edited = [_edited(file, info.edited)] if info.edited else []
+    return info, (*((damaged,) if of_copy else ()), *edited, *reader.warnings())
+
+
+def _edited(file: Path, packages: Sequence[str]) -> str:
+    names = ", ".join(map(visible, packages))
+    return f"{file}: files of {names} changed while the run was on: its trials may be of two states of these"
 
 
 def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Keep | None) -> Run:

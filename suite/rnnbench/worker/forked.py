@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import traceback
@@ -16,6 +17,9 @@ from rnnbench.worker.kernel import OomKills, die_with_parent, signal_name
 from rnnbench.worker.protocol import BAD_MESSAGE, Answer, Command, Failed, decode_reply, encode_reply
 
 Reply = TypeVar("Reply")
+POLL_MS = 100.0
+"""Longest until the end of a child is seen that has not answered."""
+_PIECE = 1 << 16
 
 
 def run_forked(
@@ -33,8 +37,10 @@ def run_forked(
         os.close(reading)
         _answer(writing, work, findings)
     os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        line = pipe.readline(MAX_LINE)
+    try:
+        line = _read_answer(reading, child)
+    finally:
+        os.close(reading)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         died = f"died of {signal_name(os.WTERMSIG(status))}"
@@ -49,6 +55,30 @@ def run_forked(
         return Answer(Failed("crashed", f"its forked child sent something that is no reply: {error}"))
     # What harmed the child is gone with it.
     return replace(answer, reply=replace(answer.reply, harmed=False)) if isinstance(answer.reply, Failed) else answer
+
+
+def _read_answer(pipe: int, child: int) -> bytes:
+    """The child's line; what there is of it where the child ends before, also while a process of its holds the pipe."""
+    line = bytearray()
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while b"\n" not in line and len(line) < MAX_LINE:
+        if not poll.poll(POLL_MS):
+            if not _has_ended(child):
+                continue
+            if not poll.poll(0):  # What it wrote before its end is there by now.
+                break
+        piece = os.read(pipe, _PIECE)
+        if not piece:
+            break
+        line += piece
+    first, end, _ = bytes(line).partition(b"\n")
+    return first + end
+
+
+def _has_ended(child: int) -> bool:
+    """It stays a zombie until it is waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def _answer(pipe: int, work: Callable[[], object], findings: Callable[[], Sequence[Finding]]) -> NoReturn:

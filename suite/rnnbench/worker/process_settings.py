@@ -16,6 +16,7 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -226,6 +227,26 @@ def _read_folder() -> str:
         return "a folder that was removed"
 
 
+def _read_temporary_folder() -> tuple[str, bool]:
+    """Where temporary files are made, and whether that folder is there. Python looks for it once in a process."""
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError:
+        return "", False
+    return folder, os.path.isdir(folder)
+
+
+def _restore_temporary_folder(value: tuple[str, bool]) -> None:
+    folder, was_there = value
+    tempfile.tempdir = folder or None
+    if was_there:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+
+
+def _describe_temporary_folder(before: tuple[str, bool], after: tuple[str, bool]) -> str:
+    return "it was removed" if before[0] == after[0] else _from_to(before[0], after[0])
+
+
 def _read_scheduling() -> tuple[Any, ...]:
     return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), tuple(sorted(os.sched_getaffinity(0)))
 
@@ -289,6 +310,12 @@ SETTINGS = (
     ),
     Setting(CALLBACKS, lambda: tuple(gc.callbacks), _restore_callbacks, lambda a, b: f"{len(b)} instead of {len(a)}"),
     Setting("the working folder", _read_folder, os.chdir, _from_to),
+    Setting(
+        "the folder of temporary files",
+        _read_temporary_folder,
+        _restore_temporary_folder,
+        _describe_temporary_folder,
+    ),
     Setting(ENVIRONMENT, read_environment, restore_environment, describe_environment),
     Setting(HANDLERS, read_handlers, restore_handlers, describe_handlers),
     Setting(

@@ -19,6 +19,7 @@ from typing import TypeVar
 from rnnbench.measure import SharedSegments, read_holdings
 from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
+from rnnbench.temporary import keep_folder
 from rnnbench.worker.process_settings import (
     OF_RESULTS,
     REPLACED_FUNCTIONS,
@@ -140,6 +141,7 @@ class ProcessWatch:
         What it changes all the same is then a change of the second one.
         """
         sampled, self._sampled = self._sampled, None
+        keep_folder()
         return sampled if sampled is not None and stage is WatchedWork.SAMPLE else self.read()
 
     def explained(self, trial: str, results: Iterable[tuple[str, CheckResult]]) -> Iterator[tuple[str, CheckResult]]:

@@ -92,6 +92,7 @@ def supervise() -> TemporaryFolder:
         elif not _supervisor.is_alive:
             _supervisor.close()
             _supervisor = _started(_supervisor.temporary)
+        _supervisor.temporary.keep()
         return TemporaryFolder(_supervisor.temporary.path)
 
 

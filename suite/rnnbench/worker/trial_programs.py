@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 
 from rnnbench.backends import (
@@ -26,9 +27,11 @@ from rnnbench.backends import (
     check_program,
 )
 from rnnbench.cases import Trial
+from rnnbench.model_files import FileNetwork
 from rnnbench.results import Finding, FindingKind
 from rnnbench.stages import BuildFigures
 from rnnbench.worker.kept_programs import KeptPrograms, later
+from rnnbench.worker.outside_files import OutsideFiles
 
 TAIL_SHARE = 0.5
 """The least share of the suite's own seconds that an adapter may say for the program of one step. The suite's have what
@@ -114,6 +117,17 @@ class TrialPrograms:
             self._find("the build says that it was not in the cache, and wrote nothing there: it counts as cached")
         self._store.note(trial.digest, changed, (*program.files.program, *program.files.identity))
         return "cold" if changed else "cached"
+
+    def of_outside(self, files: OutsideFiles, request: Request) -> Iterator[Finding]:
+        """What a build read or wrote where nobody looks: its seconds may be those of another build's work."""
+        inside = [self._store.folder]
+        if isinstance(request.model, FileNetwork):
+            inside.append(Path(request.model.path).parent)
+        read, written = files.seen(inside)
+        why = "outside of the run's folders: files there may make a build cheap"
+        for did, names in (("read", read), ("wrote", written)):
+            if names:
+                yield Finding(kind=FindingKind.ARTIFACT, detail=f"the build {did} {_some(names)}, {why}")
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
         """Keep what a cold build left, for later runs."""

@@ -17,6 +17,7 @@ from rnnbench.conformance import run_checks
 from rnnbench.measure import ImportClock, memory, read_metrics, sample_block
 from rnnbench.results import CheckResult, Finding
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures
+from rnnbench.temporary import keep_folder
 from rnnbench.worker import commands
 from rnnbench.worker.channel import ChannelClosedError
 from rnnbench.worker.forked import run_forked
@@ -25,6 +26,7 @@ from rnnbench.worker.held_trials import HeldTrials, worker_state
 from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
+from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.preload import modules, modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
@@ -108,13 +110,14 @@ class TrialWorker:
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
         trial, request = command.trial, self.held.request(command.trial)
+        keep_folder()
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
             self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial, request)
-            before = set(modules())
+            before, outside = set(modules()), OutsideFiles()
             memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
@@ -131,7 +134,10 @@ class TrialWorker:
             origin = self._programs.end_build(trial, request, program, cache_before)
             if origin == "cached":
                 return BuildFigures("cached")
-            self._programs.keep(trial, request, figures)
+            if findings := tuple(self._programs.of_outside(outside, request)):
+                self._findings += findings
+            else:
+                self._programs.keep(trial, request, figures)
             return figures
 
         answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
@@ -258,6 +264,7 @@ class TrialWorker:
 
     def prepare_fork(self, command: commands.Fork) -> None:
         """Before this process forks a child: find out once what every child would find out anew."""
+        keep_folder()
         prepare_messages(FORKED)
         if isinstance(self._backend, PreparesBuilds):
             for route, device in command.built:
