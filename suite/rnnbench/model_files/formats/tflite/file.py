@@ -76,10 +76,8 @@ class Tensor:
         if self.quantisation is None:
             return None
         if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
-            raise ModelFileError(
-                f"{self.name or 'a tensor without a name'} is quantised: {self.dtype} of several scales, or no int8, uint8 or "
-                "int16"
-            )
+            name = self.name or "a tensor without a name"
+            raise ModelFileError(f"{name} is quantised: {self.dtype} of several scales, or no int8, uint8 or int16")
         kind = np.iinfo(self.dtype)
         zero = int(self.quantisation.zeros[0])
         return Range(float(self.quantisation.scales[0]), zero - int(kind.min), int(kind.max) - int(kind.min))
