@@ -33,6 +33,7 @@ from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import from_bits
 
 MODEL = "/models/model.json"
+_SAVE = "save it with torch.export.save (TorchScript and what AOTInductor compiled are not read)"
 STORED = {"bfloat16": "uint16"}
 """The type of the bits of elements that NumPy has no type for."""
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
@@ -59,7 +60,7 @@ class _Reader:
         self._entries = {entry.filename: entry for entry in entries}
         roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
         if len(roots) != 1 or len(self._entries) != len(entries):
-            raise ModelFileError("it is no .pt2 file of torch.export: it has not one models/model.json")
+            raise ModelFileError(f"it is no .pt2 file of torch.export: it has not one models/model.json; {_SAVE}")
         (self._root,) = roots
 
     def file(self) -> Pt2File:
