@@ -15,3 +15,23 @@ def test_an_operator_that_no_exporter_writes_is_a_sentence(tmp_path, read):
     path = tflite_files.saved(writer, tmp_path / "odd.tflite")
     with pytest.raises(ModelFileError, match=r"odd\.tflite: it is damaged, or is not made as expected: IndexError"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("net.pth", "may be a pickle"),
+        ("net.H5", "save the network with Keras 3"),
+        ("net.ts", "TorchScript, as in a .ts file, is a program with pickles"),
+        ("net.ort", "made for one runtime; give the file that it was made of"),
+        ("net.safetensors", "has weights and no program"),
+        ("net.onnx.gz", "unpack it"),
+        ("net.mlirbc", "call the file .mlir"),
+        ("net.abc", "the suffix '.abc' is not known; .keras, .onnx"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_what_to_do(tmp_path, name, told):
+    (tmp_path / name).write_bytes(b"1")
+    with pytest.raises(ModelFileError) as caught:
+        describe(tmp_path / name)
+    assert told in str(caught.value)

@@ -88,7 +88,7 @@ def test_a_single_number_with_a_range_is_no_constant(tmp_path):
     description = describe(path)
     section = section_of(description, path.name)
     (question,) = open_questions(section, description, ())
-    assert question.text.endswith("If it is new in each call, say which numbers it takes (--set ranges.reset=[0,1]).")
+    assert question.text.endswith("If it is new in each call, say which numbers it takes (--set 'ranges.reset=[0,1]').")
     said = answered(section, description, ["ranges.reset=[0, 1]", "outputs=[y]"])
     assert (said.constants, open_questions(said, description, {"ranges.reset"})) == ({}, ())
     assert yaml.safe_load(section_yaml(said))["model"]["outputs"] == ["y"]
@@ -136,3 +136,11 @@ def test_with_a_state_a_fixed_number_of_steps_is_one_step(tmp_path):
     assert answered(section, description, ["sizes.T=6", "time=0"]).time == 0
     assert answered(section, description, ["sizes.T=1"]).time == 0
     assert answered(section, description, ["sizes.T=6", "constants.h0=0", "constants.c0=0"]).time == 0
+
+
+def test_a_name_may_have_an_equals_sign(tmp_path):
+    path = files.saved(files.cell("x", ["h=0"], ["h=n"]), tmp_path / "cell.onnx")
+    description = describe(path)
+    section = section_of(description, path.name)
+    assert answered(section, description, ["state.h=0=h=n"]).state == {"h=0": "h=n"}
+    assert answered(section, description, ["constants.h=0=1"]).constants == {"h=0": 1}

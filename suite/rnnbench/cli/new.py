@@ -75,7 +75,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     section = answered(section_of(description, written), description, answers)
     sizes_said = sized(description, section.sizes)
     if questions := open_questions(section, sizes_said, keys_of(answers)):
-        asked = "; ".join(f"{one.array}: {one.text} (--set {one.answer})" for one in questions)
+        asked = "; ".join(f"{one.array}: {one.text} ({one.option})" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     notes = [note for note in description.notes if note != NO_STATE or not section.state]
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnbench.model_files.description import ArrayDescription, Constant, Dim, FileDescription, same_elements, sized
+from rnnbench.model_files.description import (
+    ArrayDescription,
+    Constant,
+    Dim,
+    FileDescription,
+    option,
+    same_elements,
+    sized,
+)
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, FLOATS, TIME, CarriedState, FileArray, widest
 from rnnbench.model_files.given_arrays import given_arrays
@@ -30,13 +38,7 @@ class Given:
 
 
 NOTHING = Given()
-STREAMED = {
-    "keras": ("float16", "float32", "float64"),
-    "onnx": FLOATS,
-    "pt2": FLOATS,
-    "savedmodel": ("float16", "float32", "float64"),
-    "stablehlo": FLOATS,
-}
+STREAMED = dict.fromkeys(("keras", "onnx", "pt2", "savedmodel", "stablehlo"), FLOATS)
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
 WHOLE_STATES = frozenset({"onnx", "pt2", "savedmodel", "stablehlo", "tflite"})
 """Formats whose states may be whole numbers, or true and false."""
@@ -111,13 +113,13 @@ def _check(
         raise ModelFileError("it has no outputs, so there is nothing to compare")
     _check_types(streams, beside, floats)
     compared = [array.name for array in results if array.dtype in floats]
+    names = ", ".join(compared)
+    others = f"; or compare the others ({option(f'outputs=[{names}]')})" if compared else ""
     for array in results:
-        _check_float(
-            array, floats, f"; or compare the others (--set 'outputs=[{', '.join(compared)}]')" * bool(compared)
-        )
+        _check_float(array, floats, others)
     for before, _ in states:
         if file_format not in WHOLE_STATES or before.dtype not in (*INTEGERS, "bool"):
-            otherwise = f"; or begin each call with the same value of it, as in --set constants.{before.name}=0"
+            otherwise = f"; or begin each call with the same value of it, as in {option(f'constants.{before.name}=0')}"
             _check_float(before, floats, otherwise)
     for before, after in states:
         _check_fits(before, after)

@@ -17,6 +17,7 @@ from rnnbench.model_files.description import (
     Question,
     Role,
     StatePair,
+    option,
     questions_of_axes,
 )
 from rnnbench.model_files.errors import ModelFileError
@@ -121,8 +122,8 @@ def _merged(inputs: Sequence[ArrayDescription], unused: Collection[str]) -> Iter
             text = (
                 f"no operator takes it, and {' or '.join(others)} has its shape. torch.export merges inputs that are "
                 "one tensor in the example, as in (zeros, zeros), so the file may take the one for both. If so, export "
-                "it again with a tensor for each. If the network does not use it, it is a constant (--set "
-                f"constants.{array.name}=0)."
+                "it again with a tensor for each. If the network does not use it, it is a constant "
+                f"({option(f'constants.{array.name}=0')})."
             )
             yield Question(array.name, "state", text)
 
@@ -142,7 +143,7 @@ def _if_new(array: ArrayDescription) -> str:
     """What to say of a whole number that is another one in each call."""
     if "float" in array.dtype:
         return ""
-    return f" If it is new in each call, say which numbers it takes (--set ranges.{array.name}=[0,1])."
+    return f" If it is new in each call, say which numbers it takes ({option(f'ranges.{array.name}=[0,1]')})."
 
 
 def _notes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -72,6 +73,16 @@ class Question:
                 return f"constants.{self.array}=VALUE"
             case "time" | "batch":
                 return f"{self.key}=AXIS"
+
+    @property
+    def option(self) -> str:
+        """`answer` as a shell takes it."""
+        return option(self.answer)
+
+
+def option(answer: str) -> str:
+    """An answer as a shell takes it: names of arrays may have spaces, quotes and brackets."""
+    return f"--set {shlex.quote(answer)}"
 
 
 @dataclass(frozen=True)

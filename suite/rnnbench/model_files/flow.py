@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Value = tuple[int, str]
@@ -34,6 +35,7 @@ _MOVE_OTHERS: dict[str, slice] = {
     "Where": slice(1, 3),
 }
 """Operators whose outputs are elements of several inputs, and which."""
+_OF_SIZES = frozenset(("Shape", "Size", "ConstantOfShape"))
 RECURRENT = frozenset(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"))
 _STATES: dict[str, tuple[tuple[int, int], ...]] = {
     "LSTM": ((5, 1), (6, 2)),
@@ -71,6 +73,22 @@ class Flow:
     def sources(self, value: Value) -> Iterator[str]:
         """Names of the outermost values that `value` is made of by moving data, itself included."""
         return _reached(value, self.before)
+
+    def computed_from(self, value: Value) -> Iterator[str]:
+        """Names of the outermost values that `value` is computed from by any operators, itself included."""
+        return _reached(value, self._computed)
+
+    @cached_property
+    def _computed(self) -> dict[Value, list[Value]]:
+        """What each value is computed from, but for sizes: zeros of x's batch are none of x."""
+        edges = {
+            made: [source for source in inputs if source]
+            for made, (node, inputs) in self.made_by.items()
+            if node.op_type not in _OF_SIZES
+        }
+        for value, sources in self.before.items():
+            edges.setdefault(value, []).extend(sources)
+        return edges
 
     def targets(self, value: Value) -> Iterator[str]:
         """Names of the outermost values that are made of `value` by moving data, itself included."""

@@ -80,9 +80,9 @@ def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
 
 
 def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
+    names = {array.name for array in description.arrays}
     for answer in answers:
-        key, equals, text = answer.partition("=")
-        key, _, name = _key(key).partition(".")
+        key, name, equals, text = _parts(answer, names)
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -158,6 +158,17 @@ def _streams(section: FileSection, description: FileDescription) -> list[ArrayDe
 def keys_of(answers: Iterable[str]) -> set[str]:
     """The keys of answers `KEY=VALUE`."""
     return {_key(answer.partition("=")[0]) for answer in answers}
+
+
+def _parts(answer: str, names: Collection[str]) -> tuple[str, str, str, str]:
+    """The key, the name in it, the equals sign and the value. A name of the file may have equals signs, too."""
+    for place in (place for place, sign in enumerate(answer) if sign == "="):
+        key, _, name = _key(answer[:place]).partition(".")
+        if name in names:
+            return key, name, "=", answer[place + 1 :]
+    written, equals, text = answer.partition("=")
+    key, _, name = _key(written).partition(".")
+    return key, name, equals, text
 
 
 def _key(written: str) -> str:

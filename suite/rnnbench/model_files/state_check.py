@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnbench.model_files.calling import INTEGERS, batch_axis, constant_of, constant_shape
-from rnnbench.model_files.description import ArrayDescription, FileDescription
+from rnnbench.model_files.description import ArrayDescription, FileDescription, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH as ROWS
 from rnnbench.model_files.formats import Oracle
@@ -30,6 +30,7 @@ MORE_CALLS = 8
 """Of other inputs and states, where a state seems lost. One that matters in half of the calls is missed in 1 of 512."""
 EQUAL = 1e-9
 """Largest difference of the halves and the whole in float64, relative to the largest value or 1."""
+_KEPT = ". A state has the same size in every call: a cache that grows is not read, so export it with a fixed size"
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -101,9 +102,10 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
     else:
         wrong = f"two halves of a stream differ from the whole by {check.halves:.1e} with {', '.join(pairs.values())}"
     first = next(iter(check.lost or pairs))
+    named, begun = option(f"state.{first}=OUTPUT"), option(f"constants.{first}=0")
     return (
-        f"{wrong}; name the right output with --set state.{first}=OUTPUT. If there is none, as in a bidirectional "
-        f"network, begin each call anew with a constant for each such state: --set constants.{first}=0"
+        f"{wrong}; name the right output with {named}. If there is none, as in a bidirectional "
+        f"network, begin each call anew with a constant for each such state: {begun}"
     )
 
 
@@ -329,7 +331,7 @@ class _Check:
             if not isinstance(size, int) and axis not in open_sizes:
                 raise ModelFileError(
                     f"size {axis} of {array.name} is open, and is neither time nor batch; say how large it is, as in "
-                    f"sizes: {{{array.name}.{axis}: 16}}"
+                    f"sizes: {{{array.name}.{axis}: 16}}{_KEPT if is_state else ''}"
                 )
             sizes.append(size if isinstance(size, int) else open_sizes[axis])
         return tuple(sizes)

@@ -20,6 +20,12 @@ _NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
 _FIRST, _SECOND = ("", "0", "t0"), ("", "1", "t1")
 _GIVEN_ANEW, _RESULT = re.compile(r"x|in|inputs?"), re.compile(r"y|out|outputs?")
 """Names that speak against a state."""
+_SIGNAL = re.compile(
+    "audio|sound|wav|wave|waveform|pcm|mic|microphone|left|right|mix|speech|voice|noisy|signal|samples|feats?|features?|"
+    "mel|mfcc|spec|spectrum|spectrogram|frames?|images?|video|tokens?|enhanced|denoised|clean|logits|probs"
+)
+"""What a network is given and gives. A name of such words alone speaks against a state, as audio_in, not mel_buffer."""
+_WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,8 @@ class _Search:
     def by_name(self) -> None:
         """Pairs whose names differ in a beginning or an end that says before or after, where some input is left."""
         free = [name for name in self._inputs if name not in self.pairs]
-        alike = self._alike({name: {other for other in self._outputs if self._fits(name, other)} for name in free})
+        fits = {name: {other for other in self._outputs if self._fits(name, other)} for name in free}
+        alike = self._alike({name: others for name, others in fits.items() if not _is_signal(name)})
         if len(alike) == len(free):
             return  # such as audio and audio_out: some input is new in each call
         for name, other in alike.items():
@@ -170,7 +177,7 @@ def state_notes(flow: Flow, inputs: Iterable[str], outputs: Iterable[str]) -> li
     for carried in flow.carried:
         if carried.operator not in RECURRENT:
             continue
-        given = carried.before is not None and names_in & set(flow.sources(carried.before))
+        given = carried.before is not None and not names_in.isdisjoint(flow.computed_from(carried.before))
         kept = carried.after is not None and names_out & set(flow.targets(carried.after))
         if not (given and kept):
             lost.append((carried.operator, bool(given), bool(kept)))
@@ -206,7 +213,15 @@ def _alike_shapes(one: ArrayDescription, other: ArrayDescription) -> bool:
 
 def _are_given_and_made(before: str, after: str) -> bool:
     """Whether a name says that an array is given anew in each call, or is its result: x and y."""
+    if _is_signal(before) or _is_signal(after):
+        return True
     return bool(_GIVEN_ANEW.fullmatch(before.lower()) or _RESULT.fullmatch(after.lower()))
+
+
+def _is_signal(name: str) -> bool:
+    """Whether each word of a name, but for `in` and `out`, is one of a signal: audio_in, noisy_speech."""
+    words = {*_WORD.findall(name.lower())} - {"in", "out", "input", "output"}
+    return bool(words) and all(map(_SIGNAL.fullmatch, words))
 
 
 def _same_number(before: str, after: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rnnbench.model_files.description import ArrayDescription, FileDescription
+from rnnbench.model_files.description import ArrayDescription, FileDescription, option
 
 LAST_OF_BOTH = "If the states come last, in the same order"
 """What is said of the proposals of `last_of_both`."""
@@ -16,7 +16,7 @@ def with_proposals(found: FileDescription, ways: Iterable[Mapping[str, str]], wh
 
     Where some state was found, nothing is proposed: the order of the others is not known.
     """
-    told = [" ".join(f"--set state.{before}={after}" for before, after in way.items()) for way in ways]
+    told = [" ".join(option(f"state.{before}={after}") for before, after in way.items()) for way in ways]
     first = next((place for place, question in enumerate(found.questions) if question.key == "state"), None)
     if first is None or not told or found.state:
         return found

@@ -41,7 +41,7 @@ def print_description(description: FileDescription, questions: Sequence[Question
     if questions:
         show(console, "The file does not say:")
         for question in questions:
-            show(console, f"  {question.array}: {question.text}  (--set {question.answer})")
+            show(console, f"  {question.array}: {question.text}  ({question.option})")
         if any(question.key == "state" for question in questions):
             show(console, "OUTPUT: the name of its next value. --set state={}: no input is a state.", style="dim")
 

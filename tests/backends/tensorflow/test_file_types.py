@@ -27,14 +27,17 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("types")
     for name, dtype, inside in (
         *(("float64", tf.float64, tf.float64), ("counted", tf.float32, tf.float32)),
-        *(("mixed", tf.float64, tf.float32), ("half", tf.float32, tf.float16), ("bfloat16", tf.bfloat16, tf.bfloat16)),
+        *(("mixed", tf.float64, tf.float32), ("half", tf.float32, tf.float16)),
+        *(("bfloat16", tf.bfloat16, tf.bfloat16), ("float16", tf.float16, tf.float16)),
     ):
         tf.saved_model.save(*_cell(tf, dtype, inside, folder / name))
-    for policy in ("float64", "mixed_float16", "mixed_bfloat16", "several"):
+    for policy in ("float64", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "several"):
         keras.utils.set_random_seed(0)
         given = keras.Input((None, 3), batch_size=1)
         first, last = ("float32", "float64") if policy == "several" else (policy, policy)
-        made = keras.layers.GRU(4, stateful=True, return_sequences=True, dtype=first)(given)
+        # TensorFlow has no orthogonal matrices in bfloat16.
+        start = {"recurrent_initializer": "glorot_uniform"}
+        made = keras.layers.GRU(4, stateful=True, return_sequences=True, dtype=first, **start)(given)
         keras.Model(given, keras.layers.Dense(2, dtype=last)(made)).save(folder / f"{policy}.keras")
     return folder
 
@@ -62,6 +65,8 @@ def _cell(tf, dtype, inside, path):
         *(("iree:tensorflow", "counted", "stateful"), ("iree:tensorflow", "counted", "stitched")),
         *(("tensorflow:graph", "half", "stateful"), ("tensorflow:xla", "half", "stitched")),
         *(("tensorflow:graph", "mixed", "stitched"), ("iree:tensorflow", "half", "stateful")),
+        *(("tensorflow:graph", "bfloat16", "stateful"), ("tensorflow:xla", "bfloat16", "stitched")),
+        *(("tensorflow:graph", "float16", "stitched"), ("tensorflow:xla", "float16", "stateful")),
     ],
 )
 def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
@@ -70,7 +75,10 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
     if lack := adapter.probe().lack(route):
         pytest.skip(f"{on} {lack.reason}; {lack.install}")
     request = typed.asked(folder / name / "saved_model.pb", route, ("batch=0", "time=null"), state)
-    assert request.model.types == {"int32", "float64" if name in ("float64", "mixed") else "float32"}
+    assert request.model.types == {
+        "int32",
+        {"mixed": "float64", "half": "float32", "counted": "float32"}.get(name, name),
+    }
     typed.assert_right(adapter, request, tmp_path)
 
 
@@ -80,6 +88,8 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
         ("float64", "float64", "stateful"),
         ("mixed_float16", "float32", "stitched"),
         ("several", "float64", "stateful"),
+        ("float16", "float16", "stateful"),
+        ("bfloat16", "bfloat16", "stitched"),
     ],
 )
 def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
@@ -89,7 +99,8 @@ def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
 
 
 @pytest.mark.parametrize(
-    ("name", "low", "high"), [("mixed", 1e-9, 1e-6), ("half", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2)]
+    ("name", "low", "high"),
+    [("mixed", 1e-9, 1e-6), ("half", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2), ("float16", 1e-5, 5e-3)],
 )
 def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder, name, low, high):
     import tensorflow as tf
@@ -110,7 +121,11 @@ def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder,
 
 
 @pytest.mark.parametrize(
-    ("policy", "low", "high"), [("several", 1e-9, 1e-6), ("mixed_float16", 1e-5, 5e-3), ("mixed_bfloat16", 1e-4, 5e-2)]
+    ("policy", "low", "high"),
+    [
+        *(("several", 1e-9, 1e-6), ("mixed_float16", 1e-5, 5e-3), ("mixed_bfloat16", 1e-4, 5e-2)),
+        *(("float16", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2)),
+    ],
 )
 def test_keras_layers_of_several_types_are_rounded_where_they_round(folder, policy, low, high):
     import keras
@@ -133,8 +148,12 @@ def test_keras_layers_of_other_types_are_refused_and_told_what_to_do(folder, tmp
     import keras
 
     given = keras.Input((None, 3), batch_size=1)
-    keras.Model(given, keras.layers.Dense(2, dtype="float16")(given)).save(tmp_path / "half.keras")
+    model = keras.Model(given, keras.layers.Dense(2)(given))
+    model.quantize("int8")
+    model.save(tmp_path / "int8.keras")
     with pytest.raises(ModelFileError) as caught:
-        describe(tmp_path / "half.keras")
-    assert "computes in float16; float32, float64, mixed_float16 and mixed_bfloat16 are read" in str(caught.value)
+        describe(tmp_path / "int8.keras")
+    assert "computes in int8_from_float32; float64, float32, float16, bfloat16, mixed_float16 and mixed_" in str(
+        caught.value
+    )
     assert "set_dtype_policy('float32')" in str(caught.value)

@@ -607,3 +607,29 @@ def test_infinities_are_read(tmp_path):
         state = {name: made[f"{name}_next"] for name in state}
         expected = module(torch.tensor(x, dtype=torch.float32)).numpy()
         np.testing.assert_allclose(next(iter(made.values())), expected, atol=1e-6)
+
+
+class GivingItsState(torch.nn.Module):
+    """h is y and the next state, and a number that is the same in every call is an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(3, 4)
+
+    def forward(self, x, h, scale: float = 2.0):
+        h = self.cell(x * scale, h)
+        return h, h
+
+
+def test_a_value_may_be_two_outputs_and_a_number_an_argument(tmp_path):
+    """Each output has memory of its own: who writes y does not change the state."""
+    given = torch.ones(1, 3), torch.ones(1, 4)
+    torch.export.save(torch.export.export(GivingItsState().eval(), (*given, 2.0)), tmp_path / "cell.pt2")
+    found = describe(tmp_path / "cell.pt2")
+    assert [(array.name, array.role) for array in found.arrays] == [
+        *(("x", "input"), ("h", "state_in"), ("gru_cell", "state_out"), ("gru_cell_1", "output"))
+    ]
+    assert check_state(oracle_of(tmp_path / "cell.pt2"), found, section_of(found, "cell.pt2")).ok
+    made = Pt2Program(tmp_path / "cell.pt2")({"x": given[0], "h": given[1]})
+    assert torch.equal(made["gru_cell"], made["gru_cell_1"])
+    assert made["gru_cell"].data_ptr() != made["gru_cell_1"].data_ptr()

@@ -415,3 +415,32 @@ def test_an_lstm_operator_of_other_ranges_is_refused(tmp_path, number, change, t
     for read in (describe, oracle_of):
         with pytest.raises(ModelFileError, match=told):
             read(path)
+
+
+@pytest.mark.parametrize(("begin", "has_start"), [(-128, False), (0, True)])
+def test_a_quantised_variable_begins_at_zero_where_it_is_the_zero_point(tmp_path, begin, has_start):
+    """As those of a keyword spotter on a microcontroller, whose zero point is −128."""
+    variables = files.in_variables()
+    begins = variables.model.subgraphs[1]
+    (start,) = (tensor for tensor in begins.tensors if tensor.name == b"cell/h/begin")
+    start.type, start.quantization = files.schema.TensorType.INT8, files.scaled(0.1, -128)
+    variables.model.buffers[start.buffer].data = np.full(4, begin, np.int8).view(np.uint8)
+    found = read_tflite(files.saved(variables, tmp_path / "cell.tflite"))
+    assert [variable.has_start for variable in found.variables] == [has_start]
+
+
+def test_a_bias_may_have_the_axis_of_its_weights(tmp_path):
+    """Older converters write 3 for a bias of one axis, and LiteRT does not look."""
+    writer = files.quantised(files.elman(1))
+    (bias,) = (tensor for tensor in writer.graph.tensors if tensor.name == b"B")
+    bias.quantization.quantizedDimension = 3
+    assert describe(files.saved(writer, tmp_path / "cell.tflite")).state
+
+
+def test_arrays_without_names_are_called_by_their_places(tmp_path):
+    writer = files.elman(1)
+    writer.model.signatureDefs = []
+    for number in (*writer.graph.inputs, *writer.graph.outputs):
+        writer.graph.tensors[number].name = b""
+    found = describe(files.saved(writer, tmp_path / "cell.tflite"))
+    assert [array.name for array in found.arrays] == ["input0", "input1", "output0", "output1"]

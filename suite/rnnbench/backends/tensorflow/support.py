@@ -58,10 +58,10 @@ def variables(request: Request) -> dict[str, str]:
 
 def unsupported(request: Request) -> str:
     """Why a request cannot be met; empty where it can."""
-    if request.precision.uniform not in ("float32", "float64"):
-        return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
     if request.file is not None:
         return too_many_threads(request)
+    if request.precision.uniform not in ("float32", "float64"):
+        return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
     return too_many_threads(request) or _not_written(request)
 
 

@@ -14,8 +14,29 @@ from rnnbench.spelling import near_path
 
 _OTHERS = ("format", "registry")
 SAVED_MODEL = "saved_model.pb"
-_PICKLES = frozenset({".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"})
-_HDF5 = frozenset({".h5", ".hdf5"})
+_FROM_TORCH = "export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
+_PICKLE = "a {} file may be a pickle, which can run any program when it is loaded, so it is not read; " + _FROM_TORCH
+_HDF5 = (
+    "a {} file may hold Python code (a Lambda layer), so it is not read; save the network with Keras 3 as .keras, or "
+    "export it: model.export('model.onnx', format='onnx')"
+)
+_TORCHSCRIPT = "TorchScript, as in a {} file, is a program with pickles, so it is not read; " + _FROM_TORCH
+_COMPILED = "a {} file is made for one runtime; give the file that it was made of, such as the .onnx file"
+_WEIGHTS = "a {} file has weights and no program; export the network itself, as to .onnx, .pt2 or .keras"
+_PACKED = "a {} file is packed; unpack it, and give the model file in it"
+_MLIR = (
+    "StableHLO is read as text; print it as MLIR (exported.mlir_module() in JAX, or iree-opt), and call the file .mlir"
+)
+UNREAD = {
+    **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"), _PICKLE),
+    **dict.fromkeys((".h5", ".hdf5"), _HDF5),
+    **dict.fromkeys((".ts", ".torchscript", ".jit", ".ptl"), _TORCHSCRIPT),
+    **dict.fromkeys((".ort", ".xml", ".engine", ".plan", ".trt", ".mlmodel", ".mlpackage", ".mnn", ".vmfb"), _COMPILED),
+    **dict.fromkeys((".safetensors", ".gguf", ".npz", ".npy"), _WEIGHTS),
+    **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz"), _PACKED),
+    **dict.fromkeys((".stablehlo", ".mlirbc"), _MLIR),
+}
+"""Files that are not read, by their suffix: why, and what to do."""
 
 
 def _found() -> dict[str, Format]:
@@ -38,16 +59,8 @@ def format_of(path: Path) -> Format:
     for each in FORMATS.values():
         if suffix == each.suffix:
             return each
-    if suffix in _PICKLES:
-        raise ModelFileError(
-            f"a {suffix} file may be a pickle, which can run any program when it is loaded, so it is not read; "
-            f"export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
-        )
-    if suffix in _HDF5:
-        raise ModelFileError(
-            f"a {suffix} file may hold Python code (a Lambda layer), so it is not read; "
-            f"save the network with Keras 3 as .keras, or export it: model.export('model.onnx', format='onnx')"
-        )
+    if suffix in UNREAD:
+        raise ModelFileError(UNREAD[suffix].format(suffix))
     known = ", ".join(each.suffix for each in FORMATS.values())
     if os.path.isdir(path):
         raise ModelFileError(f"it is a folder, and not that of a SavedModel; {known} files are read")

@@ -337,3 +337,47 @@ def test_an_input_that_no_operator_takes_is_asked(tmp_path):
     (asked,) = [one for one in found.questions if one.array == "h"]
     assert (asked.key, asked.is_guess) == ("state", False)
     assert asked.text.startswith("no operator takes it, and x or c has its shape")
+
+
+def test_a_signal_is_no_state_by_its_name_and_not_by_its_shape(tmp_path):
+    before, after = ["audio_in", "h_in"], ["audio_out", "h_out"]
+    assert pairs(described(tmp_path, by_hand(before, after, [(1, 2), (1, 2)]))) == {"h_in": ("h_out", "name")}
+    proto = files.model(
+        [
+            helper.make_node("Relu", ["noisy_speech"], ["enhanced"]),
+            helper.make_node("ReduceSum", ["features"], ["voice_activity"]),
+        ],
+        files.arrays(("noisy_speech", (1, 7)), ("features", (4, 3))),
+        files.arrays(("enhanced", (1, 7)), ("voice_activity", (1, 1))),
+    )
+    description = described(tmp_path, proto)
+    assert pairs(description) == {}
+    assert [one.array for one in description.questions if one.key == "state"] == ["noisy_speech"]
+
+
+def test_a_buffer_of_a_signal_is_a_state(tmp_path):
+    before, after = ["mel_buffer", "prev_frame"], ["mel_buffer_out", "frame"]
+    found = pairs(described(tmp_path, by_hand(before, after, [(1, 2), (1, 2)])))
+    assert found == {"mel_buffer": ("mel_buffer_out", "name"), "prev_frame": ("frame", "name")}
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_state_that_is_set_to_zero_in_the_graph_is_not_lost(tmp_path, is_given):
+    """As by a flag at the beginning of a sentence. Zeros of the size of x are no value of x."""
+    proto = files.recurrent("GRU")
+    proto.graph.node[0].input[5] = "begun"
+    zeros = [helper.make_node("Shape", ["h0"], ["sizes"]), helper.make_node("ConstantOfShape", ["sizes"], ["begun"])]
+    masked = [helper.make_node("Mul", ["h0", "keep"], ["begun"])]
+    nodes = [*(masked if is_given else zeros), *proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.graph.initializer.append(files.weight("keep", np.ones(1, np.float32)))
+    told = " ".join(described(tmp_path, proto).notes)
+    assert ("the export has lost it" in told) is not is_given
+
+
+def test_options_are_written_as_a_shell_takes_them(tmp_path):
+    description = described(tmp_path, by_hand(["a b", "c"], ["p", "q[0]"], [(1, 7), (1, 7)]))
+    asked = [question for question in description.questions if question.key == "state"]
+    assert asked[0].text.endswith("--set 'state.a b=p' --set 'state.c=q[0]'.")
+    assert asked[1].option == "--set 'state.a b=OUTPUT'"

@@ -98,10 +98,16 @@ def _datasets(h5py: Any, stored: Any, group: str, depth: int) -> Iterator[Any]:
                 yield found
 
 
+def _has_numbers(dataset: Any) -> bool:
+    """HDF5 has no bfloat16: Keras stores its two bytes, and says so in an attribute."""
+    is_bfloat16 = dataset.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16"
+    return dataset.dtype.kind in "fiub" or is_bfloat16
+
+
 def _check_stored(h5py: Any, dataset: Any, name: str) -> None:
     """Raises ModelFileError unless all bytes of a weight are in the file, and no more than there are."""
     name = safe_text(name, 80)
-    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None or dataset.dtype.kind not in "fiub":
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None or not _has_numbers(dataset):
         raise ModelFileError(f"its weight '{name}' is no array of numbers")
     created = dataset.id.get_create_plist()
     plain = created.get_layout() in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT) and not created.get_nfilters()

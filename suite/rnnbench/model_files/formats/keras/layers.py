@@ -54,11 +54,11 @@ _PLAIN = frozenset((_TENSOR, "__slice__", "__ellipsis__"))
 """What stands for a tensor or an index."""
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 """Names of scopes in TensorFlow, which traces each layer in one of its name."""
-MIXED = frozenset(("mixed_float16", "mixed_bfloat16"))
-"""Policies of layers that have weights in float32, and cast them to compute."""
+NARROW = frozenset(("float16", "bfloat16", "mixed_float16", "mixed_bfloat16"))
+"""Policies of layers that compute in a narrower type than float32. Weights of the mixed ones are in float32."""
 _DROPPED = ("compile_config", "quantization_config", "shared_object_id")
 """For training, refused with the dtype of such layers, and a number that only saves space."""
-READ = "float32, float64, mixed_float16 and mixed_bfloat16"
+READ = "float64, float32, float16, bfloat16, mixed_float16 and mixed_bfloat16"
 SAVE = (
     "build the network again under keras.config.set_dtype_policy('float32'), give it these weights (set_weights), and "
     "save it"
@@ -139,7 +139,7 @@ class _Cleaner:
         name = _policy(value)
         if name in ("float32", "float64"):
             return "float64" if name == "float64" else self._dtype
-        if name in MIXED:
+        if name in NARROW:
             return value
         if value is None or (isinstance(value, str) and value.startswith(("int", "uint", "bool"))):
             return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.model_files.formats.keras.layers import MIXED, policies_of
+from rnnbench.model_files.formats.keras.layers import NARROW, policies_of
 from rnnbench.model_files.formats.keras.program import KerasProgram
 from rnnbench.model_files.tensorflow_program import TensorflowOracle
 from rnnbench.model_files.tensorflow_types import InFloat64
@@ -17,6 +17,6 @@ def keras_oracle(path: Path) -> TensorflowOracle:
     """
     program = KerasProgram(path)
     policies = policies_of(program.file.config)
-    if MIXED & policies or policies >= {"float32", "float64"}:
+    if NARROW & policies or policies >= {"float32", "float64"}:
         return TensorflowOracle(path, InFloat64(program))
     return TensorflowOracle(path, KerasProgram(path, "float64"))

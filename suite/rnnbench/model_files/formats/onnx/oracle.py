@@ -38,6 +38,7 @@ _WHY = {
     ),
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
+_INSTEAD = "export the network with ONNX's own operators, and save it before a runtime optimises it"
 _TRAINING = 2
 """Index of `training_mode` in the inputs of Dropout."""
 _SCAN_WITHOUT_BATCH = 9
@@ -143,7 +144,7 @@ def _refuse(model: Any) -> None:
             raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and not dynamic.is_dynamic_lstm(node):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
-            raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known")
+            raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {_INSTEAD}")
 
 
 def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], quantised: _Quantised, opset: int) -> Any:

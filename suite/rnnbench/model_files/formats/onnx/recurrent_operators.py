@@ -27,6 +27,7 @@ _READ = frozenset(
 )
 _DEFAULTS: dict[str, Any] = {"input_forget": 0, "activation_alpha": [], "activation_beta": []}
 """Attributes that are refused where they differ from these."""
+_NOT_COMPUTED = "is not computed here; export its step as products, sums and activations, in a Scan or one step a call"
 _HARD_SIGMOID = {"activation_alpha": 0.2, "activation_beta": 0.5}
 """Values of a hard sigmoid by the standard, which converters write down."""
 
@@ -36,9 +37,9 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
     operator = node.op_type
     for name, value in attributes.items():
         if name not in _READ and value != _DEFAULTS.get(name) and not _are_of_hard_sigmoid(name, value, attributes):
-            raise ModelFileError(f"{operator} with {name} = {safe_text(str(value), 60)} is not computed here")
+            raise ModelFileError(f"{operator} with {name} = {safe_text(str(value), 60)} {_NOT_COMPUTED}")
     if len(node.input) > 7 and node.input[7]:
-        raise ModelFileError(f"{operator} with peepholes (input P) is not computed here")
+        raise ModelFileError(f"{operator} with peepholes (input P) {_NOT_COMPUTED}")
     chosen = _activations(operator, [name.decode("utf-8", "replace") for name in attributes.get("activations", ())])
 
     def run(x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray | None) -> tuple[np.ndarray, ...]:
@@ -89,7 +90,7 @@ def _activations(operator: str, names: list[str]) -> dict[str, str]:
     gate, rest = (first[0], set(first[1:])) if operator != "RNN" else ("sigmoid", set(first))
     words = {"sigmoid": "sigmoid", "hardsigmoid": "hard_sigmoid"}
     if len(set(directions)) != 1 or len(rest) != 1 or gate not in words or not rest <= {"tanh", "relu"}:
-        raise ModelFileError(f"{operator} with the activations {safe_text(', '.join(names), 100)} is not computed here")
+        raise ModelFileError(f"{operator} with the activations {safe_text(', '.join(names), 100)} {_NOT_COMPUTED}")
     return {"recurrent_activation": words[gate], "activation": rest.pop()}
 
 

@@ -11,8 +11,11 @@ import json
 import math
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import from_bits
 
 MODEL = "/models/model.json"
+_SAVE = "save it with torch.export.save (TorchScript and what AOTInductor compiled are not read)"
 STORED = {"bfloat16": "uint16"}
 """The type of the bits of elements that NumPy has no type for."""
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
@@ -56,7 +60,7 @@ class _Reader:
         self._entries = {entry.filename: entry for entry in entries}
         roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
         if len(roots) != 1 or len(self._entries) != len(entries):
-            raise ModelFileError("it is no .pt2 file of torch.export: it has not one models/model.json")
+            raise ModelFileError(f"it is no .pt2 file of torch.export: it has not one models/model.json; {_SAVE}")
         (self._root,) = roots
 
     def file(self) -> Pt2File:
@@ -74,7 +78,8 @@ class _Reader:
         if len(inputs) + len(outputs) + len(states) > limits.ARRAYS:
             raise ModelFileError(f"it has {len(inputs) + len(outputs):,} inputs and outputs; that many are not read")
         producer = f"torch {model.get('torch_version', '')}".strip()
-        shared = frozenset(array.value for array in outputs if array.value in sharing)
+        given_twice = {value for value, times in Counter(array.value for array in outputs).items() if times > 1}
+        shared = frozenset(array.value for array in outputs if array.value in {*sharing, *given_twice})
         types = {value: _type_name(meta["dtype"]) for value, meta in self._tensors.items()}
         ends = tuple(inputs), tuple(outputs)
         return Pt2File(nodes, weights, *ends, states, shared, safe_text(producer, 100), types)
@@ -95,6 +100,8 @@ class _Reader:
         inputs = []
         for spec in specs:
             ((kind, fields),) = spec.items()
+            if kind == "constant_input":
+                continue  # A number, a text or None, whose value is in the graph.
             if kind == "user_input":
                 value = _only(fields["arg"], "as_tensor", "an input is no tensor")["name"]
                 inputs.append(self._array(value, value))
@@ -124,9 +131,7 @@ class _Reader:
                 outputs.append(self._array(value, value))
             else:
                 raise ModelFileError(f"it has an output of the kind {safe_text(str(kind), 60)}, which is not read")
-        if len({array.name for array in outputs}) != len(outputs):
-            raise ModelFileError("it gives the same value as two outputs")
-        return after, outputs
+        return after, _with_own_names(outputs)
 
     def _written(
         self,
@@ -190,6 +195,18 @@ class _Reader:
             return np.zeros(shape, stored.dtype)
         laid_out = [stride * stored.itemsize for stride in strides]
         return np.lib.stride_tricks.as_strided(stored[offset:], shape, laid_out).copy()
+
+
+def _with_own_names(outputs: Sequence[Pt2Array]) -> list[Pt2Array]:
+    """The outputs, of which later ones of the same value have a number: a cell gives h as y and as its next state."""
+    taken, named = {array.value for array in outputs}, list[Pt2Array]()
+    for array in outputs:
+        others = (f"{array.value}_{number}" for number in count(1))
+        again = any(array.value == one.value for one in named)
+        name = next(other for other in others if other not in taken) if again else array.name
+        taken.add(name)
+        named.append(replace(array, name=name))
+    return named
 
 
 def _writes(what: str, name: str) -> str:

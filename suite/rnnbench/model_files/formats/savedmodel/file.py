@@ -80,7 +80,10 @@ def read_saved_model(path: Path) -> SavedFile:
 class _Reader:
     def __init__(self, path: Path, model: Any) -> None:
         if len(model.meta_graphs) != 1 or not model.meta_graphs[0].object_graph_def.nodes:
-            raise ModelFileError("it is no SavedModel of TensorFlow 2: it has not one graph with its objects")
+            raise ModelFileError(
+                "it is no SavedModel of TensorFlow 2: it has not one graph with its objects. Load a graph of "
+                "TensorFlow 1, and save it again with tf.saved_model.save, or convert it to ONNX"
+            )
         (self._meta,) = model.meta_graphs
         self._path = path
         self._functions = {each.signature.name: each for each in self._meta.graph_def.library.function}

@@ -76,9 +76,8 @@ class Tensor:
         if self.quantisation is None:
             return None
         if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
-            raise ModelFileError(
-                f"{self.name} is quantised: {self.dtype} of several scales, or no int8, uint8 or int16"
-            )
+            name = self.name or "a tensor without a name"
+            raise ModelFileError(f"{name} is quantised: {self.dtype} of several scales, or no int8, uint8 or int16")
         kind = np.iinfo(self.dtype)
         zero = int(self.quantisation.zeros[0])
         return Range(float(self.quantisation.scales[0]), zero - int(kind.min), int(kind.max) - int(kind.min))
@@ -278,6 +277,8 @@ class _Reader:
         scales = np.array(self._all(count, found.Scale), np.float64)
         zeros = np.array(self._all(found.ZeroPointLength(), found.ZeroPoint), np.float64)
         zeros = zeros if len(zeros) else np.zeros(1)
+        if len(shape) == 1:
+            axis = 0  # Older converters write that of the weights for a bias, too.
         if count > 1 and not (0 <= axis < len(shape) and shape[axis] == count):
             raise ModelFileError(f"tensor '{name}' has {count:,} scales, and its shape {list(shape)} has not")
         if len(zeros) not in (1, count) or not np.all(np.isfinite(scales) & (scales > 0)):
@@ -327,7 +328,7 @@ class _Reader:
 
     def _arrays(self, graph: Graph, signature: Any) -> tuple[dict[str, int], dict[str, int]]:
         if signature is None:
-            named = ({graph.tensors[number].name: number for number in ends} for ends in (graph.inputs, graph.outputs))
+            named = (_by_name(graph, ends, kind) for ends, kind in ((graph.inputs, "input"), (graph.outputs, "output")))
         else:
             maps = (
                 self._all(signature.InputsLength(), signature.Inputs),
@@ -346,6 +347,14 @@ class _Reader:
         return tuple(  # type: ignore[return-value]
             dict(sorted(arrays.items(), key=lambda item: order[item[1]])) for arrays in (inputs, outputs)
         )
+
+
+def _by_name(graph: Graph, ends: Sequence[int], kind: str) -> dict[str, int]:
+    """The inputs or outputs by the names of their tensors; by their places where a tool has left out the names."""
+    names = [graph.tensors[number].name for number in ends]
+    if not all(names) or len({*names}) != len(names):
+        names = [f"{kind}{place}" for place in range(len(ends))]
+    return dict(zip(names, ends, strict=True))
 
 
 def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:

@@ -181,7 +181,7 @@ class _Variables:
         graph.outputs = [*dict.fromkeys([*_numbers(graph.outputs), after])]
         signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", after)]
         start = starts.get(key)
-        has_start = start is not None and bool(np.any(_data(self._model, start)))
+        has_start = start is not None and not _is_zero(self._model, start)
         return Variable(name, f"{name}_next", has_start)
 
     def _given(self) -> Collection[int]:
@@ -273,6 +273,16 @@ def _data(model: Any, tensor: Any) -> np.ndarray:
 def _numbers(numbers: Any) -> Sequence[int]:
     """A vector of the schema, which is None where it has no elements."""
     return () if numbers is None else numbers
+
+
+def _is_zero(model: Any, tensor: Any) -> bool:
+    """Whether all elements of a constant stand for zero, which is the zero point of a quantised one."""
+    data, scales = _data(model, tensor), tensor.quantization
+    zeros = _numbers(scales.zeroPoint) if scales is not None and scales.scale is not None else []
+    if len(zeros) != 1 or not data.size:
+        return not np.any(data)
+    kind = {number: name for name, number in vars(require_schema().TensorType).items()}[tensor.type].lower()
+    return bool(np.all(np.frombuffer(data.tobytes(), np.dtype(kind)) == int(zeros[0])))
 
 
 def _text(value: bytes | None) -> str:
