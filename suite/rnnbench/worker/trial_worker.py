@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,7 +26,7 @@ from rnnbench.worker.held_trials import HeldTrials, worker_state
 from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
-from rnnbench.worker.preload import modules, modules_since
+from rnnbench.worker.preload import modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
@@ -114,7 +115,7 @@ class TrialWorker:
             self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial, request)
-            before = set(modules())
+            before = frozenset(sys.modules)
             memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
@@ -265,7 +266,7 @@ class TrialWorker:
                     self._prepared.add((route, device))
                     with suppress(AdapterError):  # What cannot be found out here, each build finds out.
                         self._backend.prepare_builds(route, device)
-        self._forked_with = set(modules())
+        self._forked_with = set(sys.modules)
         if self._kept_checks is not None:
             self._kept_checks.read_sources()
 
