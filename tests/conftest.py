@@ -43,6 +43,13 @@ os.environ["RNNBENCH_CACHE_SIZE"] = "0"
 
 take_cores_in_turn()
 
+gc.disable()
+"""Until all tests are collected. What is imported for them stays, and the collector would visit it again and again."""
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
 
 @pytest.fixture(scope="module")
 def forked_workers() -> Iterator[None]:

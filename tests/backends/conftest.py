@@ -7,6 +7,7 @@ is left out here, and `test_common_support.py` holds it to a reason.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -380,6 +381,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if _backend_of(item.nodeid) != wanted]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if _backend_of(item.nodeid) == wanted]
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays. The collector would visit it all whenever a compiler makes a lot."""
+    gc.freeze()
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:

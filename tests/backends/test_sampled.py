@@ -14,7 +14,7 @@ from rnnbench.backends import registry
 from rnnbench.cases.trial import Measure, Target
 
 
-@pytest.mark.parametrize("name", ["iree:linalg", "numpy:eager"])
+@pytest.mark.parametrize("name", ["onnxruntime:onnx", "numpy:eager"])
 def test_a_run_has_all_of_its_figures(name: str, tmp_path: Path) -> None:
     target = Target(*name.split(":"))
     if lack := registry.find(target.backend).probe().lack(target.route):

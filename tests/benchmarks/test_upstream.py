@@ -1,5 +1,7 @@
 """Every program of `docs/upstream`, in an environment of the versions that its head lists: the fault is still there."""
 
+import shutil
+
 import pytest
 
 from rnnbench.pipeline import (
@@ -12,10 +14,15 @@ from rnnbench.pipeline import (
     reproductions,
 )
 
+OF_A_GPU = "nvidia-smi"
+"""The tool that a script names where it needs a GPU of NVIDIA."""
+
 
 @pytest.mark.parametrize("name", [one.name for one in reproductions()])
 def test_the_fault_is_there_in_the_listed_versions(name):
     one = find_reproduction(name)
+    if one.tools.startswith(f"{OF_A_GPU}:") and shutil.which(OF_A_GPU) is None:
+        pytest.skip(f"{name} needs {one.tools}")
     found = reproduce(one, environment_of(one, ENVIRONMENTS), earlier_environment(one, ENVIRONMENTS))
     print(f"{name}: {found.finding.value}: {found.printed}")
     assert found.finding is Finding.STILL_THERE

@@ -25,7 +25,10 @@ from typing import IO, NoReturn
 
 import pytest
 
+from rnnbench.backends import answers, registry
+from rnnbench.backends.base import Artifact, Probe, ProgramFiles, Support
 from rnnbench.explain import worker as explain_worker
+from rnnbench.measure import roof
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
@@ -55,6 +58,8 @@ MAINS: dict[str, Callable[[], None]] = {
 """What a process of each module runs. Processes of other modules are started."""
 ROOMY = 64 << 30
 """Bytes for a forked process that reads a model file: it has the tests' own memory, too."""
+ROOF_PIECE_S = 1e-4
+"""Of a timed piece of the roof's probe. Those of a run would take a quarter of a second of its process."""
 
 ABOVE = {"plan", "history", "reports", "sampling", "pipeline", "fleet", "fidelity", "explain", "site", "night", "cli"}
 """Rooms of the suite that a started worker has not imported. It does not look for replaced functions in them either."""
@@ -77,12 +82,18 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
 
     What each would make of the types of its messages is made here, once, and what most of them import is imported.
     """
-    for module in ("llvmlite.binding", "numpy.random", "rnnbench.backends.numpy", "rnnbench_fake"):
+    for module in ("llvmlite.binding", "numpy.random"):
         with suppress(ImportError):
             importlib.import_module(module)
+    for backend in registry.names():
+        with suppress(ImportError):
+            registry.entry_of(backend).load()
+    for answer in (Artifact, Probe, ProgramFiles, Support):
+        answers._adapter(answer)
     for command in Command.__subclasses__():
         for message in (command, _reply_type(command)):
             _adapter(message)
+    patch.setattr(roof, "PIECE_S", ROOF_PIECE_S)
     patch.setattr(launcher, "subprocess", SimpleNamespace(Popen=_started, DEVNULL=subprocess.DEVNULL))
 
 

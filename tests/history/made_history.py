@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import fake_records as fake
+import pytest
 
 from rnnbench.history import History
-from rnnbench.results import Record, Timing
+from rnnbench.results import Record, Timing, tables
 
 MACHINE = {"cpu": "Fake CPU 9000", "cores": 2}
 Night = Callable[[int, Record], Record | None]
@@ -46,7 +48,13 @@ def make(
     night: Night = lambda n, record: record,
     machine: Callable[[int], dict] = lambda n: MACHINE,
 ) -> History:
-    """A history of so many nights, with a scatter of 0.5 %."""
+    """A history of so many nights, with a scatter of 0.5 %. They share a database, which takes long to open."""
+    with closing(tables.open_database("tests")) as database, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "open_database", lambda _: database.cursor())
+        return _made(folder, nights, night, machine)
+
+
+def _made(folder: Path, nights: int, night: Night, machine: Callable[[int], dict]) -> History:
     chance = random.Random(0)
     root = folder / "history"
     for number in range(nights):

@@ -62,8 +62,15 @@ def found(watch):
     return [finding.detail for finding in watch.take_findings()]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("leaving", LEAVINGS, ids=lambda leaving: leaving.name)
+PLACES_IN_TURN = [
+    pytest.param(leaving, PLACES[(2 * number + turn) % len(PLACES)], id=f"{leaving.name}-{turn}")
+    for number, leaving in enumerate(LEAVINGS)
+    for turn in range(2)
+]
+"""Each change in two places: the process is compared before and after all of them."""
+
+
+@pytest.mark.parametrize(("leaving", "place"), PLACES_IN_TURN)
 def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference):
     # Where a process may use one core only, it is there already, and nothing changes.
     if leaving.name == "moves to one core" and len(os.sched_getaffinity(0)) == 1:

@@ -44,9 +44,9 @@ def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
     Raises OSError, which names the folder of temporary files where that one's disk is full.
     """
     with _temporary_files(), tempfile.TemporaryFile() as file, closing(open_database(purpose)) as database:
-        make_table(database, "written", types, rows)
         options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
-        database.execute(f"COPY written TO {_path_of(file)} ({options})")
+        with _lines_of(rows) as lines:  # A table in between would take as long as the rest.
+            database.execute(f"COPY ({_selection(lines, types)}) TO {_path_of(file)} ({options})")
         return file.read()
 
 
@@ -84,19 +84,29 @@ def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRo
     database.execute(f"CREATE TABLE {name} ({columns})")
     if rows == ():
         return
-    with _temporary_files(), tempfile.TemporaryFile("w", encoding="utf-8", errors="replace") as lines:
+    with _temporary_files(), _lines_of(rows) as lines:
+        database.execute(f"INSERT INTO {name} BY NAME {_selection(lines, types)}")
+
+
+@contextmanager
+def _lines_of(rows: TableRows) -> Iterator[IO[str]]:
+    """A file with a line of JSON for each row."""
+    with tempfile.TemporaryFile("w", encoding="utf-8", errors="replace") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         lines.flush()
-        tried = {column: kind for column, kind in types.items() if kind in (TIME, COUNT)}
-        read = {**types, **dict.fromkeys(tried, "VARCHAR")}
-        kinds = ", ".join(f"{sql_literal(column)}: {sql_literal(kind)}" for column, kind in read.items())
-        cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in tried.items())
-        chosen = f"* REPLACE ({cast})" if tried else "*"
-        database.execute(
-            f"INSERT INTO {name} BY NAME SELECT {chosen} "
-            f"FROM read_json({_path_of(lines)}, columns = {{{kinds}}}, "
-            f"format = 'newline_delimited', maximum_object_size = {LARGEST_ROW})"
-        )
+        yield lines
+
+
+def _selection(lines: IO[str], types: Mapping[str, str]) -> str:
+    """The statement that reads the lines."""
+    tried = {column: kind for column, kind in types.items() if kind in (TIME, COUNT)}
+    read = {**types, **dict.fromkeys(tried, "VARCHAR")}
+    kinds = ", ".join(f"{sql_literal(column)}: {sql_literal(kind)}" for column, kind in read.items())
+    cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in tried.items())
+    return (
+        f"SELECT * {f'REPLACE ({cast}) ' if tried else ''}FROM read_json({_path_of(lines)}, columns = {{{kinds}}}, "
+        f"format = 'newline_delimited', maximum_object_size = {LARGEST_ROW})"
+    )
 
 
 def sql_literal(text: str) -> str:

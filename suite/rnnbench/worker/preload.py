@@ -14,18 +14,15 @@ from contextlib import suppress
 from rnnbench.conformance import freeze_for_good
 
 
-def modules() -> list[str]:
-    """Modules that came from files, packages before their submodules."""
+def modules_since(before: Collection[str]) -> tuple[str, ...]:
+    """Modules that came from files and are not among those before, packages before their submodules."""
+    new = [(name, module) for name, module in list(sys.modules.items()) if name not in before]
     names = [
         name
-        for name, module in list(sys.modules.items())
+        for name, module in new
         if (spec := getattr(module, "__spec__", None)) is not None and spec.has_location and spec.name == name
     ]
-    return sorted(names, key=lambda name: name.count("."))
-
-
-def modules_since(before: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in modules() if name not in before)
+    return tuple(sorted(names, key=lambda name: name.count(".")))
 
 
 def preload(names: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -27,7 +28,7 @@ from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
 from rnnbench.worker.kernel import adopt_orphans, die_with_parent
 from rnnbench.worker.outside_files import OutsideFiles
-from rnnbench.worker.preload import modules, modules_since
+from rnnbench.worker.preload import modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
@@ -117,7 +118,7 @@ class TrialWorker:
             self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial, request)
-            before, outside = set(modules()), OutsideFiles()
+            before, outside = frozenset(sys.modules), OutsideFiles()
             memory.reset_peak()
             inherited = memory.resident()
             with ImportClock() as imports:
@@ -272,7 +273,7 @@ class TrialWorker:
                     self._prepared.add((route, device))
                     with suppress(AdapterError):  # What cannot be found out here, each build finds out.
                         self._backend.prepare_builds(route, device)
-        self._forked_with = set(modules())
+        self._forked_with = set(sys.modules)
         if self._kept_checks is not None:
             self._kept_checks.read_sources()
 
