@@ -108,6 +108,6 @@ def test_all_arrays_that_are_wrong_are_named_where_these_are_several():
     assert errors.verdict().detail.endswith("; wrong: left, h")
 
 
-@pytest.mark.parametrize("order", permutations(("not-applicable", "pass", "too-short", "chaotic", "fail")))
+@pytest.mark.parametrize("order", list(permutations(("not-applicable", "pass", "too-short", "chaotic", "fail"))))
 def test_a_failure_is_the_worst_of_all_results(order):
     assert worst(*(CheckResult(verdict=verdict) for verdict in order)).verdict == "fail"

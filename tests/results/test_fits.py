@@ -92,7 +92,7 @@ def test_a_compile_pays_off_after_as_many_calls_as_make_up_for_it() -> None:
 
 
 def test_each_chunk_weighs_by_its_own_latency() -> None:
-    """A call of 100 steps that is off by a half has most of the seconds, and does not decide alone: unweighted, −0.11."""
+    """A call of 100 steps that is off by a half has most of the seconds, and does not decide alone."""
     fit = fit_call({1: 2.0, 2: 3.0, 4: 5.0, 100: 150.0})
     assert fit is not None
     assert fit.per_call.value == pytest.approx(0.56, abs=0.1)
