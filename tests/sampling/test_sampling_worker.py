@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from harness_trials import check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import FAULTY_CHUNK, HELD
+from waiting import wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
@@ -64,3 +68,30 @@ def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):
     assert worker._process is not first
     assert worker.sample(other, PathBlocks(PATHS["public"]), BlockPlan(0.001)) is not None
     worker.close()
+
+
+def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_trial_is_blamed(tmp_path):
+    context = context_in(tmp_path)
+    trials = [check_trial(make_trial(chunk=chunk), context) for chunk in (2, 4)]
+    one, other = samplings = [TrialSampling(checked.examined) for checked in trials]
+    worker = SamplingWorker(list(samplings), context, "sample.log")
+    try:
+        worker.start()
+        worker.prepare()
+        _kill(worker)
+        assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        assert worker.trials == samplings
+        told = "a process for its samples died while it was stopped; another one took its place"
+        assert all(told in [finding.detail for finding in sampling._findings] for sampling in samplings)
+        _kill(worker)
+        assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
+        assert one.failure.outcome == "crashed"
+        assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+    finally:
+        worker.close()
+
+
+def _kill(worker):
+    os.kill(worker._process.pid, signal.SIGKILL)
+    wait_until(lambda: worker._process.has_ended, "it outlives SIGKILL")

@@ -47,7 +47,7 @@ class SamplingWorker:
     def __init__(self, trials: list[TrialSampling], context: Context, log: str) -> None:
         self.trials = trials
         self._replaces_one = True
-        """Whether another process takes the place of one that dies before it is asked for a trial: the next time."""
+        """Whether another process takes the place of one that dies before it is asked: the next time."""
         self._is_unasked = True
         """Whether the process was not asked for any trial yet."""
         self._context = context
@@ -84,7 +84,7 @@ class SamplingWorker:
             if self._process is None:
                 self.start()
             elif self._is_unasked and self._process.has_ended and self._replaces_one:
-                self._start_another("while it waited")
+                self._start_another("while it waited, before it had a program")
             if not self.import_framework():
                 return
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
@@ -113,7 +113,7 @@ class SamplingWorker:
                     self._process.ready(memory=max(one.trial.limits.memory for one in trials))
             except WorkerError as error:
                 if error.outcome == "crashed" and self._replaces_one:
-                    self._start_another(f"during its import ({error.reason})")
+                    self._start_another(f"during its import, before it had a program ({error.reason})")
                     continue
                 for sampling in trials:
                     sampling.fail(error)
@@ -124,11 +124,11 @@ class SamplingWorker:
         return True
 
     def _start_another(self, when: str) -> None:
-        """Start a process in the place of one that died before it was asked for a trial."""
+        """Start a process in the place of one that died before it was asked for a trial, or between two commands."""
         self._replaces_one = False
         finding = Finding(
             kind=FindingKind.PROCESS,
-            detail=f"a process for its samples died {when}, before it had a program; another one took its place",
+            detail=f"a process for its samples died {when}; another one took its place",
         )
         for sampling in self.trials:
             sampling.note_findings([finding])
@@ -239,7 +239,13 @@ class SamplingWorker:
         return served
 
     def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """As `_ask`. Where the process died of it, another one takes over the trials that are left."""
+        """As `_ask`. Where the process died of it, another one takes over the trials that are left.
+
+        One that has ended before it is asked was killed while it was stopped. No trial is blamed for that, once.
+        """
+        if self._process is not None and self._process.has_ended and self._replaces_one and sampling in self.trials:
+            self._start_another("while it was stopped")
+            self.prepare()
         reply = self._ask(sampling, command, purpose)
         if reply is None and self._process is None:
             self.prepare()
