@@ -137,8 +137,6 @@ def _make_stateful(request: Request, model: Any) -> None:
         if request.file is not None:
             _lay_states_as_in_file(request, request.file, model)
         apply_make_stateful_transformation(model, {name: NEXT + name for name in names})
-        if request.file is not None and request.file.quantised == "static":
-            _begin_variables_at_zero(model)
 
 
 def _lay_states_as_in_file(request: Request, network: FileNetwork, model: Any) -> None:
@@ -159,20 +157,6 @@ def _lay_states_as_in_file(request: Request, network: FileNetwork, model: Any) -
         laid = opset.reshape(value, np.array(shape, np.int64), False).output(0)
         laid.get_tensor().set_names({NEXT + name})
         result.input(0).replace_source_output(laid)
-
-
-def _begin_variables_at_zero(model: Any) -> None:
-    """Give each variable the initial value that it has without one.
-
-    A quantised value in a variable without one stops the compilation (docs/upstream/openvino-quantised-variable.md).
-    """
-    import openvino.opset13 as opset
-
-    for node in model.get_ops():
-        if node.get_type_name() == "ReadValue" and not node.inputs():
-            zeros = np.zeros(node.get_output_shape(0), node.get_output_element_type(0).to_dtype())
-            node.set_arguments([opset.constant(zeros).output(0)])
-            node.constructor_validate_and_infer_types()
 
 
 def _authored(request: Request) -> tuple[bytes, Any]:
