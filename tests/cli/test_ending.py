@@ -334,7 +334,7 @@ def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
 
 def test_killed_at_random_moments_a_run_loses_no_record_and_leaves_no_process(folder):
     """Each kill is of the parent alone, which can do nothing about it. The next one resumes what it left."""
-    case = (folder / "tiny.yaml").read_text().replace("100ms", "400ms")
+    case = (folder / "tiny.yaml").read_text().replace("50ms", "400ms")
     (folder / "tiny.yaml").write_text(case)
     first = ("run", "tiny.yaml", "--backend=fake:honest,fake:build-fails", "--no-baseline", "--processes=1")
     done = kill_and_resume(folder, first, KILLS, random.Random(0))

@@ -87,12 +87,13 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
 def test_what_an_import_becomes_is_read_off_the_compiled_form(
     folder: Path, route: str, time: str, lowered: str
 ) -> None:
+    """Of an RNN: the common suite has LSTMs and GRUs through each importer."""
     needs(route)
-    request = ask(route, time=time)
+    request = ask(route, RNN, time)
     program = IreeBackend().build(request, folder)
     assert (program.artifact.lowered, program.artifact.origin) == (lowered, "imported")
-    x = draw_inputs(LSTM, 3, 1, seed=1)
-    expected = run_reference(LSTM, request.weights, x).y
+    x = draw_inputs(RNN, 3, 1, seed=1)
+    expected = run_reference(RNN, request.weights, x).y
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
@@ -120,7 +121,7 @@ def test_a_second_build_imports_no_other_framework(folder: Path, route: str, tim
     import pickle
 
     needs(route)
-    request = ask(route, time=time)
+    request = ask(route, RNN, time)
     IreeBackend().build(request, folder)
     answer = subprocess.run(
         [sys.executable, "-c", LOADED],
@@ -220,6 +221,11 @@ def test_the_directions_of_a_scan_are_still_ignored_upstream(tmp_path: Path, dir
     y = build_imported(request, tmp_path).open().step({"x": x})["y"]
     backward = Weights((request.weights.row(request.model.directions - 1),))
     np.testing.assert_allclose(y[..., -RNN.hidden :], run_reference(RNN, backward, x).y, atol=1e-6)
-    once = replace(request, strategy=replace(request.strategy, time="unrolled:3"))
-    y = build_imported(once, tmp_path).open().step({"x": x})["y"]
+
+
+def test_a_scan_of_one_pass_runs_backwards_as_it_should(tmp_path: Path) -> None:
+    needs("onnx")
+    request = ask("onnx", RNN.model_copy(update={"direction": "bidirectional"}), time="unrolled:3", state="none")
+    x = draw_inputs(RNN, 3, 1, seed=1)
+    y = build_imported(request, tmp_path).open().step({"x": x})["y"]
     np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=1e-6)

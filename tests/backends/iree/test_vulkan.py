@@ -150,9 +150,9 @@ def test_the_runtime_s_count_has_the_weights_and_not_what_an_empty_device_has(
 @pytest.mark.parametrize(
     ("route", "model"),
     [
-        ("linalg", {"cell": "gru"}),
+        ("linalg", {"cell": "rnn"}),
         ("onnx", {"time": "fused"}),
-        ("stablehlo", {"cell": "gru", "state": "stateful"}),
+        ("stablehlo", {"cell": "rnn", "state": "stateful"}),
         ("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"}),
     ],
 )
