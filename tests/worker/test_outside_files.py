@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import os
 import sys
@@ -9,6 +10,7 @@ import tempfile
 
 import pytest
 
+from rnnbench.measure import ImportClock
 from rnnbench.worker import outside_files
 from rnnbench.worker.outside_files import SMALLEST, OutsideFiles
 
@@ -30,8 +32,9 @@ def seen(places, work):
     """In a child: the hook stays in its process."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
-        files = OutsideFiles()
-        work(places / "outside", places / "run")
+        files = OutsideFiles(imports := ImportClock())
+        with imports:
+            work(places / "outside", places / "run")
         os.write(writing, repr(files.seen([places / "run"])).encode())
         os._exit(0)
     os.close(writing)
@@ -98,3 +101,9 @@ def test_the_folder_in_which_a_worker_was_started_is_no_place_of_packages(places
     assert seen(places, read) == (["kept"], [])
     monkeypatch.chdir("/")
     assert seen(places, read) == ([], [])
+
+
+def test_what_an_import_reads_is_none(places, monkeypatch):
+    (places / "fonts.py").write_text(f"LIST = open({str(places / 'outside' / 'kept')!r}, 'rb').read()\n")
+    monkeypatch.syspath_prepend(str(places))
+    assert seen(places, lambda outside, run: importlib.import_module("fonts")) == ([], [])

@@ -34,6 +34,11 @@ class ImportClock:
     def __exit__(self, *exception: object) -> None:
         sys.meta_path.remove(self)
 
+    @property
+    def is_importing(self) -> bool:
+        """Whether its thread imports now."""
+        return self._depth > 0 and threading.get_ident() == self._thread
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:

@@ -118,10 +118,11 @@ class TrialWorker:
             self.take_findings()  # This process tells them, which the child was forked from.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial, request)
-            before, outside = frozenset(sys.modules), OutsideFiles()
+            before, imports = frozenset(sys.modules), ImportClock()
+            outside = OutsideFiles(imports)
             memory.reset_peak()
             inherited = memory.resident()
-            with ImportClock() as imports:
+            with imports:
                 start = time.perf_counter()
                 program = self._programs.build(request)
                 seconds = time.perf_counter() - start
