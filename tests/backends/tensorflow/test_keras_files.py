@@ -221,7 +221,7 @@ REFUSED = {
         ),
         "'function', a class or function",
     ),
-    "float16": (lambda c: with_config(c, lambda _, layer: layer["config"].update(dtype="float16")), "in float16"),
+    "float8": (lambda c: with_config(c, lambda _, layer: layer["config"].update(dtype="float8_e4m3fn")), "in float8"),
     "int8": (
         lambda c: with_config(
             c,
