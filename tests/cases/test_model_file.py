@@ -62,7 +62,7 @@ def test_the_type_of_its_arrays_is_read_from_the_file(case):
 @pytest.mark.parametrize(
     ("replaced", "by", "told"),
     [
-        ("network.onnx", "other.onnx", "case.yaml:3:15: model.file: does not exist; did you mean 'network.onnx'?"),
+        ("network.onnx", "netwrk.onnx", "case.yaml:3:15: model.file: does not exist; did you mean 'network.onnx'?"),
         ("file: network.onnx", "network: file", "case.yaml:3:1: the key 'file' is missing in model"),
         ("network.onnx", "network.onnx, tmie: 0", "case.yaml:3:29: unknown key 'tmie' in model; did you mean 'time'?"),
         ("network.onnx", "network.onnx, time: soon", "case.yaml:3:35: model.time: expected a whole number"),

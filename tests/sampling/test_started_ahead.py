@@ -147,7 +147,7 @@ def test_a_process_that_dies_during_its_import_is_replaced_once(sampling, contex
     make.process(0).kill()
     first.prepare()
     assert (sampling.failure, first.trials) == (None, [sampling])
-    assert "during its import (died of SIGKILL" in sampling._findings[0].detail
+    assert "died during its import, before it had a program (died of SIGKILL" in sampling._findings[0].detail
     first.close()
 
 
