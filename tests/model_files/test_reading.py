@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 import tflite_files
 
-from rnnbench.model_files import ModelFileError, describe, oracle_of
+from rnnbench.model_files import ModelFileError, describe, formats, oracle_of
 
 
 @pytest.mark.parametrize("read", [describe, oracle_of])
@@ -35,3 +38,13 @@ def test_a_file_of_another_kind_is_told_what_to_do(tmp_path, name, told):
     with pytest.raises(ModelFileError) as caught:
         describe(tmp_path / name)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [describe, oracle_of])
+def test_a_lack_of_memory_is_no_damage(tmp_path, monkeypatch, read):
+    def without_memory(path):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)
+
+    monkeypatch.setattr(formats, "format_of", without_memory)
+    with pytest.raises(MemoryError, match="Cannot allocate memory"):
+        read(tmp_path / "network.onnx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +32,8 @@ def oracle_of(path: Path) -> Oracle:
 def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:
     """What `read` gives. Whatever it raises becomes one sentence about the file, but for a lack of memory or a package.
 
-    A file may say of its operators what no exporter writes, so there is always one more exception.
+    A file may say of its operators what no exporter writes, so there is always one more exception. A system tells of a
+    lack of memory by an OSError, too (ENOMEM, errno(3)), as where a folder is listed.
     """
     try:
         return read()
@@ -41,4 +43,6 @@ def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:
     except (MemoryError, ImportError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            raise MemoryError(describe_error(error)) from error
         raise ModelFileError(f"{path}: it is damaged, or is not made as expected: {describe_error(error)}") from error
