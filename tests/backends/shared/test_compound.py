@@ -58,6 +58,16 @@ def test_bound_calls_are_those_of_the_public_path(compound: Program) -> None:
         np.testing.assert_array_equal(bound.output()["y"], public.step(chunk)["y"])
 
 
+def test_a_ring_is_the_callers_again_once_it_is_bound(compound: Program) -> None:
+    x = draw_inputs(NETWORK, CHUNK, BATCH, 0)
+    ring = [{"x": x.copy()}]
+    bound = compound.open().bind(ring)
+    ring[0]["x"].fill(7)
+    bound()
+    bound.sync()
+    np.testing.assert_array_equal(bound.output()["y"], compound.open().step({"x": x})["y"])
+
+
 def test_the_artifact_has_all_parts(compound: Program) -> None:
     assert compound.artifact.lowered.count(" + ") == 2
     assert compound.artifact.hoisted is None

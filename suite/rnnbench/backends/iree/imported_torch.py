@@ -40,12 +40,13 @@ def import_module(request: Request) -> Imported:
 def _with_copies(text: str, model: Model) -> str:
     """The text with the location of a copy of the cell on each operation, from a copy's first activation to the next's.
 
-    A copy is found again by the last operation of a kernel, which may be any operation after an activation.
+    A copy is found again by the last operation of a kernel, which may be any operation after an activation. What comes
+    before the first one is of the first copy: of a cell of one unit, a kernel may have no other location left.
     """
     activation = f" = torch.aten.{'relu' if model.activation == 'relu' else 'tanh'} "
     activations, lines = 0, []
     for line in text.splitlines():
         activations += activation in line
-        operation = activations and " = torch." in line
-        lines.append(located(line, (activations - 1) // ACTIVATIONS[model.cell]) if operation else line)
+        copy = max(0, activations - 1) // ACTIVATIONS[model.cell]
+        lines.append(located(line, copy) if " = torch." in line else line)
     return "\n".join(lines)

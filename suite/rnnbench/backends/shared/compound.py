@@ -205,7 +205,7 @@ class CompoundSession(ChunkedSession):
         self._carried = {name: state[name].copy() for name in self._carried}
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return CompoundBound(self._advance, ring)
+        return CompoundBound(self._advance, [x.copy() for x in ring])
 
     def close(self) -> None:
         with ExitStack() as sessions:
