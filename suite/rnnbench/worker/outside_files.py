@@ -4,6 +4,9 @@ A compiler may keep what it made in a store of its own, under the user's folder 
 from there looks cheap, and one that leaves it there makes a later build cheap. What Python opens is seen, and what the
 process maps into its memory. What native code opens and reads, and what the programs do that a build starts, is not.
 Nor does an import count, whose seconds are none of a build: Matplotlib's reads a list of fonts in the user's folder.
+
+The hook is called for every event that Python audits, within the time of the build: 0.2 µs each. In one build of an
+LSTM by JAX that was 0.1 ms of 0.3 s, and in one by `torch.compile` 11 ms of 9 s.
 """
 
 from __future__ import annotations
