@@ -107,7 +107,7 @@ def rnnbench(folder: Path, *arguments: str) -> str:
 def run(extended: Path) -> dict[str, object]:
     """The record of a trial of the toy backend."""
     rnnbench(extended, "run", "case.yaml", "--backend=toy", "--no-baseline")
-    (records,) = extended.glob("results/*/records.jsonl")
+    (records,) = extended.glob("results/[!.]*/records.jsonl")
     (line,) = records.read_text().splitlines()
     record: dict[str, object] = json.loads(line)
     return record

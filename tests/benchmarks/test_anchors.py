@@ -61,7 +61,7 @@ def rnnbench(folder: Path, *arguments: str) -> None:
 
 
 def runs(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob("results/*/run.json"))
+    return sorted(path.parent for path in folder.glob("results/[!.]*/run.json"))
 
 
 def test_each_anchor_has_its_pinned_versions_and_the_other_trials_those_that_run(folder):

@@ -52,7 +52,7 @@ def test_a_group_whose_process_is_killed_is_tried_once_more(command, cluster):
 def test_the_group_of_a_lost_node_is_measured_by_another_one(command, cluster):
     cluster.add("node-c")
     process = command.start("run", "tiny.yaml", *HONEST)
-    wait_until(lambda: list(command.folder.glob("results/*/run.json")), "the run has begun", process)
+    wait_until(lambda: list(command.folder.glob("results/[!.]*/run.json")), "the run has begun", process)
     wait_until(lambda: "node-c" in read_run(command.run_folder()).info.nodes, "the node measures", process)
     cluster.remove("node-c")
     printed, _ = process.communicate(timeout=300)

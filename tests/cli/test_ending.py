@@ -205,7 +205,7 @@ def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
 def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rnnbench):
     process = start(folder, *AB[:2], "--backend=fake:build-hangs", "--budget=10ms")
     try:
-        wait_until(lambda: list(folder.glob("results/*/logs/*.log")), "no worker", process)
+        wait_until(lambda: list(folder.glob("results/[!.]*/logs/*.log")), "no worker", process)
         for run in folder.glob("results/*-[ab]"):
             errors = rnnbench("run", "--resume", run.name, status=2).stderr
             assert f"is in progress: process {process.pid} on " in errors
@@ -323,7 +323,7 @@ def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
 def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
     process = start(folder, "run", "tiny.yaml", "--backend=fake:build-hangs", "--no-baseline")
     try:
-        wait_until(lambda: any(folder.glob("results/*/run.json")), "no run", process)
+        wait_until(lambda: any(folder.glob("results/[!.]*/run.json")), "no run", process)
         errors = rnnbench("run", "--resume", "latest", status=2).stderr
         assert f"is in progress: process {process.pid} on " in errors
     finally:

@@ -35,4 +35,4 @@ def run_command(folder: Path, *arguments: str, status: int = 0) -> Done:
 
 def records_in(folder: Path) -> list[dict[str, Any]]:
     """The records of all runs under a folder in which the command was run, as they are written."""
-    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+    return [json.loads(line) for path in folder.glob("results/[!.]*/records.jsonl") for line in path.open()]

@@ -142,7 +142,7 @@ COMMANDS = (
         "history add --compress",
         ("history", "add", "--compress", *(f"2026010{day}T020000Z-fake" for day in (1, 2, 3))),
         _add_runs,
-        lambda folder: len([*folder.glob("results/*/*.zst")]) == 3,
+        lambda folder: len([*folder.glob("results/[!.]*/*.zst")]) == 3,
     ),
     LongCommand("history alerts", ("history", "alerts"), _add_history),
     LongCommand("site", ("site",), _add_history),

@@ -52,7 +52,7 @@ def left_of(folder: Path) -> list[psutil.Process]:
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+    return [json.loads(line) for path in folder.glob("results/[!.]*/records.jsonl") for line in path.open()]
 
 
 def written(folder: Path) -> int:
@@ -130,10 +130,10 @@ def _count_records(folder: Path, done: Killed) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("results/*/records.jsonl"))
+    return sorted(folder.glob("results/[!.]*/records.jsonl"))
 
 
 def _unfinished(folder: Path) -> bool:
     """Whether there is a run that can be resumed."""
-    infos = sorted(folder.glob("results/*/run.json"))
+    infos = sorted(folder.glob("results/[!.]*/run.json"))
     return bool(infos) and json.loads(infos[-1].read_text())["finished"] is None

@@ -187,11 +187,11 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_pat
 
 
 def _records(folder):
-    return [json.loads(line) for path in folder.glob("results/*/records.jsonl") for line in path.open()]
+    return [json.loads(line) for path in folder.glob("results/[!.]*/records.jsonl") for line in path.open()]
 
 
 def _hangs(folder):
-    return any(HANGING in path.read_text() for path in folder.glob("results/*/logs/*.log"))
+    return any(HANGING in path.read_text() for path in folder.glob("results/[!.]*/logs/*.log"))
 
 
 def expected_failure(route, **changed):
