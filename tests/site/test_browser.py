@@ -39,8 +39,13 @@ class Watched:
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        self.page.on("requestfailed", self._failed)
         self.page.on("request", lambda request: self._asked(request.url))
+
+    def _failed(self, request: Any) -> None:
+        """What was under way when another page was opened has not failed."""
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"failed: {request.url}: {request.failure}")
 
     def _asked(self, url: str) -> None:
         if not url.startswith(("file://", "data:")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import uuid
 
 import pytest
 from waiting import PATIENCE_S, wait_until
@@ -14,7 +15,9 @@ from rnnbench.worker import supervisor
 
 @pytest.fixture
 def none_yet(monkeypatch):
+    """It ends nothing that other tests have started or start soon: it looks for a mark that none of that has."""
     monkeypatch.setattr(supervisor, "_supervisor", None)
+    monkeypatch.setattr(supervisor, "SUITE", uuid.uuid4().hex)
     yield
     supervisor._supervisor.close()
 
