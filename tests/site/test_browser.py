@@ -332,6 +332,22 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     assert "SLOWER" in shown.values()
 
 
+def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):
+    listed = "Array.from(document.querySelector('[name=a]').options, (option) => option.text)"
+    page = desktop.open(made.root, "compare.html")
+    nights, held = page.evaluate(listed), []
+    page.route("**/data/night-0.js", lambda route: held.append(route))
+    page.locator("[name=by]").select_option("backends")
+    page.locator("[name=night]").select_option("0")
+    while not held:
+        page.wait_for_timeout(20)
+    page.locator("[name=by]").select_option("nights")
+    assert page.evaluate(listed) == nights
+    held[0].continue_()
+    page.evaluate("rnnbench.load('night-0').then(() => null)")
+    assert page.evaluate(listed) == nights
+
+
 def test_verdicts_in_the_browser_are_those_of_results(made, desktop):
     page = desktop.open(made.root, "compare.html")
     chance = np.random.default_rng(0)
