@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import pairwise
@@ -334,12 +335,15 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
 
 def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):
     listed = "Array.from(document.querySelector('[name=a]').options, (option) => option.text)"
+    held: list[Any] = []
+    desktop.page.route("**/data/night-0.js", lambda route: held.append(route))
     page = desktop.open(made.root, "compare.html")
-    nights, held = page.evaluate(listed), []
-    page.route("**/data/night-0.js", lambda route: held.append(route))
+    nights = page.evaluate(listed)
     page.locator("[name=by]").select_option("backends")
     page.locator("[name=night]").select_option("0")
+    until = time.monotonic() + PATIENCE_S
     while not held:
+        assert time.monotonic() < until, "it was not loaded"
         page.wait_for_timeout(20)
     page.locator("[name=by]").select_option("nights")
     assert page.evaluate(listed) == nights
