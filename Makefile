@@ -40,7 +40,9 @@ test: $(TEST)/.ready
 	  grep -hE '[0-9]+ (passed|failed)|[Ee]rror' $$log | tail -n 1 | grep . || echo 'no errors'; done; exit $$status
 
 # With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
-WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1
+# Each process that uses Inductor would compile a program, and load it in another one, to see whether the C++ compiler
+# knows the processor's vectors.
+WORKER := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 TORCHINDUCTOR_VEC_ISA_OK=1
 # Very rarely a Vulkan device is lost, and with it its process (docs/devices.md): 75 says so, and the job runs once more.
 backend-%: export RNNBENCH_TEST_BACKEND = $*
 backend-%: $(TEST)/.ready

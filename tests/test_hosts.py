@@ -12,6 +12,7 @@ from subprocess import CalledProcessError, run
 import numpy as np
 import pytest
 from hosts import FOLDER, HOSTS, build_host, compare, draw_frames, run_host, trial_of
+from waiting import PATIENCE_S
 
 from rnnbench.backends import find, request_of
 from rnnbench.cases import Trial
@@ -84,7 +85,7 @@ def test_a_python_without_the_package_ends_with_its_name_and_leaves_nothing_besi
     before = sorted(FOLDER.iterdir())
     bare = tmp_path / "empty" / "bin" / "python"
     command = ["make", "-C", str(FOLDER), name, f"PYTHON={bare}", f"BUILD={tmp_path}"]
-    done = run(command, capture_output=True, text=True, check=False)
+    done = run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 2
     assert f"*** {bare} has no package " in done.stderr
     assert sorted(FOLDER.iterdir()) == before

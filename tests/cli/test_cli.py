@@ -61,7 +61,9 @@ def test_as_a_process_of_its_own_it_ends_with_its_status(folder, backend, status
 def compared(folder, **options):
     """A command that prints a table, in a process of its own."""
     command = [sys.executable, "-m", "rnnbench", "compare", "latest", "latest"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **options)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **options
+    )
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -46,6 +47,17 @@ plots.draw = lambda view, folder: []
 """
 )
 """Reports without pictures, which take longer than the runs."""
+WAITS_ONCE_A_RECORD_IS_WRITTEN = """
+import os, time
+import rnnbench.pipeline.record as room
+append, here = room.append_record, os.environ["RNNBENCH_TEST_FOLDER"]
+def append_and_wait(*arguments):
+    append(*arguments)
+    open(here + "/written", "w").close()
+    while not os.path.exists(here + "/filled"):
+        time.sleep(0.01)
+room.append_record = append_and_wait
+"""
 STOP = """
 import os, time
 stopped = getattr(room, name)
@@ -281,15 +293,13 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
         "run": ("--filter=chunk=2", "--processes=1", "--no-baseline"),
         "ab": ("--budget=10ms", "--filter=chunk=2,state=stitched"),
     }[command]
-    filled = small_disk / "filler"
-    process = start(folder, *arguments, code=PLAIN)
-    wait_until(lambda: any(small_disk.glob("*/records.jsonl")), "no record", process)
-    with filled.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            pass
+    filler = small_disk / "filler"
+    process = start(folder, *arguments, code=PLAIN + WAITS_ONCE_A_RECORD_IS_WRITTEN)
+    wait_until((folder / "written").exists, "no record", process)
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    (folder / "filled").touch()
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, errors
     assert "Traceback" not in errors
@@ -300,7 +310,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
     kept = [json.loads(line)["trial"] for path in small_disk.glob("*/records.jsonl") for line in path.open()]
     assert kept, "whole lines only"
     if command == "run":
-        filled.unlink()
+        filler.unlink()
         resumed = start(folder, "run", "--resume", str(run), code=PLAIN)
         _, errors = resumed.communicate(timeout=PATIENCE_S)
         assert resumed.returncode == 3, errors

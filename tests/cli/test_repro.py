@@ -74,7 +74,10 @@ def test_two_releases_are_told_beside_each_other(folder, tmp_path, monkeypatch):
     assert f"there: still there (versions: here: {version}, beside {version})" in run("there", "--versions=here").output
 
 
-def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path):
+def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path, monkeypatch):
+    """No index is asked: it may be slow, or not be there."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     (folder / "old.py").write_text(HEAD.replace("numpy", "no-such-package-of-rnnbench==1"))
     done = run("old", "--environments", str(tmp_path / "environments"))
     assert done.exit_code == 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from threading import Thread
 
@@ -15,11 +16,16 @@ PATIENCE_S = 300.0
 
 
 def wait_until(happened: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None) -> None:
-    """Look until it has happened. Fails with `what`, or at once where the process that should do it has ended."""
+    """Look until it has happened. Fails with `what`, or at once where the process that should do it has ended.
+
+    A process that has ended may have done it after a look and before it was seen to have ended: one more look follows.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
+        if process is not None and process.poll() is not None:
+            assert happened(), f"{what}: {process.communicate(timeout=PATIENCE_S)}"
+            return
         assert time.monotonic() < deadline, what
-        assert process is None or process.poll() is None, f"{what}: {process.communicate(timeout=PATIENCE_S)}"
         time.sleep(0.02)
 
 
@@ -37,9 +43,26 @@ def started_from_now() -> Callable[[], list[psutil.Process]]:
     return lambda: [process for process in psutil.Process().children(recursive=True) if process not in before]
 
 
-def ended(processes: Sequence[psutil.Process]) -> bool:
+def ended(processes: Iterable[psutil.Process]) -> bool:
     """Whether none of them runs; one that is only waited for by nobody has ended."""
     return not any(map(_runs, processes))
+
+
+def has_ended(number: int) -> bool:
+    """Whether no process of this number runs."""
+    try:
+        return ended([psutil.Process(number)])
+    except psutil.NoSuchProcess:
+        return True
+
+
+def statuses(processes: Iterable[psutil.Process]) -> list[str]:
+    """The status of each that is there. One may end while the others are looked at."""
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            found.append(process.status())
+    return found
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -10,6 +10,7 @@ end of its input, and so with whoever started it.
 from __future__ import annotations
 
 import os
+import random
 import socket
 import sys
 from contextlib import suppress
@@ -19,19 +20,22 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
 
 LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 30_000)
+"""For the server. Ray keeps the ports from 10002 to 19999 for workers, and refuses a server there."""
 COMMON = {"num_cpus": 0, "node_ip_address": LOOPBACK, "object_store_memory": 80 << 20}
 
 
 def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    """A port that nobody has. It is below those that the kernel gives away while the cluster's processes start."""
+    for port in random.sample(PORTS, len(PORTS)):
+        with suppress(OSError), socket.create_server((LOOPBACK, port)):
+            return port
+    raise OSError("no port is free")
 
 
 def main() -> None:
     client_port = free_port()
     head = {**COMMON, "node_name": "head", "ray_client_server_port": client_port, "include_dashboard": False}
-    # Ray keeps the ports from 10002 to 19999 for workers, and refuses a server there.
     head |= {"min_worker_port": 0, "max_worker_port": 0}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = {}

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 from ray_nodes import NODES
+from waiting import wait_until
 
 from rnnbench.results import SAMPLE_COLUMNS, read_run, view_runs
 
@@ -67,5 +68,5 @@ def test_a_node_with_other_versions_is_refused(command, cluster, monkeypatch):
     monkeypatch.setitem(cluster.environment, "RNNBENCH_FAKE_VERSION", "2.0")
     printed = command("run", "tiny.yaml", *HONEST, status=2)
     assert "has another environment than the driver: rnnbench-fake is 1.0, the driver's 2.0" in printed
-    assert not cluster.processes(NODE_PROCESS)
+    wait_until(lambda: not cluster.processes(NODE_PROCESS), "a process of a node outlived the run")
     assert not lines_of(command.run_folder())

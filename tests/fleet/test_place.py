@@ -21,9 +21,10 @@ def folder(tmp_path):
 
 @pytest.fixture
 def free_port():
-    """A port at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """A port at which nothing listens: it is held, so that nobody else can begin to."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:6379", "127.0.0.1:99999", "a b:1", "host:"])

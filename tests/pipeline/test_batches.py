@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from threading import Barrier
+from threading import Barrier, Event
 
 import psutil
 import pytest
 from harness_trials import context_in, make_trial
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import PATIENCE_S, started_from_now, wait_until
+from waiting import PATIENCE_S, started_from_now, statuses, wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.pipeline import batches
@@ -48,7 +48,7 @@ def test_a_batch_fits_on_the_machine_and_none_is_lost(wanted, cores, memory):
 
 
 def stopped_children() -> int:
-    return [child.status() for child in psutil.Process().children(recursive=True)].count(psutil.STATUS_STOPPED)
+    return statuses(psutil.Process().children(recursive=True)).count(psutil.STATUS_STOPPED)
 
 
 @pytest.fixture
@@ -108,15 +108,25 @@ def test_a_worker_is_compared_and_closed_while_the_others_are_stopped(two):
     assert [one.trial.strategy.chunk for one in two[0].results(compare, ignore)] == found == [2, 4]
 
 
-def test_a_trial_that_fails_leaves_the_others_of_its_batch_alone_and_does_not_wait_for_them(tmp_path):
+def test_a_trial_that_fails_leaves_the_others_of_its_batch_alone_and_does_not_wait_for_them(tmp_path, monkeypatch):
+    """The honest one is checked once all that fail are told."""
     routes = {"honest": None, "build-segfaults": "build", "load-segfaults": "load", "check-raises": "check"}
     context = context_in(tmp_path)
     trials = [examine(make_trial(f"fake:{route}")) for route in routes]
     core = min(os.sched_getaffinity(0))
+    told, check, found = Event(), batches.check, []
+
+    def check_last(loaded, *arguments, **how):
+        assert loaded.trial.target.route != "honest" or told.wait(PATIENCE_S), "what failed was not told"
+        return check(loaded, *arguments, **how)
+
+    monkeypatch.setattr(batches, "check", check_last)
     with ExitStack() as open_workers:
         batch = Batch([(one, context) for one in trials], [core] * 4, open_workers)
-        checked = list(batch.results(lambda one, _: one, ignore))
-    found = [(one.trial.target.route, one.failure and one.failure.stage) for one in checked]
+        for one in batch.results(lambda one, _: one, ignore):
+            found.append((one.trial.target.route, one.failure and one.failure.stage))
+            if len(found) == 3:
+                told.set()
     assert found == [*list(routes.items())[1:], ("honest", None)]
     seconds = context.wall_time.seconds()
     assert seconds["check"] <= seconds["total"]
@@ -148,7 +158,7 @@ def test_workers_of_further_batches_import_with_those_that_are_waited_for(monkey
 
 
 def running(processes):
-    states = [process.status() for process in processes if psutil.pid_exists(process.pid)]
+    states = statuses(processes)
     return len(states) - states.count(psutil.STATUS_STOPPED)
 
 

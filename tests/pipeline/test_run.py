@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
+from killed_runs import written
 from planted_package import install, write_later
 from rnnbench_fake import HANGING, FakeBackend
 from unasked import unasked_adapters
@@ -169,7 +169,7 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_pat
         text=True,
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
-    wait_until(lambda: bool(_records(tmp_path)) and _hangs(tmp_path), "no trial finished, or none hangs", process)
+    wait_until(lambda: written(tmp_path) > 0 and _hangs(tmp_path), "no trial finished, or none hangs", process)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -184,10 +184,6 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_pat
     left = resume_run(run).trials
     assert left
     assert not done & {trial.id for trial in left}
-
-
-def _records(folder):
-    return [json.loads(line) for path in folder.glob("results/[!.]*/records.jsonl") for line in path.open()]
 
 
 def _hangs(folder):

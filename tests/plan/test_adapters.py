@@ -137,7 +137,7 @@ def test_what_an_adapter_started_ends_with_its_process(dying):
     started = [one for one in psutil.Process().children(recursive=True) if one.pid not in children]
     assert len(started) >= 3
     adapters.close_adapters()
-    assert ended(started)
+    wait_until(lambda: ended(started), "it outlived the adapter's process")
 
 
 def test_children_that_fork_on_end_with_a_process_whose_guard_is_slow(dying, monkeypatch):
@@ -147,10 +147,15 @@ def test_children_that_fork_on_end_with_a_process_whose_guard_is_slow(dying, mon
     guard = psutil.Process(adapters._adapters["dying"]._process.pid)
     session = os.getsid(guard.children()[0].pid)
     adapters.close_adapters()
-    assert ended([one for one in psutil.process_iter() if session_of(one.pid) == session])
+
+    def in_session() -> list[psutil.Process]:
+        return [one for one in psutil.process_iter() if session_of(one.pid) == session]
+
+    wait_until(lambda: ended(in_session()), "a child outlived the adapter's process")
 
 
 def test_an_adapter_that_hangs_in_every_answer_is_not_asked_for_ever(dying, monkeypatch):
+    outcome_of("dying:honest")  # It is probed in no haste.
     monkeypatch.setattr(adapter_process, "ANSWER_LIMIT_S", HASTE_S)
     trials = [make_trial("dying:support.sleeps", chunk=chunk) for chunk in (1, 2, 4, 8, 16, 32)]
     forks = counted_forks(monkeypatch)

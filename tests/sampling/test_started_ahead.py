@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import psutil
 import pytest
+from forked_workers import MAINS
 from harness_trials import check_trial, context_in, make_trial
 from waiting import wait_until
 
@@ -140,11 +144,32 @@ def test_a_waiting_process_that_dies_is_replaced_once(ahead, sampling, context) 
     assert "died while it waited" in finding.detail
 
 
-def test_a_process_that_dies_during_its_import_is_replaced_once(sampling, context) -> None:
-    make = Maker(sampling, context)
-    (first,) = make(0)
-    first.start()
-    make.process(0).kill()
+@contextmanager
+def endless_imports() -> Iterator[None]:
+    """Workers that are started in the block import for ever, so that none of them has answered when it is killed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(MAINS, "rnnbench.worker", signal.pause)
+        yield
+
+
+def dies_when_it_is_asked(worker: SamplingWorker, patch: pytest.MonkeyPatch) -> None:
+    """It lives until somebody waits for its import."""
+    process = worker._process
+    assert process is not None
+    ready = process.ready
+
+    def killed(*arguments, **how):
+        os.kill(process.pid, signal.SIGKILL)
+        return ready(*arguments, **how)
+
+    patch.setattr(process, "ready", killed)
+
+
+def test_a_process_that_dies_during_its_import_is_replaced_once(sampling, context, monkeypatch) -> None:
+    (first,) = Maker(sampling, context)(0)
+    with endless_imports():
+        first.start()
+    dies_when_it_is_asked(first, monkeypatch)
     first.prepare()
     assert (sampling.failure, first.trials) == (None, [sampling])
     assert "died during its import, before it had a program (died of SIGKILL" in sampling._findings[0].detail
@@ -154,13 +179,14 @@ def test_a_process_that_dies_during_its_import_is_replaced_once(sampling, contex
 def test_where_the_next_one_dies_too_its_trials_have_failed(sampling, context, monkeypatch) -> None:
     start = SamplingWorker.start
 
-    def start_and_kill(worker: SamplingWorker) -> None:
+    def start_one_that_dies(worker: SamplingWorker) -> None:
         start(worker)
-        worker._process.kill()
+        dies_when_it_is_asked(worker, monkeypatch)
 
-    monkeypatch.setattr(SamplingWorker, "start", start_and_kill)
+    monkeypatch.setattr(SamplingWorker, "start", start_one_that_dies)
     (first,) = Maker(sampling, context)(0)
-    first.prepare()
+    with endless_imports():
+        first.prepare()
     assert sampling.failure is not None
     assert (sampling.failure.outcome, first.trials) == ("crashed", [])
     assert len(sampling._findings) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import pairwise
@@ -39,8 +40,13 @@ class Watched:
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        self.page.on("requestfailed", self._failed)
         self.page.on("request", lambda request: self._asked(request.url))
+
+    def _failed(self, request: Any) -> None:
+        """What was under way when another page was opened has not failed."""
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"failed: {request.url}: {request.failure}")
 
     def _asked(self, url: str) -> None:
         if not url.startswith(("file://", "data:")):
@@ -325,6 +331,25 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     found = compare_runs(made.runs[5], made.runs[13]).latencies
     assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
     assert "SLOWER" in shown.values()
+
+
+def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):
+    listed = "Array.from(document.querySelector('[name=a]').options, (option) => option.text)"
+    held: list[Any] = []
+    desktop.page.route("**/data/night-0.js", lambda route: held.append(route))
+    page = desktop.open(made.root, "compare.html")
+    nights = page.evaluate(listed)
+    page.locator("[name=by]").select_option("backends")
+    page.locator("[name=night]").select_option("0")
+    until = time.monotonic() + PATIENCE_S
+    while not held:
+        assert time.monotonic() < until, "it was not loaded"
+        page.wait_for_timeout(20)
+    page.locator("[name=by]").select_option("nights")
+    assert page.evaluate(listed) == nights
+    held[0].continue_()
+    page.evaluate("rnnbench.load('night-0').then(() => null)")
+    assert page.evaluate(listed) == nights
 
 
 def test_verdicts_in_the_browser_are_those_of_results(made, desktop):

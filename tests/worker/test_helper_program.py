@@ -7,15 +7,30 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-import psutil
 import pytest
-from waiting import PATIENCE_S, ended, started_from_now, wait_until
+from waiting import PATIENCE_S, has_ended, wait_until
 
 from rnnbench.worker import run_helper
 
-STARTS_A_CHILD = "sleep 1000 & setsid sleep 1000 & echo begun >&2; "
-"""Both children have the program's output, and one is in a session of its own."""
+BEGINS = "sleep 1000 & first=$!; setsid sleep 1000 & echo $$ $first $! > begun; "
+"""Both children have the program's output, and one is in a session of its own. The file has the numbers of all."""
+LIMITS_S = (0.5, 5.0, 50.0)
+"""One after the other, until the program has begun by then."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The programs run in it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def numbers_in(folder: Path) -> list[int]:
+    """The numbers of the program and its children; none before it has begun."""
+    file = folder / "begun"
+    return [int(number) for number in file.read_text().split()] if file.exists() else []
 
 
 def test_it_gets_its_text_and_its_output_and_status_come_back():
@@ -34,36 +49,41 @@ def test_what_is_not_there_is_an_error_of_the_system():
 
 
 @pytest.mark.parametrize("end", ["sleep 1000", "exit 0"])
-def test_one_whose_time_is_over_ends_with_its_children_though_they_hold_its_output(end):
-    started, begun = started_from_now(), time.monotonic()
-    with pytest.raises(subprocess.TimeoutExpired):
-        run_helper(["sh", "-c", STARTS_A_CHILD + end], 0.5)
-    assert time.monotonic() - begun < 100
-    assert ended([process for process in started() if "sleep" in process.name()])
+def test_one_whose_time_is_over_ends_with_its_children_though_they_hold_its_output(end, folder):
+    for limit_s in LIMITS_S:
+        begun = time.monotonic()
+        with pytest.raises(subprocess.TimeoutExpired):
+            run_helper(["sh", "-c", BEGINS + end], limit_s)
+        assert time.monotonic() - begun < PATIENCE_S
+        if numbers := numbers_in(folder):
+            break
+    assert len(numbers) == 3, "it has begun"
+    wait_until(lambda: all(map(has_ended, numbers)), "a child outlived the call")
 
 
-def test_an_interrupt_ends_it_with_its_children():
+def test_an_interrupt_ends_it_with_its_children(folder):
+    """It comes once both children are there."""
+
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    started = started_from_now()
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_helper(["sh", "-c", STARTS_A_CHILD + "sleep 1000"], 900)
+            run_helper(["sh", "-c", f"{BEGINS}kill -ALRM {os.getpid()}; sleep 1000"], 900)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert ended([process for process in started() if "sleep" in process.name()])
+    numbers = numbers_in(folder)
+    assert len(numbers) == 3
+    wait_until(lambda: all(map(has_ended, numbers)), "a child outlived the call")
 
 
-def test_it_ends_with_a_suite_that_is_killed(tmp_path):
-    shell = f"{STARTS_A_CHILD}echo $$ > {tmp_path}/begun; sleep 1000"
-    script = f"from rnnbench.worker import run_helper; run_helper(['sh', '-c', {shell!r}], 900)"
+def test_it_ends_with_a_suite_that_is_killed(folder):
+    script = f"from rnnbench.worker import run_helper; run_helper(['sh', '-c', {BEGINS + 'sleep 1000'!r}], 900)"
     suite = subprocess.Popen([sys.executable, "-c", script])
-    wait_until(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text().strip() != "", "it begins")
-    helpers = psutil.Process(suite.pid).children(recursive=True)
-    assert len(helpers) >= 3
+    wait_until(lambda: len(numbers_in(folder)) == 3, "it begins")
+    numbers = numbers_in(folder)
+    assert not any(map(has_ended, numbers))
     os.kill(suite.pid, signal.SIGKILL)
     suite.wait(PATIENCE_S)
-    wait_until(lambda: ended(helpers), "what it started ends with the suite")
+    wait_until(lambda: all(map(has_ended, numbers)), "what it started ends with the suite")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import uuid
 
 import pytest
+from alone import alone
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench.worker import supervisor
@@ -14,9 +17,12 @@ from rnnbench.worker import supervisor
 
 @pytest.fixture
 def none_yet(monkeypatch):
+    """It ends nothing that other tests have started or start soon: it looks for a mark that none of that has."""
     monkeypatch.setattr(supervisor, "_supervisor", None)
+    monkeypatch.setattr(supervisor, "SUITE", uuid.uuid4().hex)
     yield
-    supervisor._supervisor.close()
+    if supervisor._supervisor is not None:
+        supervisor._supervisor.close()
 
 
 def test_one_that_is_killed_while_it_starts_is_started_again(none_yet, monkeypatch):
@@ -56,6 +62,39 @@ def test_a_killed_process_leaves_no_temporary_file(tmp_path, monkeypatch, way):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr
     wait_until(lambda: not list(tmp_path.iterdir()), "a temporary file is left")
+
+
+def test_a_fork_has_a_mark_and_a_supervisor_of_its_own(none_yet):
+    """Else the end of one process would kill the workers of the other."""
+    supervisor.supervise().remove()
+    first, mark = supervisor._supervisor, supervisor.suite_mark()
+
+    def forked():
+        before = supervisor._supervisor
+        supervisor.supervise().remove()
+        return before, supervisor.suite_mark(), supervisor._supervisor.temporary.path
+
+    before, of_fork, folder = alone(forked)
+    assert before is None
+    assert of_fork != mark == supervisor.suite_mark()
+    assert folder != first.temporary.path
+    wait_until(lambda: not folder.exists(), "its supervisor did not see its end")
+    assert first.is_alive
+
+
+def test_a_fork_that_lives_on_keeps_no_supervisor_from_seeing_the_end(none_yet):
+    folder = supervisor.supervise()
+    waits, ends = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(ends)
+        os.read(waits, 1)
+        os._exit(0)
+    supervisor._supervisor.close()
+    supervisor._supervisor = None
+    wait_until(lambda: not folder.path.exists(), "the supervisor waits for the fork")
+    for end in (waits, ends):
+        os.close(end)
+    os.waitpid(child, 0)
 
 
 def test_a_folder_of_this_process_is_gone_once_it_is_left(none_yet):

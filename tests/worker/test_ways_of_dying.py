@@ -12,9 +12,9 @@ import sys
 
 import psutil
 import pytest
-from waiting import PATIENCE_S, ended, wait_until
+from waiting import PATIENCE_S, has_ended, wait_until
 
-from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, supervisor
+from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, launcher, supervisor
 from rnnbench.worker.commands import EndFork
 
 BEGIN = """
@@ -47,7 +47,7 @@ def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
     with pytest.raises(WorkerError) as raised:
         worker.ask(EndFork(), limit)
     assert not raised.value.alive
-    assert ended([psutil.Process(worker._process.pid)] if psutil.pid_exists(worker._process.pid) else [])
+    assert has_ended(worker._process.pid)
     return raised.value
 
 
@@ -71,7 +71,6 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
             "no reply to EndFork: Recursion",
         ),
         ("while True: line.send(b'x'); time.sleep(0.05)", 1, "timed-out", "no answer within 1 s"),
-        ("line.close(); time.sleep(3600)", 1, "crashed", "closed its channel and ran on; killed"),
         ("os._exit(0)", 300, "crashed", "exited with status 0"),
         ("os._exit(7)", 300, "crashed", "exited with status 7"),
         ("sys.exit('enough')", 300, "crashed", "exited with status 1; its log ends: enough"),
@@ -87,6 +86,12 @@ def test_each_way_has_its_outcome_and_its_words(start, does, limit, outcome, wor
     error = failure(start(ANSWER_ONCE + does), limit)
     assert error.outcome == outcome
     assert words in error.reason
+
+
+def test_a_worker_that_closes_its_channel_and_runs_on_is_killed(start, monkeypatch):
+    monkeypatch.setattr(launcher, "EXIT_LIMIT_S", 0.1)
+    error = failure(start(ANSWER_ONCE + "line.close(); time.sleep(3600)"), 300)
+    assert (error.outcome, error.reason) == ("crashed", "closed its channel and ran on; killed")
 
 
 def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, monkeypatch):
@@ -177,7 +182,7 @@ def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin,
     )
     failure(start(begin + script + ANSWER_ONCE + end), 1)
     daemon = int(number.read_text())
-    wait_until(lambda: not psutil.pid_exists(daemon) or ended([psutil.Process(daemon)]), "the daemon outlived it")
+    wait_until(lambda: has_ended(daemon), "the daemon outlived it")
 
 
 def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, monkeypatch, tmp_path):
@@ -221,7 +226,7 @@ def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, opti
     done = subprocess.run(command, cwd=tmp_path, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     for pid in map(int, (tmp_path / "pids").read_text().split()):
-        wait_until(lambda pid=pid: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "it outlived the suite")
+        wait_until(lambda pid=pid: has_ended(pid), "it outlived the suite")
 
 
 LEAVES_A_FILE = "import tempfile; open(tempfile.mkdtemp() + '/left', 'w').write('left behind')\n"
@@ -294,5 +299,5 @@ def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, modul
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
     pid = int(done.stdout)
-    wait_until(lambda: not psutil.pid_exists(pid) or ended([psutil.Process(pid)]), "the worker outlived the suite")
+    wait_until(lambda: has_ended(pid), "the worker outlived the suite")
     assert "Traceback" not in (tmp_path / "log").read_text(), "it ended before it read its first command"

@@ -15,7 +15,7 @@ from pathlib import Path
 MARK = "RNNBENCH_WORKER"
 """A variable that every worker's environment has, and so that of all its descendants, in whatever session they are.
 
-Its value begins with what all workers of one suite share (`supervisor.SUITE`).
+Its value begins with what all workers of one suite share (`supervisor.suite_mark`).
 """
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1

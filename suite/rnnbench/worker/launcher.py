@@ -26,7 +26,7 @@ from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongErro
 from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
-from rnnbench.worker.supervisor import SUITE, supervise
+from rnnbench.worker.supervisor import suite_mark, supervise
 
 START_LIMIT_S = 120.0
 """Longest that an interpreter may take to start and import its framework."""
@@ -330,7 +330,7 @@ class WorkerProcess(AskedProcess[Ready]):
 
 def new_mark() -> str:
     """What finds the descendants of one process: it begins with what all of this suite have."""
-    return f"{SUITE}-{uuid.uuid4().hex}"
+    return f"{suite_mark()}-{uuid.uuid4().hex}"
 
 
 def _name(command: Command[Reply]) -> str:

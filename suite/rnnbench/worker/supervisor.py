@@ -24,7 +24,7 @@ from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.kernel import marked
 
 SUITE = uuid.uuid4().hex
-"""The beginning of the mark of every worker that this process starts."""
+"""What `suite_mark` returns."""
 LIMIT_S = 10.0
 """Longest that processes which do not end are killed again. One that waits for a disk ends when the disk answers."""
 PAUSE_S = 0.02
@@ -78,6 +78,26 @@ class _Supervisor:
 
 _lock = Lock()
 _supervisor: _Supervisor | None = None
+
+
+def suite_mark() -> str:
+    """The beginning of the mark of every worker that this process starts. A fork of it has another one."""
+    return SUITE
+
+
+def _begin_anew() -> None:
+    """In a fork. With its parent's mark, the end of one would kill what the other has started.
+
+    Its copy of the pipe goes, or its parent's supervisor would wait for the end of both.
+    """
+    global SUITE, _supervisor, _lock
+    if _supervisor is not None:
+        with suppress(OSError):
+            _supervisor.close()
+    SUITE, _supervisor, _lock = uuid.uuid4().hex, None, Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def supervise() -> TemporaryFolder:

@@ -13,6 +13,7 @@
   const control = form.elements;
   let index;
   let trials;
+  let turn = 0;
 
   function middle(values) {
     const ordered = values.slice().sort((a, b) => a - b);
@@ -72,7 +73,8 @@
     return { a: [night, choose(wanted.a)], b: [night, choose(wanted.b)], key: (row) => [row.workload, row[other], row.chunk].join("|"), paired: true };
   }
 
-  async function offer() {
+  /* Offers of an earlier choice, whose data arrive later, are dropped. */
+  async function offer(mine) {
     const by = control.by.value;
     form.querySelectorAll("[data-by]").forEach((label) => (label.hidden = !label.dataset.by.split(" ").includes(by)));
     const last = index.nights.length - 1;
@@ -94,7 +96,9 @@
       options(control.a, versions, versions[Math.max(0, versions.length - 2)][0]);
     } else {
       options(control.night, nightOptions(), last);
-      const rows = read(await rnnbench.load("night-" + control.night.value)).filter((row) => row.latencies.some(Boolean));
+      const loaded = await rnnbench.load("night-" + control.night.value);
+      if (mine !== turn) return;
+      const rows = read(loaded).filter((row) => row.latencies.some(Boolean));
       const field = by === "backends" ? "target" : "strategy";
       const found = Array.from(new Set(rows.map((row) => trials.texts[row[field]]))).sort().map((text) => [text, text]);
       if (!found.length) found.push(["", "nothing was measured"]);
@@ -141,10 +145,10 @@
     ]);
   }
 
-  let turn = 0;
   async function compare() {
     const mine = (turn += 1);
-    await offer();
+    await offer(mine);
+    if (mine !== turn) return;
     const { a, b, key, paired } = plan();
     const [left, right] = await Promise.all([a, b].map(async ([number, fits]) => (number < 0 ? [] : read(await rnnbench.load("night-" + number)).filter(fits))));
     if (mine !== turn) return;
