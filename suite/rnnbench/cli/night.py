@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Measure the newest versions, and compare them with the last good ones.")
 @selection
 @ANCHORS
-@click.option("--pre", "pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
+@click.option("--pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
 @click.option("--no-upgrade", is_flag=True, help="Ask no package index: what is installed here is the newest.")
 @BUDGET
 @THRESHOLD
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--checked",
-    "checked",
     multiple=True,
     metavar="RUN",
     type=ExistingPath(file_okay=False),
@@ -107,8 +106,8 @@ def night(
     collected: tuple[Path, ...],
     checked_cases: tuple[Path, ...],
     checked: tuple[Path, ...],
-    root: Path,
-    file: Path,
+    history_folder: Path,
+    alerts_file: Path,
     results: Path,
     reports: Path,
     expectations: Path | None,
@@ -136,7 +135,7 @@ def night(
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    folders = NightFolders(root, file, state_file, reports / "night")
+    folders = NightFolders(history_folder, alerts_file, state_file, reports / "night")
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
