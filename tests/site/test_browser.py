@@ -374,3 +374,76 @@ def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
     page.route("**/data/list-0.js", lambda route: route.abort())
     page.goto((made.root / "trials.html").as_uri())
     page.wait_for_function("document.getElementById('answer')?.textContent.includes('could not be loaded')")
+
+
+def test_what_has_no_figure_stands_last_up_and_down(made, desktop):
+    for order in ("7", "-7"):
+        page = desktop.open(made.root, f"trials.html#sort={order}")
+        page.wait_for_selector("th[aria-sort]")
+        shown = [row[7] for row in rows(page, "#trials")]
+        without = [figure == "—" for figure in shown]
+        assert any(without), "one trial failed"
+        assert without == sorted(without), order
+
+
+def test_places_and_chunks_of_the_chooser_sort_as_numbers(made, desktop):
+    for column in (1, 4):
+        page = desktop.open(made.root, f"chooser.html#sort={column}")
+        page.wait_for_selector("th[aria-sort]")
+        page.wait_for_function("document.querySelectorAll('#choices tbody tr').length > 0")
+        numbers = [int(re.findall(r"\d+", row[column])[0]) for row in rows(page, "#choices")]
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("typed", ["10 ms", "1,000", "-1", "abc"])
+def test_a_budget_that_is_no_number_is_told(made, desktop, typed):
+    page = desktop.open(made.root, "chooser.html")
+    before = rows(page, "#choices")
+    page.locator("[name=period]").fill(typed)
+    page.wait_for_function("document.getElementById('answer')?.textContent.includes('Frame period (ms)')")
+    assert f"'{typed}' is no number above 0" in page.locator("#answer").inner_text()
+    assert page.locator("[name=period]").get_attribute("aria-invalid") == "true"
+    assert rows(page, "#choices") == before
+    page.locator("[name=period]").fill("0,5")
+    page.wait_for_function("!document.getElementById('answer')?.textContent.includes('Frame period (ms)')")
+
+
+def test_the_compare_page_says_why_it_compares_nothing(made, desktop):
+    for choice, told in (
+        ("by=nights&a=3&b=3", "A and B are the same. Choose two."),
+        ("by=machines", "There is only one to choose: "),
+        ("by=strategies&a=fused-stitched&b=fused-stitched", "A and B are the same. Choose two."),
+    ):
+        page = desktop.open(made.root, f"compare.html#{choice}")
+        page.wait_for_function("document.getElementById('answer')?.textContent")
+        assert page.locator("#answer").inner_text().startswith(told), choice
+        assert not page.locator("#compared").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("trials.html", "#answer"),
+        ("compare.html", "#more"),
+        ("alerts.html", "p.none"),
+        ("conformance.html", "p.none"),
+    ],
+)
+def test_a_text_that_nothing_has_is_told(made, desktop, name, told):
+    page = desktop.open(made.root, f"{name}#q=nosuchthing")
+    page.wait_for_function("(told) => document.querySelector(told)?.textContent", arg=told)
+    assert page.locator(told).is_visible()
+    assert re.match(r"0 of|No|None", page.locator(told).inner_text())
+    assert page.locator("main tbody tr:visible, ul[data-filter] li:visible").count() == 0
+
+
+def test_a_link_to_a_place_of_the_page_keeps_the_choices(made, desktop):
+    page = desktop.open(made.root, "conformance.html#q=fakelib")
+    shown = rows(page, "main table[data-sortable]")
+    page.evaluate("location.hash = '#checks'")
+    page.wait_for_function("location.hash === '#checks'")
+    assert page.locator("[name=q]").input_value() == "fakelib"
+    assert rows(page, "main table[data-sortable]") == shown
+    page.go_back()
+    page.wait_for_function("location.hash === '#q=fakelib'")
+    assert page.locator("[name=q]").input_value() == "fakelib"
