@@ -10,7 +10,7 @@ import yaml
 from onnx import helper
 
 
-@pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8)])
+@pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8), ("mingru", 12)])
 def test_a_case_for_a_cell_or_a_network(rnnbench, folder, what, trials):
     rnnbench("new", what, "-o", "my.yaml")
     listed = rnnbench("list", "my.yaml", "--backend=numpy")

@@ -12,6 +12,13 @@ STEPS = 64
 _WIDTH = 116
 """Characters of a line of comment."""
 CELLS = tuple(cell for cell in GATES if cell != "counter")
+_TIMES = {
+    "given": "the file's own program",
+    "fused": "the runtime's operator",
+    "looped": "one body in a loop",
+    "unrolled": "a copy a step",
+    "parallel": "a scan",
+}
 
 
 def names_of_networks() -> list[str]:
@@ -29,8 +36,10 @@ def case_of_network(what: str, name: str) -> str:
         ]
         times, chunks = "[fused, looped, unrolled]", "[1, 16]"
     else:
-        model = [f"  network: {what}", *_sizes(families()[what])]
-        times, chunks = "[looped, unrolled]", "[1, 8]"
+        family = families()[what]
+        model = [f"  network: {what}", *_sizes(family)]
+        times = "[looped, unrolled]" if family().lacks_time("parallel") else "[looped, unrolled, parallel]"
+        chunks = "[1, 8]"
     return _text(name, ["model:", *model], times, "[stitched, stateful]", chunks, 1)
 
 
@@ -77,7 +86,7 @@ def _whole(chunk: int) -> int:
 
 
 def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:
-    meaning = {"given": "the file's own program"}.get(times, "fused: the runtime's operator; unrolled: a copy a step")
+    meaning = "; ".join(f"{time}: {means}" for time, means in _TIMES.items() if time in times)
     keys = [
         ("workload:", ""),
         (f"  steps: {steps}", "time steps of the whole stream"),
