@@ -412,7 +412,8 @@ def test_the_compare_page_says_why_it_compares_nothing(made, desktop):
     for choice, told in (
         ("by=nights&a=3&b=3", "A and B are the same. Choose two."),
         ("by=machines", "There is only one to choose: "),
-        ("by=strategies&a=fused-stitched&b=fused-stitched", "A and B are the same. Choose two."),
+        ("by=strategies", "There is only one to choose: looped-stitched."),
+        ("by=backends&a=fakemlir:linalg&b=fakemlir:linalg", "A and B are the same. Choose two."),
     ):
         page = desktop.open(made.root, f"compare.html#{choice}")
         page.wait_for_function("document.getElementById('answer')?.textContent")

@@ -160,7 +160,7 @@
     const machines = a[0] >= 0 && b[0] >= 0 && index.nights[a[0]].machine !== index.nights[b[0]].machine;
     const olds = new Map(left.map((row) => [key(row), row]));
     const compared = right
-      .filter((row) => olds.has(key(row)) && olds.get(key(row)) !== row)
+      .filter((row) => olds.has(key(row)) && (a[0] !== b[0] || olds.get(key(row)).trial !== row.trial))
       .map((row) => ({ a: olds.get(key(row)), b: row }))
       .filter((pair) => !(pair.a.same && pair.b.same && !paired))
       .map((pair) => ({ ...pair, judged: judge(pair.a, pair.b, path, paired, machines) }))
