@@ -20,7 +20,7 @@ from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_on
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"], "resultTypes": ["violations"]}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 COMMITTED = Path(__file__).parents[2] / "reports" / "site"
 LOADED = """() => {
   const told = Array.from(document.querySelectorAll("[role=status]"));
@@ -448,3 +448,10 @@ def test_a_link_to_a_place_of_the_page_keeps_the_choices(made, desktop):
     page.go_back()
     page.wait_for_function("location.hash === '#q=fakelib'")
     assert page.locator("[name=q]").input_value() == "fakelib"
+
+
+def test_two_trials_of_one_run_are_named_by_what_they_share(made, desktop):
+    page = desktop.open(made.root, "compare.html#by=backends")
+    page.wait_for_function("document.querySelectorAll('#compared tbody tr').length > 0")
+    for row in rows(page, "#compared"):
+        assert re.match(r"[\w-]+, \d+ steps? a call; .*: \w+, input \d+, .*\d+ steps?, batch \d+, ", row[1]), row[1]

@@ -122,7 +122,7 @@
 
   function line({ a, b, judged }, path, pages, machine) {
     const page = pages.get(machine + "\n" + b.trial);
-    const name = a.trial === b.trial ? b.trial : b.trial + " against " + a.trial;
+    const name = a.trial === b.trial ? b.trial : alike(b);
     const show = (row) => {
       const latency = row.latencies[path];
       const [low, high] = [Math.min(...latency[0]), Math.max(...latency[0])];
@@ -139,6 +139,12 @@
       share(a, b, "artifact_bytes"),
       share(a, b, "memory_run_peak"),
     ]);
+  }
+
+  /* What two different trials have in common: the target or the strategy, the steps of a call, and the workload. */
+  function alike(row) {
+    const other = trials.texts[control.by.value === "backends" ? row.strategy : row.target];
+    return other + ", " + row.chunk + (row.chunk === 1 ? " step" : " steps") + " a call; " + trials.texts[row.workload];
   }
 
   /* Why no trial stands on both sides. */
@@ -174,7 +180,7 @@
     caution.textContent = machines ? "A and B are two machines: a ratio compares the machines as well as the programs, and has no verdict." : "";
     const q = control.q.value.toLowerCase();
     const shown = compared
-      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && pair.b.trial.toLowerCase().includes(q))
+      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && (pair.b.trial + " " + alike(pair.b)).toLowerCase().includes(q))
       .sort((x, y) => ORDER.indexOf(x.judged.verdict) - ORDER.indexOf(y.judged.verdict) || Math.abs(Math.log(y.judged.ratio)) - Math.abs(Math.log(x.judged.ratio)));
     const pages = new Map(index.pages.map(([machine, trial, page]) => [machine + "\n" + trial, page]));
     const machine = b[0] >= 0 ? index.nights[b[0]].machine : "";
