@@ -135,7 +135,8 @@ def _lines(*lines: Text) -> Text:
 
 
 def _backends(matrix: SupportMatrix[Target]) -> Table:
-    table = Table("backend", "routes", "versions, or how to install it", title="Backends", title_justify="left")
+    columns = (Column(name, overflow="fold") for name in ("backend", "routes", "versions, or how to install it"))
+    table = Table(*columns, title="Backends", title_justify="left")
     for name, probe in matrix.probes.items():
         told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
