@@ -30,9 +30,9 @@ def case_of_network(what: str, name: str) -> str:
     """The text of a case for a name of `names_of_networks`."""
     if what in CELLS:
         model = [
-            f"{f'  cell: {what}':<36}# {', '.join(CELLS)}",
-            f"{'  input: 64':<36}# size of x at each step",
-            f"{'  hidden: [128]':<36}# a list anywhere is an axis: [128, 512] makes trials of both",
+            _commented(f"  cell: {what}", ", ".join(CELLS)),
+            _commented("  input: 64", "size of x at each step"),
+            _commented("  hidden: [128]", "a list anywhere is an axis: [128, 512] makes trials of both"),
         ]
         times, chunks = "[fused, looped, unrolled]", "[1, 16]"
     else:
@@ -77,7 +77,7 @@ def case_of_file(
 def _sizes(family: type[Network]) -> Iterable[str]:
     for key, field in family.model_fields.items():
         if not field.is_required():
-            yield f"{f'  # {key}: {field.default}':<36}# {field.description}"
+            yield _commented(f"  # {key}: {field.default}", field.description or "")
 
 
 def _whole(chunk: int) -> int:
@@ -99,5 +99,10 @@ def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str,
         ("  budget: 1s", "sampling time of one trial"),
         ("  processes: 3", "fresh processes that sample one trial"),
     ]
-    commented = [f"{key:<36}# {comment}" if comment else key for key, comment in keys]
+    commented = [_commented(key, comment) if comment else key for key, comment in keys]
     return "\n".join(["schema: 1", f"name: {name}", *model, *commented]) + "\n"
+
+
+def _commented(key: str, comment: str) -> str:
+    """YAML takes no comment without a space before it."""
+    return f"{key:<35} # {comment}"

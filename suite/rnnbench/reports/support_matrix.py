@@ -162,7 +162,7 @@ def _devices(name: str, probe: Probe) -> list[Text]:
 
 def _strategies(answers: _Answers[Target], reasons: dict[str, int]) -> Table:
     title = f"Strategies of {answers.first}: time across; states where one differs (numbers: see below)"
-    columns = (Column(line(time)) for time in answers.times)
+    columns = (Column(line(time), overflow="fold") for time in answers.times)
     table = Table(Column("target", no_wrap=True), *columns, title=line(title), title_justify="left", show_lines=True)
     for target in answers.targets:
         table.add_row(line(str(target)), *(_states(answers, target, time, reasons) for time in answers.times))
