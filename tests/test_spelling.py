@@ -1,6 +1,6 @@
-"""Names that are not known: the nearest one is offered, or all of them."""
+"""Names that are not known: the nearest one is offered, or all of them. Numbers have the noun that fits."""
 
-from rnnbench.spelling import did_you_mean, hint, near_path
+from rnnbench.spelling import count, did_you_mean, hint, near_path
 
 NAMES = ("hidden", "input")
 
@@ -25,3 +25,8 @@ def test_a_suffix_alone_makes_no_name_near(tmp_path):
     (tmp_path / "short.yaml").touch()
     assert near_path(tmp_path / "nosuch.yaml") == ""
     assert near_path(tmp_path / "shorts.yaml") == near_path(tmp_path / "short") == "did you mean 'short.yaml'?"
+
+
+def test_a_number_has_the_noun_that_fits():
+    assert [count(number, "trial") for number in (0, 1, 20_000)] == ["0 trials", "1 trial", "20,000 trials"]
+    assert [count(number, "process", "processes") for number in (1, 3)] == ["1 process", "3 processes"]

@@ -1,4 +1,4 @@
-"""What a message says beside a name that is not known."""
+"""Words of messages: numbers with their noun, and what is said beside a name that is not known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 trial`, `2 trials`, `20,000 trials`. `plural` is that of a noun which does not only take an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -82,7 +82,7 @@ def test_what_matches_nothing_is_refused_with_the_nearest_name(trials):
 def test_conditions_that_never_meet_are_refused(trials):
     (problem,) = refused(trials, filters=["backend=numpy", "route=onnx"])
     assert problem == (
-        f"--filter backend=numpy --filter route=onnx: none of the {len(trials)} trials is all of this; ask for less"
+        f"--filter backend=numpy --filter route=onnx: no trial is all of this, of {len(trials)}; ask for less"
     )
 
 

@@ -10,11 +10,13 @@ import yaml
 from onnx import helper
 
 
-@pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8)])
+@pytest.mark.parametrize(("what", "trials"), [("lstm", 12), ("rnnoise", 8), ("mingru", 12)])
 def test_a_case_for_a_cell_or_a_network(rnnbench, folder, what, trials):
     rnnbench("new", what, "-o", "my.yaml")
     listed = rnnbench("list", "my.yaml", "--backend=numpy")
     assert f"{trials} trials" in listed.stderr
+    lines = (folder / "my.yaml").read_text().splitlines()
+    assert all(" # " in line for line in lines if "#" in line), "YAML takes no comment without a space before it"
 
 
 def test_a_case_for_a_file_runs_to_a_report(rnnbench, folder):

@@ -329,7 +329,7 @@ def test_several_runs_make_one_report_where_the_machine_is_one() -> None:
     one, two = run([fake.record(chunk=1, bound=1e-3)], "one"), run([fake.record(chunk=1, bound=2e-3)], "two")
     shown = view_runs([one, two])
     assert [e.bound and round(e.bound.median, 4) for e in shown.entries] == [0.002]
-    assert "several runs; the figures shown are those of two" in shown.warnings[0]
+    assert "of other runs too; the figures shown are those of two" in shown.warnings[0]
     other = run([], "other", machine={"cpu": "Fake CPU 1"})
     with pytest.raises(StoreError, match="one and other come from different machines"):
         view_runs([one, other])

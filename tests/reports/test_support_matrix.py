@@ -51,6 +51,13 @@ def test_only_the_state_that_differs_is_named():
     assert "1 buffers of the session" in out
 
 
+def test_the_words_of_a_cell_are_explained_where_there_are_such():
+    assert "unsupported" not in printed({})
+    out = printed({("lstm", "fused-stateful"): Support("unsupported", "no state inside")})
+    assert "—: unsupported. A number is that of its reason:" in out
+    assert "emulated" not in out
+
+
 def test_an_issue_without_a_reason_stands_alone():
     out = printed({("lstm", "fused-none"): Support("native", upstream="tensorflow/tensorflow#126061")})
     assert "1 tensorflow/tensorflow#126061" in out

@@ -121,7 +121,7 @@ def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None
         "fakelib.fakelib-package: 1.2.3 in old, 2.0 in new",
         "fakemlir: {'fakemlir-package': '1.2.3'} in old, none in new",
         "rnnbench differs: 0.1.0 in old, 0.2.0 in new",
-        "threads seen differ in 1 trials, in the first of them 3 in old, 9 in new",
+        "threads seen differ in 1 trial, in the first of them 3 in old, 9 in new",
         "FAKE_OPT",
     ):
         assert expected in text
@@ -186,7 +186,7 @@ def test_every_latency_path_that_both_runs_have_is_compared_and_paced_ones_of_on
     assert (verdicts["cold"], verdicts["paced"]) == ("SLOWER", "SAME")
     other = compare_runs(run([base]), run([fake.with_latencies(new, paced=paced(1e-4, 0.02))]))
     assert [c.path for c in other.latencies] == ["bound", "public", "cold"]
-    assert "the period differs in 1 trials, so their paced latencies are not compared" in other.warnings
+    assert "the period differs in 1 trial, whose paced latencies are not compared" in other.warnings
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_trial_that_was_measured_on_another_node_is_warned_of():
     base, new = (run([fake.record(node=node), fake.record(chunk=1, node="a")], node) for node in ("a", "b"))
     (warning,) = [text for text in compare_runs(base, new).warnings if "node" in text]
-    assert warning.startswith("1 trials were measured on other nodes, the first of them on a in a, on b in b")
+    assert warning.startswith("other nodes measured 1 trial, the first of them a in a, b in b")
     assert not any("node" in text for text in compare_runs(base, base).warnings)
 
 

@@ -248,7 +248,7 @@ def test_records_of_another_shard_are_refused(tmp_path):
     stranger = made.records_of(128)[1]
     with (shard / "records.jsonl").open("a") as file:
         file.write(stranger.model_dump_json() + "\n")
-    with pytest.raises(StoreError, match="has 1 records of trials that are not those of shard 1/4"):
+    with pytest.raises(StoreError, match="has 1 record of trials that shard 1/4 does not run"):
         merge_shards([shard])
 
 
@@ -389,7 +389,7 @@ def test_a_trial_that_moved_to_another_machine_has_no_verdict(tmp_path):
     comparison = compare_runs(base, new)
     hidden = {change.trial.split("/h")[1].split("-")[0] for change in comparison.latencies}
     assert hidden == {"64", "256"}, "those of 128 ran on the other machine"
-    assert "3 trials ran on other machines" in comparison.warnings[0]
+    assert "3 trials ran on two machines" in comparison.warnings[0]
     assert {cost.trial for cost in comparison.costs} <= {change.trial for change in comparison.latencies}
     across = compare_runs(base, new, across_machines=True)
     assert len(across.latencies) == 18

@@ -21,7 +21,7 @@ from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_on
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"], "resultTypes": ["violations"]}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 COMMITTED = Path(__file__).parents[2] / "reports" / "site"
 LOADED = """() => {
   const told = Array.from(document.querySelectorAll("[role=status]"));
@@ -154,9 +154,9 @@ def test_an_address_of_nonsense_opens_the_page_as_it_is(made, desktop):
 def test_the_text_of_a_filter_is_one_step_back(made, desktop):
     page = desktop.open(made.root, "trials.html")
     page.locator("[name=q]").press_sequentially("mlir")
-    page.wait_for_function("location.hash === '#q=mlir'")
+    page.wait_for_function("() => location.hash === '#q=mlir'")
     page.go_back()
-    page.wait_for_function("location.hash === ''")
+    page.wait_for_function("() => location.hash === ''")
     assert page.locator("[name=q]").input_value() == ""
 
 
@@ -180,7 +180,7 @@ def test_a_very_long_name_hides_no_column(made, desktop):
 
 def test_an_address_with_filters_opens_as_it_was(made, desktop):
     page = desktop.open(made.root, "trials.html#backend=fakemlir&sort=-7")
-    page.wait_for_function("document.querySelectorAll('#trials tbody tr').length > 0")
+    page.wait_for_function("() => document.querySelectorAll('#trials tbody tr').length > 0")
     assert {row[1] for row in rows(page, "#trials")} == {"fakemlir:linalg"}
     assert page.locator("[name=backend]").input_value() == "fakemlir"
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("bound, a call")
@@ -200,7 +200,7 @@ def test_tables_sort_by_figures_and_go_back(made, desktop):
     assert page.evaluate(values) == up[::-1]
     page.go_back()
     page.go_back()
-    page.wait_for_function("!document.querySelector('th[aria-sort]')")
+    page.wait_for_function("() => !document.querySelector('th[aria-sort]')")
     assert sorted(rows(page, "#trials")) == sorted(unsorted)
 
 
@@ -223,7 +223,7 @@ def test_contrast_and_structure_pass_axe(made, chromium, scheme, rules, names):
 
 def test_hostile_names_and_reasons_are_text(made, desktop):
     page = desktop.open(made.root, "trials.html#outcome=build-failed")
-    page.wait_for_function("document.querySelectorAll('#trials tbody tr').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('#trials tbody tr').length === 1")
     assert HOSTILE_SHOWN in rows(page, "#trials")[0][0]
     page.locator("#trials a").click()
     page.wait_for_selector("h1.trial")
@@ -273,7 +273,7 @@ def test_sorting_a_table_of_the_page_itself_goes_back(made, desktop):
     page.wait_for_selector("th[aria-sort=ascending]")
     assert rows(page, table) != unsorted
     page.go_back()
-    page.wait_for_function("!document.querySelector('th[aria-sort]')")
+    page.wait_for_function("() => !document.querySelector('th[aria-sort]')")
     assert rows(page, table) == unsorted
 
 
@@ -320,13 +320,13 @@ def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, de
         r"2026-01-14: [\d.]+ µs \([\d.]+ µs to [\d.]+ µs\); .*2\.0\.0", page.locator("#reading").inner_text()
     )
     page.locator("[name=measure]").select_option("build")
-    page.wait_for_function("document.getElementById('reading')?.textContent.includes('1.50 s')")
+    page.wait_for_function("() => document.getElementById('reading')?.textContent.includes('1.50 s')")
     assert desktop.complaints == []
 
 
 def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     page = desktop.open(made.root, "compare.html#a=5&b=13")
-    page.wait_for_function("document.querySelectorAll('#compared tbody tr').length > 3")
+    page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
     shown = {row[1]: row[0] for row in rows(page, "#compared") if "no verdict" not in row[0]}
     found = compare_runs(made.runs[5], made.runs[13]).latencies
     assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
@@ -390,7 +390,7 @@ def test_the_chooser_shows_what_fits_in_the_order_of_the_ranking(made, desktop):
         late = float(row[7].split()[0]) * (1e-3 if "ms" in row[7] else 1e-6)
         assert late <= int(row[4]) * 2e-5
     page.locator("[name=build]").fill("0.001")
-    page.wait_for_function("document.getElementById('answer')?.textContent.startsWith('0 of')")
+    page.wait_for_function("() => document.getElementById('answer')?.textContent.startsWith('0 of')")
 
 
 def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
@@ -398,4 +398,85 @@ def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
     page = desktop.page
     page.route("**/data/list-0.js", lambda route: route.abort())
     page.goto((made.root / "trials.html").as_uri())
-    page.wait_for_function("document.getElementById('answer')?.textContent.includes('could not be loaded')")
+    page.wait_for_function("() => document.getElementById('answer')?.textContent.includes('could not be loaded')")
+
+
+def test_what_has_no_figure_stands_last_up_and_down(made, desktop):
+    for order in ("7", "-7"):
+        page = desktop.open(made.root, f"trials.html#sort={order}")
+        page.wait_for_selector("th[aria-sort]")
+        shown = [row[7] for row in rows(page, "#trials")]
+        without = [figure == "—" for figure in shown]
+        assert any(without), "one trial failed"
+        assert without == sorted(without), order
+
+
+def test_places_and_chunks_of_the_chooser_sort_as_numbers(made, desktop):
+    for column in (1, 4):
+        page = desktop.open(made.root, f"chooser.html#sort={column}")
+        page.wait_for_selector("th[aria-sort]")
+        page.wait_for_function("() => document.querySelectorAll('#choices tbody tr').length > 0")
+        numbers = [int(re.findall(r"\d+", row[column])[0]) for row in rows(page, "#choices")]
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("typed", ["10 ms", "1,000", "-1", "abc"])
+def test_a_budget_that_is_no_number_is_told(made, desktop, typed):
+    page = desktop.open(made.root, "chooser.html")
+    before = rows(page, "#choices")
+    page.locator("[name=period]").fill(typed)
+    page.wait_for_function("() => document.getElementById('answer')?.textContent.includes('Frame period (ms)')")
+    assert f"'{typed}' is no number above 0" in page.locator("#answer").inner_text()
+    assert page.locator("[name=period]").get_attribute("aria-invalid") == "true"
+    assert rows(page, "#choices") == before
+    page.locator("[name=period]").fill("0,5")
+    page.wait_for_function("() => !document.getElementById('answer')?.textContent.includes('Frame period (ms)')")
+
+
+def test_the_compare_page_says_why_it_compares_nothing(made, desktop):
+    for choice, told in (
+        ("by=nights&a=3&b=3", "A and B are the same. Choose two."),
+        ("by=machines", "There is only one to choose: "),
+        ("by=strategies", "There is only one to choose: looped-stitched."),
+        ("by=backends&a=fakemlir:linalg&b=fakemlir:linalg", "A and B are the same. Choose two."),
+    ):
+        page = desktop.open(made.root, f"compare.html#{choice}")
+        page.wait_for_function("() => document.getElementById('answer')?.textContent")
+        assert page.locator("#answer").inner_text().startswith(told), choice
+        assert not page.locator("#compared").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("trials.html", "#answer"),
+        ("compare.html", "#more"),
+        ("alerts.html", "p.none"),
+        ("conformance.html", "p.none"),
+    ],
+)
+def test_a_text_that_nothing_has_is_told(made, desktop, name, told):
+    page = desktop.open(made.root, f"{name}#q=nosuchthing")
+    page.wait_for_function("(told) => document.querySelector(told)?.textContent", arg=told)
+    assert page.locator(told).is_visible()
+    assert re.match(r"0 of|No|None", page.locator(told).inner_text())
+    assert page.locator("main tbody tr:visible, ul[data-filter] li:visible").count() == 0
+
+
+def test_a_link_to_a_place_of_the_page_keeps_the_choices(made, desktop):
+    page = desktop.open(made.root, "conformance.html#q=fakelib")
+    shown = rows(page, "main table[data-sortable]")
+    page.evaluate("location.hash = '#checks'")
+    page.wait_for_function("() => location.hash === '#checks'")
+    assert page.locator("[name=q]").input_value() == "fakelib"
+    assert rows(page, "main table[data-sortable]") == shown
+    page.go_back()
+    page.wait_for_function("() => location.hash === '#q=fakelib'")
+    assert page.locator("[name=q]").input_value() == "fakelib"
+
+
+def test_two_trials_of_one_run_are_named_by_what_they_share(desktop):
+    page = desktop.open(COMMITTED, "compare.html#by=strategies")
+    page.wait_for_selector("#compared tbody tr")
+    for row in rows(page, "#compared"):
+        assert re.match(r"[\w:-]+, \d+ steps? a call; scaling: lstm, input 32, hidden 64, 512 steps, batch 1, ", row[1])

@@ -8,9 +8,19 @@
   const workload = form.elements.workload;
   const options = Array.from(workload.options);
 
+  /* A number above 0; null for anything else. A comma is that of 0,5, and not that of 1,000. */
   function budget(text) {
-    const value = Number(text.replace(",", "."));
+    const value = /,\d{3}\b/.test(text) ? NaN : Number(text.replace(",", "."));
     return text.trim() && value > 0 ? value : null;
+  }
+
+  /* What was typed and is no number limits nothing. The visitor is told. */
+  function misread(wanted) {
+    return ["period", "delay", "build", "memory"].filter(function (name) {
+      const wrong = Boolean(wanted[name].trim()) && budget(wanted[name]) === null;
+      form.elements[name].setAttribute("aria-invalid", wrong);
+      return wrong;
+    }).map((name) => " " + form.elements[name].labels[0].textContent.trim() + ": '" + wanted[name] + "' is no number above 0, such as 1000 or 0.5, so nothing is left out by it.").join("");
   }
 
   /* The time by which almost every call is over, and whether it is a p99. */
@@ -41,10 +51,10 @@
     const [call, isP99] = late(program.public);
     return rnnbench.row(labels, [
       program.origin,
-      { text: program.place, kind: "number" },
+      { text: program.place, sort: parseInt(program.place, 10), kind: "number" },
       rnnbench.element("a", program.program, { href: "trials/" + program.page + ".html" }),
       program.strategy,
-      { text: program.streams ? program.chunk : program.chunk + " whole", kind: "number" },
+      { text: program.streams ? program.chunk : program.chunk + " whole", sort: program.chunk, kind: "number" },
       { text: rnnbench.seconds(program.bound[0] / program.chunk), small: interval(program.bound, program.chunk), sort: program.bound[0] / program.chunk, kind: "number" },
       { text: program.public ? rnnbench.seconds(program.public[0]) : "—", small: interval(program.public, 1), sort: program.public && program.public[0], kind: "number" },
       { text: rnnbench.seconds(call) + (call !== null && !isP99 ? " *" : ""), sort: call, kind: "number" },
@@ -89,7 +99,8 @@
       table.hidden = !fitting.length;
       const first = fitting.filter((each) => each.program.origin !== "kernel").sort((a, b) => a.program.bound[0] / a.program.chunk - b.program.bound[0] / b.program.chunk)[0];
       answer.textContent = fitting.length + " of " + all.length + " programs fit." +
-        (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + (interval(first.program.bound, first.program.chunk) || "no interval: one process") + ")." : "");
+        (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + (interval(first.program.bound, first.program.chunk) || "no interval: one process") + ")." : "") +
+        misread(wanted);
     }, rnnbench.failed(answer));
   });
 })();

@@ -80,10 +80,12 @@ const rnnbench = (function () {
   }
   const figure = { s: seconds, B: nbytes };
 
-  /* ---- the address: #name=value&name=value ---- */
+  /* ---- the address: #name=value&name=value. A link to a place of the page (#reason-1) leaves the choices as they were. ---- */
+  let choices = "";
   function state() {
     const hash = location.hash.slice(1);
-    return new URLSearchParams(hash.includes("=") ? hash : "");
+    if (!hash || hash.includes("=")) choices = hash;
+    return new URLSearchParams(choices);
   }
   /* A change that follows another one of the same text takes its place: the back button leads to the page before the text. */
   function change(changes, follows) {
@@ -154,7 +156,7 @@ const rnnbench = (function () {
         part.hidden = !fits;
         shown += fits;
       }
-      const none = document.querySelector(".none[hidden], p.none");
+      const none = document.querySelector("p.none");
       if (none) none.hidden = shown > 0;
     });
   }
@@ -183,8 +185,11 @@ const rnnbench = (function () {
       if (!heads[column]) return;
       heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = Array.from(body.rows, (line, index) => [value(line.cells[column]), index, line]);
+      /* What has no figure stands behind all that have one, up and down. */
       rows.sort(function ([a, i], [b, j]) {
-        const order = typeof a === "number" && typeof b === "number" ? a - b : typeof a === "number" ? -1 : typeof b === "number" ? 1 : a.localeCompare(b);
+        const figures = typeof a === "number";
+        if (figures !== (typeof b === "number")) return figures ? -1 : 1;
+        const order = figures ? a - b : a.localeCompare(b);
         return (down ? -order : order) || i - j;
       });
       body.append(...rows.map(([, , line]) => line));

@@ -8,6 +8,7 @@ What other packages may use:
 - `program_store`: the suite's account of built programs: their files, digests and sizes.
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
+- `package_content`: what is in an installed package, as a digest.
 - `unchanged`: whether sources and packages are still what these digests were made of.
 - `explanation`: what a program offers, and the stages that it went through; an adapter may have a module of that name.
 - `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.

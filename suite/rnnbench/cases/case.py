@@ -12,6 +12,7 @@ from rnnbench.cases.trial import ENDURANCE_S, Lengths, Limits, Measure, Strategy
 from rnnbench.devices import KINDS
 from rnnbench.measure import ENERGY, PATHS
 from rnnbench.rnn import Network
+from rnnbench.spelling import count
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ class Case:
         """
         if self.pinned:
             targets = [Target(*name.split(":")) for name in self.pinned]
-        if (count := len(self.points) * len(targets)) > max_trials:
+        if (trials := len(self.points) * len(targets)) > max_trials:
             raise CaseError.at(
                 Place(self.path or self.name),
-                f"{len(self.points):,} points on {len(targets)} targets make {count:,} trials, and at most "
-                f"{max_trials:,} are allowed; name fewer targets, shorten an axis or raise --max-trials",
+                f"{count(len(self.points), 'point')} on {count(len(targets), 'target')} make {trials:,} trials, and "
+                f"at most {max_trials:,} are allowed; name fewer targets, shorten an axis or raise --max-trials",
             )
         enough = self.limits.enough if endurance == self.endurance else None
         limits = replace(self.limits, endurance=endurance, enough=enough)

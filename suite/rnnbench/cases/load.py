@@ -19,6 +19,7 @@ from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
 from rnnbench.rnn import Network
+from rnnbench.spelling import count
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
 
 IN_PYTHON = "the case"
@@ -169,7 +170,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
             key = path.setting.key
             yield Problem(
                 source.place(("measure", key)),
-                f"measure.{key}: {measure.processes} processes of at least {process_s:g} s take "
+                f"measure.{key}: {count(measure.processes, 'process', 'processes')} of at least {process_s:g} s take "
                 f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget",
             )
 
@@ -188,8 +189,8 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
     if test_s >= file.limits.trial:
         yield Problem(
             source.place(("measure", STREAMS.setting.key)),
-            f"measure.{STREAMS.setting.key}: one test has {FRAMES} frames of {chunk} steps and takes {test_s:g} s, "
-            f"which do not fit in the {file.limits.trial:g} s of limits.trial",
+            f"measure.{STREAMS.setting.key}: one test has {FRAMES} frames of {count(chunk, 'step')} and takes "
+            f"{test_s:g} s, which do not fit in the {file.limits.trial:g} s of limits.trial",
         )
 
 

@@ -12,6 +12,13 @@ STEPS = 64
 _WIDTH = 116
 """Characters of a line of comment."""
 CELLS = tuple(cell for cell in GATES if cell != "counter")
+_TIMES = {
+    "given": "the file's own program",
+    "fused": "the runtime's operator",
+    "looped": "one body in a loop",
+    "unrolled": "a copy a step",
+    "parallel": "a scan",
+}
 
 
 def names_of_networks() -> list[str]:
@@ -23,14 +30,16 @@ def case_of_network(what: str, name: str) -> str:
     """The text of a case for a name of `names_of_networks`."""
     if what in CELLS:
         model = [
-            f"{f'  cell: {what}':<36}# {', '.join(CELLS)}",
-            f"{'  input: 64':<36}# size of x at each step",
-            f"{'  hidden: [128]':<36}# a list anywhere is an axis: [128, 512] makes trials of both",
+            _commented(f"  cell: {what}", ", ".join(CELLS)),
+            _commented("  input: 64", "size of x at each step"),
+            _commented("  hidden: [128]", "a list anywhere is an axis: [128, 512] makes trials of both"),
         ]
         times, chunks = "[fused, looped, unrolled]", "[1, 16]"
     else:
-        model = [f"  network: {what}", *_sizes(families()[what])]
-        times, chunks = "[looped, unrolled]", "[1, 8]"
+        family = families()[what]
+        model = [f"  network: {what}", *_sizes(family)]
+        times = "[looped, unrolled]" if family().lacks_time("parallel") else "[looped, unrolled, parallel]"
+        chunks = "[1, 8]"
     return _text(name, ["model:", *model], times, "[stitched, stateful]", chunks, 1)
 
 
@@ -68,7 +77,7 @@ def case_of_file(
 def _sizes(family: type[Network]) -> Iterable[str]:
     for key, field in family.model_fields.items():
         if not field.is_required():
-            yield f"{f'  # {key}: {field.default}':<36}# {field.description}"
+            yield _commented(f"  # {key}: {field.default}", field.description or "")
 
 
 def _whole(chunk: int) -> int:
@@ -77,7 +86,7 @@ def _whole(chunk: int) -> int:
 
 
 def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:
-    meaning = {"given": "the file's own program"}.get(times, "fused: the runtime's operator; unrolled: a copy a step")
+    meaning = "; ".join(f"{time}: {means}" for time, means in _TIMES.items() if time in times)
     keys = [
         ("workload:", ""),
         (f"  steps: {steps}", "time steps of the whole stream"),
@@ -90,5 +99,10 @@ def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str,
         ("  budget: 1s", "sampling time of one trial"),
         ("  processes: 3", "fresh processes that sample one trial"),
     ]
-    commented = [f"{key:<36}# {comment}" if comment else key for key, comment in keys]
+    commented = [_commented(key, comment) if comment else key for key, comment in keys]
     return "\n".join(["schema: 1", f"name: {name}", *model, *commented]) + "\n"
+
+
+def _commented(key: str, comment: str) -> str:
+    """YAML takes no comment without a space before it."""
+    return f"{key:<35} # {comment}"

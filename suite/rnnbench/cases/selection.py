@@ -45,7 +45,7 @@ def select(trials: Sequence[Trial], only: Sequence[str] = (), filters: Sequence[
         raise CaseError(problems)
     if not selected and trials:
         options = [f"--only {text}" for text in only] + [f"--filter {text}" for text in filters]
-        raise CaseError.at(Place(" ".join(options)), f"none of the {len(trials)} trials is all of this; ask for less")
+        raise CaseError.at(Place(" ".join(options)), f"no trial is all of this, of {len(trials)}; ask for less")
     return selected
 
 

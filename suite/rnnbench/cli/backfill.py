@@ -75,7 +75,7 @@ def backfill(
     within: float,
     retry: bool,
     threshold: float,
-    root: Path,
+    history_folder: Path,
     results: Path,
     reports: Path,
     environments: Path,
@@ -107,23 +107,23 @@ def backfill(
     of_package = package or released_package(trials[0].target.backend)
     releases = list_releases(of_package, versions, listed)
     kept = newest_of_minors(releases) if minors else releases
-    beside = reference or stored_reference(root, of_package) or releases[-1].version
+    beside = reference or stored_reference(history_folder, of_package) or releases[-1].version
     plan = Backfill(
         tuple(trials),
         find_release(releases, of_package, beside),
         PairBudget(within, threshold, pairs),
         Store(results),
-        root,
+        history_folder,
         environments,
         within,
         retry,
     )
     measured = f"{count(len(kept), 'release')} of {of_package}, each beside {plan.reference.version}"
     tell(f"{measured}, {count(len(trials), 'trial')}.")
-    leaves(lambda: f"Finished releases are in {root}; the same command goes on.")
+    leaves(lambda: f"Finished releases are in {history_folder}; the same command goes on.")
     terminal = console()
     _measure(plan, kept, terminal)
-    _show(root, of_package, threshold, reports, terminal)
+    _show(history_folder, of_package, threshold, reports, terminal)
     _tell_left(plan, kept)
 
 
@@ -142,11 +142,12 @@ def _measure(plan: Backfill, releases: Sequence[Release], terminal: Console) -> 
             tell(f"{one.release.version}: " + (one.problem or f"measured in {one.seconds:.0f} s"))
 
 
-def _show(root: Path, package: str, threshold: float, reports: Path, terminal: Console) -> None:
+def _show(history_folder: Path, package: str, threshold: float, reports: Path, terminal: Console) -> None:
     from rnnbench.history import RELEASE_LEGEND, History, release_change_lines, release_series, release_tables
     from rnnbench.reports import Table, print_table, write_release_page
 
-    series: list[ReleaseSeries] = [each for each in release_series(History(root)) if each.package == package]
+    every = release_series(History(history_folder))
+    series: list[ReleaseSeries] = [each for each in every if each.package == package]
     lines = list(release_change_lines(series, threshold))
     tables = [Table(each.title, each.columns, each.rows, each.text) for each in release_tables(series, threshold)]
     for content in tables:
@@ -156,4 +157,4 @@ def _show(root: Path, package: str, threshold: float, reports: Path, terminal: C
     page = write_release_page(
         f"Releases of {package}", [*lines, RELEASE_LEGEND], tables, reports / f"releases-{package}"
     )
-    tell(f"\nhistory  {root}\nreport   {page}")
+    tell(f"\nhistory  {history_folder}\nreport   {page}")

@@ -18,7 +18,7 @@ def cache(clear: bool) -> None:
     """
     from rnnbench.cache import Cache
     from rnnbench.pipeline import CacheError, user_cache
-    from rnnbench.reports import print_cache
+    from rnnbench.reports import count, print_cache
 
     folder = user_cache()
     if folder.path.exists() and not folder.path.is_dir():
@@ -27,4 +27,4 @@ def cache(clear: bool) -> None:
         print_cache(folder, Cache(folder).uses(), console())
         return
     removed = Cache(folder).clear() if folder.path.is_dir() else 0
-    tell(f"{folder.path}: {'1 entry' if removed == 1 else f'{removed} entries'} removed")
+    tell(f"{folder.path}: {count(removed, 'entry', 'entries')} removed")

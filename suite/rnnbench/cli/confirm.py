@@ -37,7 +37,7 @@ def confirm(
     cases: tuple[Path, ...],
     identities: tuple[str, ...],
     budget: float,
-    file: Path,
+    alerts_file: Path,
     results: Path,
     environments: Path,
 ) -> None:
@@ -60,12 +60,12 @@ def confirm(
     from rnnbench.reports import count
     from rnnbench.results import Store
 
-    alerts = Alerts.read(file)
+    alerts = Alerts.read(alerts_file)
     chosen = _chosen(alerts, identities)
     tell(f"{count(len(chosen), 'alert')} to compare.")
     if not chosen:
         return
-    leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {file}.")
+    leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {alerts_file}.")
     by_backend = {backend: _trials(cases, backend) for backend in dict.fromkeys(one.found.backend for one in chosen)}
     answers, problems = [], 0
     with ProgressBar(console(), len(chosen)) as progress:

@@ -43,7 +43,7 @@ def history() -> None:
 )
 @HISTORY
 @RESULTS
-def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> None:
+def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Path) -> None:
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
 
     Of a merged run, each shard is added as a run of its own.
@@ -55,7 +55,7 @@ def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> Non
 
     folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
     for folder in folders:
-        addition = History(root).add(folder)
+        addition = History(history_folder).add(folder)
         for warning in addition.warnings:
             tell(f"warning: {warning}", is_error=True)
         tell(f"{folder}: {addition.what} ({count(addition.entry.trials, 'trial')})")
@@ -67,11 +67,12 @@ def add(runs: tuple[str, ...], compress: bool, root: Path, results: Path) -> Non
 
 @history.command(name="list", short_help="List the runs.")
 @HISTORY
-def list_runs(root: Path) -> None:
+def list_runs(history_folder: Path) -> None:
     """List the runs of the history, oldest first."""
     from rnnbench.history import plain_table
 
-    for line in plain_table(_open(root).sql("SELECT run_id, run, started, machine, trials FROM runs ORDER BY started")):
+    statement = "SELECT run_id, run, started, machine, trials FROM runs ORDER BY started"
+    for line in plain_table(_open(history_folder).sql(statement)):
         click.echo(line)
 
 
@@ -79,14 +80,14 @@ def list_runs(root: Path) -> None:
 @click.argument("statement", metavar="SELECT")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV. Text of a table is cut where it is long.")
 @HISTORY
-def sql(statement: str, as_csv: bool, root: Path) -> None:
+def sql(statement: str, as_csv: bool, history_folder: Path) -> None:
     """Answer one SELECT over the tables 'rows' (one row for each trial of each run) and 'runs'.
 
     The statement can read no other file, and write none.
     """
     from rnnbench.history import csv_lines, plain_table
 
-    for line in (csv_lines if as_csv else plain_table)(_open(root).sql(statement)):
+    for line in (csv_lines if as_csv else plain_table)(_open(history_folder).sql(statement)):
         click.echo(line)
 
 
@@ -94,7 +95,7 @@ def sql(statement: str, as_csv: bool, root: Path) -> None:
 @click.option("--screen", is_flag=True, help="Show candidates too, which a measurement has to confirm.")
 @click.option("--last", type=WholeNumber(min=1), metavar="N", help="Look at the last N runs of each machine only.")
 @HISTORY
-def changes(screen: bool, last: int | None, root: Path) -> None:
+def changes(screen: bool, last: int | None, history_folder: Path) -> None:
     """Say which levels changed, when, by how much and with which versions: backends first, then trials, then events."""
     from rnnbench.history import (
         PUBLISH,
@@ -110,9 +111,9 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
         without_anchors,
     )
 
-    opened = _open(root)
+    opened = _open(history_folder)
     found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
-    for machine in machines_without_anchors(opened, read_settings(root).anchors):
+    for machine in machines_without_anchors(opened, read_settings(history_folder).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
     of_releases = release_change_lines(release_series(opened))
     for line in (*change_lines(found), *event_lines(events), *of_releases):
@@ -121,12 +122,12 @@ def changes(screen: bool, last: int | None, root: Path) -> None:
 
 @history.command(name="false-alarms", short_help="Say how often machines raise false alarms.")
 @HISTORY
-def false_alarms(root: Path) -> None:
+def false_alarms(history_folder: Path) -> None:
     """Say how often A/A comparisons were wrong, by machine: one environment, compared with itself."""
     from rnnbench.history import false_alarm_lines
     from rnnbench.history import false_alarms as of_machines
 
-    for line in false_alarm_lines(of_machines(_open(root))):
+    for line in false_alarm_lines(of_machines(_open(history_folder))):
         click.echo(line)
 
 
@@ -134,7 +135,7 @@ def false_alarms(root: Path) -> None:
 @HISTORY
 @ALERTS
 @LAST
-def alerts(root: Path, file: Path, last: int) -> None:
+def alerts(history_folder: Path, alerts_file: Path, last: int) -> None:
     """Update the file of the alerts from the history. What people wrote in it stays.
 
     A change, bad news or missing nights become new alerts; a series that returns mends its alert; an acceptance that
@@ -142,7 +143,7 @@ def alerts(root: Path, file: Path, last: int) -> None:
     """
     from rnnbench.reports import count
 
-    updated, _ = look(root, file, last)
+    updated, _ = look(history_folder, alerts_file, last)
     before = {alert.id: alert for alert in updated.as_read}
     updated.write()
     for alert in updated.all:
@@ -150,15 +151,15 @@ def alerts(root: Path, file: Path, last: int) -> None:
             tell(f"{alert.id}: {alert.state}")
     dropped = len(before.keys() - {alert.id for alert in updated.all})
     still_open = sum(alert.is_open for alert in updated.all)
-    tell(f"{file}: {count(len(updated.all), 'alert')}, {still_open} open, {count(dropped, 'candidate')} dropped")
+    tell(f"{alerts_file}: {count(len(updated.all), 'alert')}, {still_open} open, {count(dropped, 'candidate')} dropped")
 
 
-def look(root: Path, file: Path, last: int) -> tuple[Alerts, News]:
+def look(history_folder: Path, alerts_file: Path, last: int) -> tuple[Alerts, News]:
     """The alerts of a file as the history has them now, and the news that they are from. Nothing is written."""
     from rnnbench.history import Alerts, News, update
 
-    alerts = Alerts.read(file)
-    news = News.of(_open(root), datetime.now(UTC).replace(tzinfo=None), last)
+    alerts = Alerts.read(alerts_file)
+    news = News.of(_open(history_folder), datetime.now(UTC).replace(tzinfo=None), last)
     return update(alerts, news), news
 
 
@@ -166,17 +167,17 @@ history.add_command(backfill)
 history.add_command(confirm)
 
 
-def _open(root: Path) -> History:
+def _open(history_folder: Path) -> History:
     """The history in a folder. Its damaged files are named on standard error. Raises StoreError if it has no run."""
     from rnnbench.history import History
     from rnnbench.results import StoreError
     from rnnbench.spelling import near_path
 
-    if not root.is_dir() and (near := near_path(root)):
-        raise StoreError(f"the folder {root} does not exist; {near}")
-    opened = History(root)
+    if not history_folder.is_dir() and (near := near_path(history_folder)):
+        raise StoreError(f"the folder {history_folder} does not exist; {near}")
+    opened = History(history_folder)
     for warning in opened.warnings:
         tell(f"warning: {warning}", is_error=True)
     if not opened.runs:
-        raise StoreError(f"the history in {root} has no run; add one with: rnnbench history add RUN")
+        raise StoreError(f"the history in {history_folder} has no run; add one with: rnnbench history add RUN")
     return opened

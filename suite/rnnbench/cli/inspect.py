@@ -35,7 +35,6 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     The file is read and called in processes of their own, with limits of memory and time.
     """
     from rnnbench.model_files import (
-        ModelFileError,
         answered,
         keys_of,
         open_questions,
@@ -45,19 +44,17 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         with_made_sizes,
     )
     from rnnbench.reports import print_description, print_state_check
-    from rnnbench.worker import check_file, describe_file
+    from rnnbench.worker import describe_file
 
     found = describe_file(file)
     section = answered(section_of(found, str(file)), found, answers)
     description = sized(found, section.sizes)
     questions = open_questions(section, description, keys_of(answers))
-    check, unchecked = None, "answer the questions with --set first" if questions else ""
+    check, unchecked = None, "answer the questions with --set first"
     if not questions:
-        try:
-            check = check_file(file, description, section)
-            section = with_made_sizes(section, check)
-        except ModelFileError as error:
-            unchecked = str(error)
+        check, unchecked = _checked(file, description, section)
+    if check is not None:
+        section = with_made_sizes(section, check)
     if as_json:
         value = {"description": description, "questions": questions, "check": check, "unchecked": unchecked}
         _print_json({**value, "model": section})
@@ -67,6 +64,17 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
         reason = "" if questions else _why_no_case(file, section, found, check, unchecked)
         _tell_section(section_yaml(section, answers), reason)
     sys.exit(1 if check is not None and not check.ok else 0)
+
+
+def _checked(file: Path, description: FileDescription, section: FileSection) -> tuple[StateCheck | None, str]:
+    """What calls of the file showed; or None, and why there were none."""
+    from rnnbench.model_files import ModelFileError
+    from rnnbench.worker import check_file
+
+    try:
+        return check_file(file, description, section), ""
+    except ModelFileError as error:
+        return None, str(error)
 
 
 def _tell_section(text: str, why_no_case: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, anchors: str | None) -> None:
     """Print the id of every trial that would run, one per line.
 
+    `rnnbench run` adds those of NumPy, its baseline. They are printed with --shard, or with --backend=numpy.
+
     With --shard, those that `rnnbench run` with the same options runs, the baseline's and the pinned anchors included.
     """
     from rnnbench.plan import anchor_trials, shard_of

@@ -33,7 +33,7 @@ from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.night import ConformanceCases, Measured, NightFolders, Sought
+    from rnnbench.night import ConformanceCases, Measured, NightFolders, NightPlan, Sought
     from rnnbench.plan import ExpectedFailures
     from rnnbench.reports import NightSummary
     from rnnbench.results import Run
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Measure the newest versions, and compare them with the last good ones.")
 @selection
 @ANCHORS
-@click.option("--pre", "pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
+@click.option("--pre", multiple=True, metavar="NAME,…", help="Backends whose pre-releases count, or 'all'.")
 @click.option("--no-upgrade", is_flag=True, help="Ask no package index: what is installed here is the newest.")
 @BUDGET
 @THRESHOLD
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--checked",
-    "checked",
     multiple=True,
     metavar="RUN",
     type=ExistingPath(file_okay=False),
@@ -107,8 +106,8 @@ def night(
     collected: tuple[Path, ...],
     checked_cases: tuple[Path, ...],
     checked: tuple[Path, ...],
-    root: Path,
-    file: Path,
+    history_folder: Path,
+    alerts_file: Path,
     results: Path,
     reports: Path,
     expectations: Path | None,
@@ -131,12 +130,11 @@ def night(
       1  an alert was confirmed, or a trial is nonconforming
       3  a trial or a step failed
     """
-    from rnnbench.night import NightFolders, NightPlan, Sought, hold_state, measure_night, measured_in
-    from rnnbench.pipeline import ProgressBar
+    from rnnbench.night import NightFolders, NightPlan, Sought
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    folders = NightFolders(root, file, state_file, reports / "night")
+    folders = NightFolders(history_folder, alerts_file, state_file, reports / "night")
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
@@ -162,13 +160,21 @@ def night(
         _conformance_cases(selection, checked_cases, expectations, trials),
     )
     leaves(lambda: f"What is measured is in {results}; the same command goes on.")
-    with hold_state(state_file):
-        with ProgressBar(console(), len(trials) + len(pinned)) as progress:
+    sys.exit(_carry_out(plan, folders, measure_only=measure_only))
+
+
+def _carry_out(plan: NightPlan, folders: NightFolders, *, measure_only: bool) -> int:
+    """Measure the night, collect it unless it is only measured, and give the exit status."""
+    from rnnbench.night import hold_state, measure_night, measured_in
+    from rnnbench.pipeline import ProgressBar
+
+    with hold_state(plan.state):
+        with ProgressBar(console(), len(plan.trials) + len(plan.anchors)) as progress:
             measure_night(plan, progress, tell)
-        status = OK if measure_only else _collected([measured_in(state_file, plan.store)], folders)
-    if measure_only:
-        tell(f"measured {state_file}; collect it with: rnnbench night --collect FOLDER")
-    sys.exit(status)
+        if not measure_only:
+            return _collected([measured_in(plan.state, plan.store)], folders)
+    tell(f"measured {plan.state}; collect it with: rnnbench night --collect FOLDER")
+    return OK
 
 
 def _names(texts: tuple[str, ...]) -> frozenset[str]:

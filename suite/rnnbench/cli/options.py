@@ -52,7 +52,7 @@ REPORTS = click.option(
 )
 HISTORY = click.option(
     "--history",
-    "root",
+    "history_folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results/history"),
     show_default=True,
@@ -60,7 +60,7 @@ HISTORY = click.option(
 )
 ALERTS = click.option(
     "--alerts",
-    "file",
+    "alerts_file",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("results/alerts.yaml"),
     show_default=True,

@@ -24,7 +24,7 @@ from rnnbench.cli.output import tell
 @HISTORY
 @ALERTS
 @RESULTS
-def site(runs: tuple[str, ...], output: Path, root: Path, file: Path, results: Path) -> None:
+def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file: Path, results: Path) -> None:
     """Make static pages: what moved, what is fastest, what conforms.
 
     They open from a disk and from any static host. The records of each RUN are shown (a folder, a name or 'latest');
@@ -36,15 +36,15 @@ def site(runs: tuple[str, ...], output: Path, root: Path, file: Path, results: P
     from rnnbench.results import Store, StoreError
     from rnnbench.site import newest_runs, write_site
 
-    is_named = click.get_current_context().get_parameter_source("root") is not ParameterSource.DEFAULT
-    if is_named and not root.is_dir():
-        raise StoreError(f"{root} is not a folder; a history is made by: rnnbench history add RUN")
-    history = History(root) if root.is_dir() else None
+    is_named = click.get_current_context().get_parameter_source("history_folder") is not ParameterSource.DEFAULT
+    if is_named and not history_folder.is_dir():
+        raise StoreError(f"{history_folder} is not a folder; a history is made by: rnnbench history add RUN")
+    history = History(history_folder) if history_folder.is_dir() else None
     if not runs and history is None:
         raise StoreError("the site needs the records of a run: rnnbench site RUN…, for example 'latest'")
     store = Store(results)
     shown = [store.read(name) for name in runs] if runs or history is None else newest_runs(history, results)
-    page = write_site(shown, history, output, Alerts.read(file))
+    page = write_site(shown, history, output, Alerts.read(alerts_file))
     for warning in history.warnings if history else ():
         tell(f"warning: {warning}", is_error=True)
     tell(page)

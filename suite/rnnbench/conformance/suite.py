@@ -68,29 +68,41 @@ def run_checks(
     """
     begun = time.perf_counter()
     known: dict[str, Any] = {}
+    ends: dict[str, Callable[[], CheckResult]] = {}
     with ExitStack() as spanning:
-        ends: dict[str, Callable[[], CheckResult]] = {}
         for check in CHECKS:
             if check.long_running and not reference.trial.limits.endurance:
                 continue
-            if check.streams_only and not reference.is_stream:
-                detail = "state 'none' carries nothing between calls"
-                yield check.name, CheckResult(verdict="not-applicable", detail=detail)
-                continue
-            spent = time.perf_counter() - begun
-            if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
-                yield check.name, _not_begun(spent, seconds, reference.seconds)
+            left_out = _left_out(check, reference, time.perf_counter() - begun, seconds)
+            if left_out is not None:
+                yield check.name, left_out
                 continue
             with Opener(program, known) as open_session:
-                end = ends.get(check.name) or partial(check.run, open_session, reference)
-                try:
-                    yield check.name, end()
-                except Exception as error:
-                    if check is CHECKS[0]:
-                        raise
-                    yield check.name, _raised(error)
+                yield check.name, _result(check, ends.get(check.name) or partial(check.run, open_session, reference))
             if check is CHECKS[0]:
                 ends = {each.name: _begun(each, program, reference, spanning) for each in CHECKS if each.begin}
+
+
+def _left_out(
+    check: Check, reference: ReferenceTrajectories, spent: float, seconds: float | None
+) -> CheckResult | None:
+    """The result of a check that has no meaning for the trial, or whose time is over. None for one that runs."""
+    if check.streams_only and not reference.is_stream:
+        return CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
+    if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
+        over = f"{spent:.0f} of {seconds:.0f} s were over, {reference.seconds:.0f} s of them for the reference"
+        return CheckResult(verdict="too-short", detail=f"not begun: {over}")
+    return None
+
+
+def _result(check: Check, run: Callable[[], CheckResult]) -> CheckResult:
+    """What a check finds, an exception included. That of the first check is raised."""
+    try:
+        return run()
+    except Exception as error:
+        if check is CHECKS[0]:
+            raise
+        return _raised(error)
 
 
 def _begun(
@@ -107,13 +119,6 @@ def _begun(
 
 def _raised(error: Exception) -> CheckResult:
     return CheckResult(verdict="fail", detail=f"{RAISED}{type(error).__name__}: {error}")
-
-
-def _not_begun(spent: float, seconds: float, of_reference: float) -> CheckResult:
-    return CheckResult(
-        verdict="too-short",
-        detail=f"not begun: {spent:.0f} of {seconds:.0f} s were over, {of_reference:.0f} s of them for the reference",
-    )
 
 
 class Opener:

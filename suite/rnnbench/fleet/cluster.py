@@ -17,6 +17,7 @@ from typing import Any
 from rnnbench.fleet.group_task import GroupTask
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
+from rnnbench.spelling import count
 
 MEASURE = "measure"
 """The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
@@ -153,7 +154,7 @@ class Cluster:
         offers = "; ".join(f"{node.name}: {_own_resources(node)}" for node in alive)
         return (
             f"no node of the cluster {self._place.address} offers {self._place.listed}. "
-            f"Its {len(alive)} nodes offer: {offers or 'nothing'}. Start a node with: "
+            f"It has {count(len(alive), 'node')} ({offers or 'no resources'}). Start a node with: "
             f"ray start --address=HOST:PORT --num-cpus=0 --resources='{{{self._place.listed}}}'"
         )
 

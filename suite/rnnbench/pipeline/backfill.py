@@ -26,6 +26,7 @@ from rnnbench.pipeline.releases import Release
 from rnnbench.plan import begin_run, end_run
 from rnnbench.results import Store, fingerprint, read_run, write_info
 from rnnbench.sampling import NO_ROOF, PairBudget
+from rnnbench.spelling import count
 from rnnbench.stages import Examined, Failure
 
 INSTALLERS = 2
@@ -80,7 +81,7 @@ def measure_releases(
             return str(error)
         return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""
 
-    tell(f"Making the environments of {len(todo)} releases, where they are not there yet.")
+    tell(f"Making the environments of {count(len(todo), 'release')}, where they are not there yet.")
     reference = open_side(plan.reference.requirements, plan.trials, plan.environments)
     with ThreadPoolExecutor(INSTALLERS) as pool:
         problems = dict(zip(todo, pool.map(install, todo), strict=True))

@@ -37,6 +37,7 @@ from rnnbench.results import (
     write_info,
     write_whole_plan,
 )
+from rnnbench.spelling import count
 
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
 """By case."""
@@ -145,7 +146,8 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
     """
     if (merged := read_info(folder)[0].merged) is not None:
         raise StoreError(
-            f"{folder} is merged of {len(merged.numbers)} shards; resume the run of a shard, and merge them again"
+            f"{folder} is merged of {count(len(merged.numbers), 'shard')}; resume the run of a shard, and merge them "
+            f"again"
         )
     read_run(folder)
     # The records are read once nobody else can append one.

@@ -11,9 +11,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from rnnbench.devices import Device
-from rnnbench.reports.escape import line
+from rnnbench.reports.escape import line, show
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
+_MEANINGS = {
+    "emulated": "emulated: something stands in for what the runtime lacks",
+    "unsupported": "—: unsupported",
+}
+"""Of the words of a cell that do not speak for themselves, by level."""
 
 
 class Probe(Protocol):
@@ -114,6 +119,8 @@ def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> Non
     reasons: dict[str, int] = {}
     answers = _Answers.of(matrix)
     console.print(_strategies(answers, reasons))
+    if meanings := _meanings(answers):
+        show(console, meanings, style="dim")
     numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
     for reason, number in reasons.items():
         numbered.add_row(str(number), line(reason))
@@ -128,7 +135,8 @@ def _lines(*lines: Text) -> Text:
 
 
 def _backends(matrix: SupportMatrix[Target]) -> Table:
-    table = Table("backend", "routes", "versions, or how to install it", title="Backends", title_justify="left")
+    columns = (Column(name, overflow="fold") for name in ("backend", "routes", "versions, or how to install it"))
+    table = Table(*columns, title="Backends", title_justify="left")
     for name, probe in matrix.probes.items():
         told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
@@ -154,11 +162,19 @@ def _devices(name: str, probe: Probe) -> list[Text]:
 
 def _strategies(answers: _Answers[Target], reasons: dict[str, int]) -> Table:
     title = f"Strategies of {answers.first}: time across; states where one differs (numbers: see below)"
-    columns = (Column(line(time)) for time in answers.times)
+    columns = (Column(line(time), overflow="fold") for time in answers.times)
     table = Table(Column("target", no_wrap=True), *columns, title=line(title), title_justify="left", show_lines=True)
     for target in answers.targets:
         table.add_row(line(str(target)), *(_states(answers, target, time, reasons) for time in answers.times))
     return table
+
+
+def _meanings(answers: _Answers[Target]) -> str:
+    """What the words in the table of strategies mean; empty where all of them are native."""
+    strategies = [f"{time}-{state}" for time in answers.times for state in answers.states]
+    levels = {answers.support[target, answers.first, how].level for target in answers.targets for how in strategies}
+    told = [meaning for level, meaning in _MEANINGS.items() if level in levels]
+    return f"{'. '.join(told)}. A number is that of its reason:" if told else ""
 
 
 def _states(answers: _Answers[Target], target: Target, time: str, reasons: dict[str, int]) -> Text:

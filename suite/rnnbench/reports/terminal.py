@@ -126,22 +126,22 @@ def _reasons(shown: View) -> Iterator[Text]:
         style = STYLES.get(outcome, "red")
         issue = "" if upstream == units.MISSING else f" ({upstream})"
         short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
-        where = f"{target} {how}, {at}" + (f", {trials} trials" if trials != "1" else "")
-        when = "" if stage == units.MISSING else f" at {stage}"
+        where = f"{target} {how}, {at}" + (f" ({trials} trials)" if trials != "1" else "")
+        when = "" if stage == units.MISSING or outcome == "unsupported" else f" at {stage}"
         yield line((f"{outcome}{when}", style), f" {where}: {' '.join(short.split())}{issue}")
 
 
 def _not_believed(shown: View) -> Iterator[Text]:
     for mark, target, how, at, trials, reason in findings.not_believed_table(shown).rows:
         short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
-        where = f"{target} {how}, {at}" + (f", {trials} trials" if trials != "1" else "")
+        where = f"{target} {how}, {at}" + (f" ({trials} trials)" if trials != "1" else "")
         yield line((mark, STYLES[mark]), f" {where}: {' '.join(short.split())}")
 
 
 def _expected(shown: View) -> Iterator[Text]:
     for verdict, target, how, what, trials, reason, upstream in expected_failures_table(shown).rows:
         style = "bold red" if verdict == XPASS else "dim"
-        where = f"{target} {how}, {what}" + (f", {trials} trials" if trials != "1" else "")
+        where = f"{target} {how}, {what}" + (f" ({trials} trials)" if trials != "1" else "")
         yield line((verdict, style), f" {where}: {reason} ({upstream})")
 
 

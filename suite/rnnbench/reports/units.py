@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+from rnnbench import spelling
+
 MISSING = "—"
+count = spelling.count
 WIDEST_RATIO = 100.0
 """How far from 1, as a factor, the end of an interval is told. Two processes that disagree give any."""
 WIDEST_PERCENT = 10.0
@@ -86,8 +89,3 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return digits(value)
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else digits(value)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 trial`, `2 trials`, `20,000 trials`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

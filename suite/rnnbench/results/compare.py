@@ -26,6 +26,7 @@ from rnnbench.results.run import Run
 from rnnbench.results.thresholds import Thresholds, threshold_differences
 from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
+from rnnbench.spelling import count
 
 COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that every trial has, and that `rnnbench ab` samples."""
@@ -208,8 +209,8 @@ def _machine_warning(*, two_machines: bool, moved: int) -> Iterator[str]:
     """The first sentence of a comparison of two machines."""
     if moved:
         yield (
-            f"{moved} trials ran on other machines in the two runs, so their latencies, builds and memory are not "
-            "compared; --across-machines compares them, and marks every result"
+            f"{count(moved, 'trial')} ran on two machines in the two runs: latencies, builds and memory are not "
+            "compared there; --across-machines compares them, and marks every result"
         )
     if two_machines:
         yield (
@@ -255,12 +256,12 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
     yield from threshold_differences(base.info, new.info, sorted({record.case for _, record in pairs}))
     periods = sum(_differ_in_period(a, b) for a, b in pairs)
     if periods:
-        yield f"the period differs in {periods} trials, so their paced latencies are not compared"
+        yield f"the period differs in {count(periods, 'trial')}, whose paced latencies are not compared"
     elsewhere = [(a.node, b.node) for a, b in pairs if a.node != b.node]
     if elsewhere:
         a, b = (node or "the run's own machine" for node in elsewhere[0])
         yield (
-            f"{len(elsewhere)} trials were measured on other nodes, the first of them on {a} in {base.name}, on {b} in "
+            f"other nodes measured {count(len(elsewhere), 'trial')}, the first of them {a} in {base.name}, {b} in "
             f"{new.name}: nodes of one kind differ too"
         )
     environments = [(a.environment, b.environment) for a, b in pairs]
@@ -272,7 +273,8 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
         unlike = [(a, b) for a, b in settings if a != b and a is not None and b is not None]
         if unlike:
             a, b = unlike[0]
-            yield f"{what} differ in {len(unlike)} trials, in the first of them {a} in {base.name}, {b} in {new.name}"
+            where = f"{count(len(unlike), 'trial')}, in the first of them {a} in {base.name}, {b} in {new.name}"
+            yield f"{what} differ in {where}"
 
 
 def _differ_in_period(a: Record, b: Record) -> bool:

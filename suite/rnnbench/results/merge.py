@@ -30,6 +30,7 @@ from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import read_info, read_run, run_name
+from rnnbench.spelling import count
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
@@ -131,11 +132,12 @@ def _other_plan(first: Run, plan: WholePlan, other: Run, other_plan: WholePlan) 
     begin = f"{first.path} and {other.path} are shards of different plans: "
     how = " Give each shard the same cases, --backend, --set, --filter and version of rnnbench"
     if len(plan.shards) != len(other_plan.shards):
-        return f"{begin}one of {len(plan.shards)} shards, and one of {len(other_plan.shards)}.{how}"
+        return f"{begin}one of {count(len(plan.shards), 'shard')}, and one of {len(other_plan.shards)}.{how}"
     trials, others = ({trial for shard in each.shards for trial in shard} for each in (plan, other_plan))
     if only := sorted(trials ^ others):
         where = first.path if only[0] in trials else other.path
-        return f"{begin}{len(only)} trials are in one of them only, for example {only[0]} in that of {where}.{how}"
+        found = f"one of them alone has {count(len(only), 'trial')}, for example {only[0]} in that of {where}"
+        return f"{begin}{found}.{how}"
     return f"{begin}they have the same trials, with other limits, anchors or ways of sampling.{how}"
 
 
@@ -145,8 +147,8 @@ def _refuse_foreign(shard: Run, plan: WholePlan) -> None:
     expected = plan.expected(shard.info.shard.number)
     if foreign := [trial for trial in shard.by_trial if trial not in expected]:
         raise StoreError(
-            f"{shard.path}: has {len(foreign)} records of trials that are not those of shard {shard.info.shard}, for "
-            f"example {foreign[0]}; restore its records"
+            f"{shard.path}: has {count(len(foreign), 'record')} of trials that shard {shard.info.shard} does not run, "
+            f"for example {foreign[0]}; restore its records"
         )
 
 

@@ -14,6 +14,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.shards import MergedInfo, WholePlan, read_whole_plan
+from rnnbench.spelling import count
 
 AND = " and "
 """Between two versions of one package, where shards have different ones."""
@@ -167,4 +168,4 @@ def _versions(infos: Sequence[RunInfo]) -> dict[str, dict[str, str]]:
 
 def _named(trials: Sequence[str]) -> str:
     more = f" and {len(trials) - TOLD_TRIALS} more" if len(trials) > TOLD_TRIALS else ""
-    return f"{len(trials):,} trial{'' if len(trials) == 1 else 's'}: {', '.join(trials[:TOLD_TRIALS])}{more}"
+    return f"{count(len(trials), 'trial')}: {', '.join(trials[:TOLD_TRIALS])}{more}"

@@ -15,6 +15,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.text import file_name
 from rnnbench.results.timing import Latency
+from rnnbench.spelling import count
 
 ORIGIN_MEANS: Mapping[str, str] = {
     "library": "the runtime's own RNN operator",
@@ -57,8 +58,8 @@ class Family:
         computed = self.computed.upper() if "cell" in model else self.computed
         parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES + NOT_SHOWN)]
         parts += [f"batch {self.batch}", self.dtype]
-        parts += [f"{self.device} with {_count(self.threads, 'thread')}"] if on_device else []
-        return f"{self.case}: {', '.join(parts)}, stream of {_count(self.steps, 'step')}"
+        parts += [f"{self.device} with {_number(self.threads, 'thread')}"] if on_device else []
+        return f"{self.case}: {', '.join(parts)}, stream of {_number(self.steps, 'step')}"
 
     @property
     def slug(self) -> str:
@@ -234,7 +235,8 @@ def view_runs(runs: Sequence[Run]) -> View:
             _refuse_another_machine(runs[0].parts[0], part)
         again = [record.trial for record in run.records if record.trial in entries]
         if again:
-            warnings.append(f"{len(again)} trials are in several runs; the figures shown are those of {run.name}")
+            shared = f"{run.name} has {count(len(again), 'trial')} of other runs too"
+            warnings.append(f"{shared}; the figures shown are those of {run.name}")
         entries.update({record.trial: Entry(record, run.measured(record)) for record in run.records})
     parts = tuple(part for run in runs for part in run.parts)
     return View(parts, tuple(entries.values()), tuple(warnings))
@@ -255,7 +257,8 @@ def _grouped(entries: Iterable[Entry]) -> dict[Workload, list[Entry]]:
     return {workload: list(group) for workload, group in groupby(ordered, key=lambda e: e.workload)}
 
 
-def _count(number: int, noun: str) -> str:
+def _number(number: int, noun: str) -> str:
+    """Without separators of thousands, as the numbers beside it in a title."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from rnnbench.reports import count
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
 from rnnbench.site.content import Content
 from rnnbench.site.nights import FIGURES, Night, NightRow
@@ -85,7 +87,21 @@ def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
 
 def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
     """A trial: its id, and what must be equal where two targets or two strategies are compared."""
-    rest = f"{row.steps} steps, batch {row.batch}, {row.dtype}, {row.device}, {row.threads} threads"
-    workload = f"{row.case}, {row.model}, {rest}"
+    lengths = f"{count(row.steps, 'step')}, batch {row.batch}"
+    rest = f"{lengths}, {row.dtype}, {row.device}, {count(row.threads, 'thread')}"
+    workload = f"{row.case}: {_model(row.model)}, {rest}"
     strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
     return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk
+
+
+def _model(parameters: str) -> str:
+    """`lstm, input 64, hidden 128`, of the parameters of a model as JSON. What is none stays as it is."""
+    try:
+        named = json.loads(parameters)
+    except ValueError:
+        return parameters
+    if not isinstance(named, dict):
+        return parameters
+    return ", ".join(
+        str(value) if name in ("cell", "network", "file") else f"{name} {value}" for name, value in named.items()
+    )

@@ -47,7 +47,7 @@ class Conformance:
             known = f", {count(self.expected, 'known failure')}" if self.expected else ""
             return f"✓ conforms{known}", "note" if self.expected else "good"
         if self.expected:
-            return f"† {count(self.expected, 'known failure')}", "note"
+            return f"◇ {count(self.expected, 'known failure')}", "note"
         return ("– not installed" if self.unavailable else "– unsupported"), "none"
 
 

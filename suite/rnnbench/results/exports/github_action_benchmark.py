@@ -13,6 +13,7 @@ from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_tr
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
 from rnnbench.results.text import visible
+from rnnbench.spelling import count
 
 MICROSECONDS = 1e6
 
@@ -31,7 +32,7 @@ def _entry(trial: ExportedTrial, figure: Figure) -> dict[str, Any]:
     scale, unit = (MICROSECONDS, "us") if figure.latency else (1, figure.unit)
     lines = [figure.meaning, *(f"{visible(name)} {visible(version)}" for name, version in record.version.items())]
     if figure.latency:
-        lines.append(f"{len(figure.latency.process_medians)} processes")
+        lines.append(count(len(figure.latency.process_medians), "process", "processes"))
         if record.same_as:
             lines.append(f"measured as {visible(record.same_as)}")
     entry: dict[str, Any] = {

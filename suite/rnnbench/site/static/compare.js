@@ -126,7 +126,7 @@
 
   function line({ a, b, judged }, path, pages, machine) {
     const page = pages.get(machine + "\n" + b.trial);
-    const name = a.trial === b.trial ? b.trial : b.trial + " against " + a.trial;
+    const name = a.trial === b.trial ? b.trial : alike(b);
     const show = (row) => {
       const latency = row.latencies[path];
       const [low, high] = [Math.min(...latency[0]), Math.max(...latency[0])];
@@ -145,6 +145,20 @@
     ]);
   }
 
+  /* What two different trials have in common: the target or the strategy, the steps of a call, and the workload. */
+  function alike(row) {
+    const other = trials.texts[control.by.value === "backends" ? row.strategy : row.target];
+    return other + ", " + row.chunk + (row.chunk === 1 ? " step" : " steps") + " a call; " + trials.texts[row.workload];
+  }
+
+  /* Why no trial stands on both sides. */
+  function nothing(a, b) {
+    const [offered, by] = [control.a.options, control.by.value];
+    if (offered.length < 2) return offered[0] && offered[0].value ? "There is only one to choose: " + offered[0].textContent + ". Compare two of another kind." : "Nothing was measured in this night.";
+    const same = control.a.value === control.b.value || ((by === "nights" || by === "versions" || by === "machines") && a[0] === b[0]);
+    return same ? "A and B are the same. Choose two." : "A and B have no measured trial in common.";
+  }
+
   async function compare() {
     const mine = (turn += 1);
     await offer(mine);
@@ -156,7 +170,7 @@
     const machines = a[0] >= 0 && b[0] >= 0 && index.nights[a[0]].machine !== index.nights[b[0]].machine;
     const olds = new Map(left.map((row) => [key(row), row]));
     const compared = right
-      .filter((row) => olds.has(key(row)) && olds.get(key(row)) !== row)
+      .filter((row) => olds.has(key(row)) && (a[0] !== b[0] || olds.get(key(row)).trial !== row.trial))
       .map((row) => ({ a: olds.get(key(row)), b: row }))
       .filter((pair) => !(pair.a.same && pair.b.same && !paired))
       .map((pair) => ({ ...pair, judged: judge(pair.a, pair.b, path, paired, machines) }))
@@ -165,18 +179,19 @@
     const changed = right.filter((row) => olds.has(key(row)) && olds.get(key(row)).outcome !== row.outcome).length;
     answer.textContent = compared.length
       ? compared.length + " comparisons: " + counts + (changed ? "; " + changed + " with another outcome" : "") + "."
-      : a[0] === b[0] && !paired ? "A and B are the same run. Choose two." : "A and B have no measured trial in common.";
+      : nothing(a, b);
     caution.hidden = !machines;
     caution.textContent = machines ? "A and B are two machines: a ratio compares the machines as well as the programs, and has no verdict." : "";
     const q = control.q.value.toLowerCase();
     const shown = compared
-      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && pair.b.trial.toLowerCase().includes(q))
+      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && (pair.b.trial + " " + alike(pair.b)).toLowerCase().includes(q))
       .sort((x, y) => ORDER.indexOf(x.judged.verdict) - ORDER.indexOf(y.judged.verdict) || Math.abs(Math.log(y.judged.ratio)) - Math.abs(Math.log(x.judged.ratio)));
     const pages = new Map(index.pages.map(([machine, trial, page]) => [machine + "\n" + trial, page]));
     const machine = b[0] >= 0 ? index.nights[b[0]].machine : "";
     rnnbench.fill(table, shown.slice(0, MOST).map((pair) => line(pair, path, pages, machine)));
     table.hidden = !shown.length;
-    more.textContent = shown.length > MOST ? "The first " + MOST + " of " + shown.length + "; narrow the choice to see others." : "";
+    const none = compared.length && !shown.length ? "None of them has this verdict and this text." : "";
+    more.textContent = shown.length > MOST ? "The first " + MOST + " of " + shown.length + "; narrow the choice to see others." : none;
   }
 
   Promise.all(["nights", "trials"].map(rnnbench.load)).then(function ([nights, described]) {
