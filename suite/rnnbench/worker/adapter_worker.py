@@ -27,7 +27,7 @@ from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import MARK, adopt_orphans, family
+from rnnbench.worker.kernel import MARK, adopt_orphans, family, mark_process
 from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 
@@ -112,6 +112,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         _leave_the_suite({channel, suite})
         adopt_orphans()
         os.environ[MARK] = mark
+        mark_process(os.getpid(), mark)
         temporary.use()
         ended, woken = os.pipe()
         os.set_blocking(woken, False)
