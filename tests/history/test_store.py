@@ -175,6 +175,18 @@ def test_sql_reads_the_history_and_nothing_else(root: Path, run: Path, tmp_path:
     assert {file: file.read_bytes() for file in root.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.parametrize("value", ["INTERVAL 100000000 MONTH", "'\udcff'", "now()"])
+def test_what_python_cannot_hold_is_told(root: Path, value: str) -> None:
+    """Whether it can hold a time with a zone depends on what is installed."""
+    try:
+        History(root).sql(f"SELECT {value}")
+    except StoreError as error:
+        assert "Traceback" not in str(error)
+        assert "Python" in str(error)
+    else:
+        assert value == "now()"
+
+
 def test_a_history_without_runs_has_empty_tables(root: Path) -> None:
     assert History(root).sql("SELECT (SELECT count(*) FROM rows), (SELECT count(*) FROM runs)").rows == ((0, 0),)
 

@@ -112,7 +112,6 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         _leave_the_suite({channel, suite})
         adopt_orphans()
         os.environ[MARK] = mark
-        mark_process(os.getpid(), mark)
         temporary.use()
         ended, woken = os.pipe()
         os.set_blocking(woken, False)
@@ -122,6 +121,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         if adapter == 0:
             for descriptor in (suite, ended, woken):
                 os.close(descriptor)
+            mark_process(os.getpid(), mark)  # The guard has none: the supervisor would end it before it has ended.
             _serve(channel)
         os.close(channel)
         status = _wait(adapter, suite, ended)
