@@ -163,6 +163,17 @@ def test_trials_are_compared_with_themselves_and_kept_as_that(nights):
     assert len(nights.history.nights) == 1, "neither side of a comparison is a night"
 
 
+def test_a_comparison_whose_verdicts_are_gone_is_a_problem_and_ends_nothing_else(nights):
+    nights.index({"1.0": ""})
+    measured = Measured(nights.measure(same_trials=1), nights.store)
+    for file in nights.store.root.rglob("verdicts.json"):
+        file.unlink()
+    found = collect_night([measured], nights.folders, nights.said.append)
+    assert found.same == {}
+    assert any("is no side b of a comparison" in said for said in nights.said)
+    assert nights.state.good["fake"].version == "1.0"
+
+
 class Interrupted(KeyboardInterrupt):
     pass
 
