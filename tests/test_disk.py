@@ -21,6 +21,7 @@ from rnnbench.disk import (
     read_cached,
     read_plain,
     write_bytes,
+    write_given,
     write_text,
     write_whole,
 )
@@ -154,3 +155,23 @@ def test_a_link_is_read_and_never_written_in_place(tmp_path):
         open_own(link, os.O_RDWR)
     os.close(open_own(file, os.O_RDWR))
     assert file.read_text() == "of somebody"
+
+
+def test_a_file_that_the_user_named_stays_a_link_or_a_pipe(tmp_path):
+    (tmp_path / "mine").mkdir()
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("mine/file")
+    for text in (b"one", b"two"):
+        write_given(link, lambda file, text=text: file.write(text))
+        assert link.is_symlink()
+        assert (tmp_path / "mine" / "file").read_bytes() == text
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_given(pipe, lambda file: file.write(b"text"))
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    with pytest.raises(IsADirectoryError):
+        write_given(tmp_path / "mine", lambda file: file.write(b"text"))

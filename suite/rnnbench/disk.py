@@ -22,9 +22,13 @@ T = TypeVar("T")
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
 """Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
 PATH_ERRORS = frozenset(
-    {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+    {
+        *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
+        *(errno.ENOENT, errno.ENOTEMPTY, errno.EBUSY, errno.ENOTSUP, errno.ENXIO),
+    }
 )
-"""Errors of a path: what lies there is of another kind, or its permissions forbid it. Another path would do."""
+"""Errors of a path: what lies there is of another kind or was removed, or its permissions forbid it. Another path
+would do."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)
@@ -118,6 +122,23 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
+
+
+def write_given(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Fill a file that the user named, as `write_whole` does. A link to a file stays one.
+
+    A device or a pipe is written into: it would be replaced else. Raises OSError.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            write(file)
+    else:
+        write_whole(followed(path), write)
+
+
+def followed(path: Path) -> Path:
+    """Where a path leads: a link to a file of the user's stays one when the file is replaced."""
+    return Path(os.path.realpath(path))
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:

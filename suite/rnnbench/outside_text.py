@@ -6,6 +6,7 @@ where it enters, so that everything after it can print, store and compare it.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -59,9 +60,9 @@ def describe_error(error: BaseException) -> str:
 
 
 def read_tail(path: Path) -> str:
-    """The last 64 KiB of a log, or nothing where there is none."""
+    """The last 64 KiB of a log, or nothing where there is none. A pipe in its place is not waited for."""
     try:
-        with path.open("rb") as log:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as log:
             log.seek(0, 2)
             log.seek(max(0, log.tell() - LOG_TAIL))
             return log.read(LOG_TAIL).decode(errors="replace")

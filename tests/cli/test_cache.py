@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -31,6 +32,15 @@ def test_a_second_run_builds_nothing_unless_it_is_told_to(rnnbench, folder, cach
     assert "which the build times are of: 1 program. With --rebuild they are built and timed again." in second
     rnnbench(*RUN, "--rebuild")
     assert origins(folder) == ["cold", "cached", "cold"]
+
+
+def test_a_time_in_no_calendar_is_a_dash(rnnbench, cache):
+    """A clock may have been wrong, and a disk may keep any time."""
+    rnnbench("check", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched", "--endurance=0")
+    for seconds in (2**33, 2**40):
+        for entry in cache.rglob("entry.json"):
+            os.utime(entry, (seconds, seconds))
+        assert "fake" in rnnbench("cache").stdout
 
 
 def test_a_cache_that_is_no_folder_is_a_mistake(rnnbench, cache):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -147,6 +148,34 @@ def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder):
         "rnnbench: a limit of this machine or of its user is reached: Too many open files; raise it"
     )
     assert errors.count("\n") == 1
+
+
+def test_a_folder_that_was_removed_under_a_command_ends_it_with_a_sentence(folder):
+    gone = folder / "gone"
+    gone.mkdir()
+    process = start(folder, "report", "a", preexec_fn=lambda: (os.chdir(gone), gone.rmdir()))
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert errors == "rnnbench: the folder in which this command runs was removed; change to another one\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Symlink loop from 'x'"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "x"),
+        OSError(errno.ENXIO, "No such device or address", "x"),
+    ],
+    ids=["loop", "removed", "socket"],
+)
+def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error):
+    def command(_):
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert "see what lies there and who may use it, or name another place" in capsys.readouterr().err
 
 
 def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):

@@ -53,6 +53,20 @@ def test_a_file_has_what_standard_output_has(results: Path, name: str) -> None:
     assert sorted(path.name for path in results.iterdir()) == ["20260131T120000Z-fake_case", "exported"]
 
 
+@pytest.mark.parametrize("name", ["run.json", "records.jsonl", "a link"])
+def test_a_file_of_a_run_is_never_replaced(results: Path, name: str) -> None:
+    """Records cannot be made again."""
+    (folder,) = results.iterdir()
+    (results / "a link").symlink_to(folder / "records.jsonl")
+    file = results / name if name == "a link" else folder / name
+    before = file.read_bytes()
+    refused = run("latest", "-o", str(file), "--results", str(results))
+    assert refused.exit_code == 2
+    assert "and is not replaced; name another file" in refused.stderr.replace("\n", " ")
+    assert file.read_bytes() == before
+    assert run("latest", "-o", str(folder / "new.csv"), "--results", str(results)).exit_code == 0
+
+
 def test_the_help_has_a_line_for_each_format() -> None:
     lines = [line.split(maxsplit=1) for line in run("--help").stdout.partition("Formats:\n")[2].splitlines()]
     assert lines == [[name, each.description] for name, each in EXPORTS.items()]

@@ -34,6 +34,12 @@ def test_what_is_no_address_is_refused(address):
         require_cluster(Place(address))
 
 
+def test_a_host_that_cannot_be_one_is_told():
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    with pytest.raises(FleetError, match=r"--on a\.\.b:80: no cluster is there: "):
+        require_cluster(Place("a..b:80"))
+
+
 def test_where_nobody_listens_no_run_is_begun(folder, free_port):
     pytest.importorskip("ray", reason="the extra `fleet` is not installed")
     for address in (f"127.0.0.1:{free_port}", f"ray://127.0.0.1:{free_port}"):

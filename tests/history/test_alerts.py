@@ -164,6 +164,11 @@ def test_a_machine_that_is_silent_is_an_alert_until_it_runs_again(look: Look, no
     assert silences(update(silent, look(EARLY + 2))) == [(identity, "mended", cases)]
 
 
+def test_any_number_of_nights_may_be_looked_at(look: Look) -> None:
+    found = list(look(EARLY, timedelta(days=2)).silences.worse(10**30))
+    assert [one.what for one in found] == ["silence"]
+
+
 def silences(alerts: Alerts) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(alert.id, alert.state, alert.found.members) for alert in alerts.all if alert.found.what == "silence"]
 

@@ -144,6 +144,16 @@ def test_a_mistake_is_named_and_the_file_stays(alerts: Alerts, old: str, new: st
     assert alerts.file.read_text() == wrong
 
 
+def test_a_link_to_the_file_stays_a_link(alerts: Alerts, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "alerts.yaml"
+    link.parent.mkdir()
+    link.symlink_to(alerts.file)
+    Alerts.read(link).confirm("one", AB).write()
+    assert link.is_symlink()
+    assert Alerts.read(alerts.file).find("one").state == "confirmed"
+    assert [path.name for path in link.parent.iterdir()] == ["alerts.yaml"]
+
+
 def test_what_another_process_writes_between_the_look_and_the_writing_is_not_lost(alerts: Alerts) -> None:
     """The look comes once nobody else writes."""
     refused = []

@@ -13,7 +13,7 @@ from waiting import join
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import History
+from rnnbench.history import History, find_changes
 from rnnbench.results import StoreError, append_record, read_run
 
 OLD = Path(__file__).parents[2] / "results" / "scaling"
@@ -124,6 +124,27 @@ def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, c
     assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
 
 
+@pytest.mark.parametrize("time", ["no time", "9999-12-31T23:59:59", "0001-01-01T00:00:00", "2026-01-01T00:00:00Z"])
+def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: str) -> None:
+    """Weeks are subtracted from it, and it is compared with times without a zone."""
+    History(root).add(run)
+    (file,) = (root / "runs").iterdir()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "started": time}))
+    history = History(root)
+    assert history.runs == ()
+    assert history.warnings == (f"{file}: damaged, and skipped; add its run again",)
+    assert History(root).add(run).what == "added"
+    assert History(root).warnings == ()
+
+
+def test_rows_of_another_machine_than_the_entry_says_are_in_no_series(root: Path, run: Path) -> None:
+    History(root).add(run)
+    (file,) = (root / "runs").iterdir()
+    for machine in ("another", "it's"):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": machine}))
+        assert find_changes(History(root)) == ()
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -152,6 +173,18 @@ def test_sql_reads_the_history_and_nothing_else(root: Path, run: Path, tmp_path:
             History(root).sql(statement.format(file=file, secret=secret, folder=tmp_path))
         assert not (tmp_path / "written").exists()
     assert {file: file.read_bytes() for file in root.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 100000000 MONTH", "'\udcff'", "now()"])
+def test_what_python_cannot_hold_is_told(root: Path, value: str) -> None:
+    """Whether it can hold a time with a zone depends on what is installed."""
+    try:
+        History(root).sql(f"SELECT {value}")
+    except StoreError as error:
+        assert "Traceback" not in str(error)
+        assert "Python" in str(error)
+    else:
+        assert value == "now()"
 
 
 def test_a_history_without_runs_has_empty_tables(root: Path) -> None:

@@ -11,8 +11,9 @@ from fake_releases import NOT_INSTALLABLE, YANKED
 
 from rnnbench import site
 from rnnbench.history import Alerts
-from rnnbench.night import Measured, Sought, collect, collect_night, hold_state, measure
+from rnnbench.night import Measured, Sought, State, collect, collect_night, hold_state, measure, read_state
 from rnnbench.night.folders import DATA, PAGE
+from rnnbench.night.state import write_state
 from rnnbench.plan import unavailable
 from rnnbench.results import StoreError
 
@@ -162,6 +163,17 @@ def test_trials_are_compared_with_themselves_and_kept_as_that(nights):
     assert len(nights.history.nights) == 1, "neither side of a comparison is a night"
 
 
+def test_a_comparison_whose_verdicts_are_gone_is_a_problem_and_ends_nothing_else(nights):
+    nights.index({"1.0": ""})
+    measured = Measured(nights.measure(same_trials=1), nights.store)
+    for file in nights.store.root.rglob("verdicts.json"):
+        file.unlink()
+    found = collect_night([measured], nights.folders, nights.said.append)
+    assert found.same == {}
+    assert any("is no side b of a comparison" in said for said in nights.said)
+    assert nights.state.good["fake"].version == "1.0"
+
+
 class Interrupted(KeyboardInterrupt):
     pass
 
@@ -187,6 +199,64 @@ def test_an_interrupted_night_goes_on_and_does_nothing_twice(nights, monkeypatch
     went_on = nights.measure()
     assert (went_on.run, went_on.backends["fake"].newest.version) == (begun.run, "1.1")
     assert any("Going on with the night" in said for said in nights.said)
+
+
+def test_a_night_goes_on_without_an_environment_that_can_no_longer_be_made(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    compare = measure.compare_sides
+
+    def interrupt(*arguments, **named):
+        raise Interrupted
+
+    monkeypatch.setattr(measure, "compare_sides", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        nights.measure(same_trials=1)
+    monkeypatch.setattr(measure, "compare_sides", compare)
+    for there in ("1.0", "none of them"):
+        nights.index({"1.0": "", "1.1": ""}, {there: 1.0})
+        went_on = nights.measure(same_trials=1)
+        assert went_on.backends["fake"].measured.version == "1.1", "its run has been made"
+        assert "could not be made" in went_on.backends["fake"].not_compared
+        assert went_on.same is None
+
+
+def test_a_night_without_one_of_its_backends_begins_anew(nights):
+    """Somebody edited the state."""
+    nights.index({"1.0": ""})
+    nights.measure()
+    state = nights.state
+    without = state.night.model_copy(update={"backends": {}})
+    write_state(nights.folders.state, state.model_copy(update={"night": without}))
+    assert list(nights.measure().backends) == ["fake"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("good: &a {}\nheld: *a\n", "an alias; write the value out"),
+        ("good: " + "[" * 3000, "cannot be read: "),
+        ("night: {started: never, trials: a, backends: {}}", "night.started: "),
+    ],
+    ids=["an alias", "deep", "no time"],
+)
+def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
+    file = tmp_path / "night.yaml"
+    file.write_text(text)
+    with pytest.raises(StoreError, match=r"correct it, or delete it") as refused:
+        read_state(file)
+    assert why in str(refused.value)
+    assert file.read_text() == text
+
+
+def test_a_link_to_a_state_stays_a_link_and_its_lock_is_that_of_the_file(tmp_path):
+    (tmp_path / "night.yaml").symlink_to("mine.yaml")
+    write_state(tmp_path / "night.yaml", State())
+    assert (tmp_path / "night.yaml").is_symlink()
+    refused = pytest.raises(StoreError, match="is in use: another night")
+    with hold_state(tmp_path / "mine.yaml"), refused, hold_state(tmp_path / "night.yaml"):
+        pass
 
 
 def test_two_nights_at_once_are_refused(nights):

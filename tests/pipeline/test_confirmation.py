@@ -96,6 +96,7 @@ def test_a_small_change_is_looked_for_with_a_small_threshold():
     ("changes", "message"),
     [
         ({"what": "build"}, "it is about build; only latencies are compared in turn"),
+        ({"versions": ("fakepackage", "fakepackage 2")}, "expected packages with their versions"),
         ({"versions": ("rnnbench-fake 1.0",) * 2}, "its versions did not change"),
         ({"members": ("elsewhere",)}, "none of the trials of these cases is one of its trials"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import zipfile
@@ -185,3 +186,8 @@ def needs(trials: list[Trial]) -> set[str]:
 )
 def test_a_version_for_a_device_has_the_packages_own_extra(text: str, extras: list[str], made_of: str) -> None:
     assert made._with_its_extras(text, extras) == made_of
+
+
+def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / made.READY)
+    assert made._intact(tmp_path) is None

@@ -59,6 +59,8 @@ def test_a_list_that_is_not_there_is_named(tmp_path):
         (">=3", None, r"no release is >=3; the releases are 1.8.0, 1.9.1, 1.9.2, 1.10.0"),
         ("", "1.8 yesterday\n", r"list:1: expected a version, and its day"),
         ("", "newest\n", r"list: .*newest.*expected a version"),
+        ("1." + "9" * 5000, None, r"expected a version such as"),
+        (">=1." + "9" * 5000, None, r"expected a specifier such as"),
     ],
 )
 def test_mistakes_have_a_message(index, tmp_path, text, content, message):

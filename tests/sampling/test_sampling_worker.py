@@ -13,6 +13,7 @@ from waiting import wait_until
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
+from rnnbench.sampling.sampling_worker import SHARED_DEATH
 
 MEMORY = Limits(memory=170 << 20)
 """A worker has some 60 MiB resident before it loads a program."""
@@ -64,6 +65,7 @@ def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):
     first = worker._process
     assert worker.sample(exits, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
     assert (exits.failure.outcome, exits.failure.stage) == ("crashed", "sample")
+    assert "other trial" not in exits.failure.reason, "its own call asked for it"
     assert worker.trials == [other]
     assert worker._process is not first
     assert worker.sample(other, PathBlocks(PATHS["public"]), BlockPlan(0.001)) is not None
@@ -87,7 +89,10 @@ def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_tri
         _kill(worker)
         assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
         assert one.failure.outcome == "crashed"
+        assert one.failure.reason.endswith("; 1 other trial had run in its process, and may have led to it")
         assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        assert SHARED_DEATH in other._findings
+        assert SHARED_DEATH not in one._findings
     finally:
         worker.close()
 

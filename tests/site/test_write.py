@@ -197,3 +197,28 @@ def test_the_committed_site_is_what_the_command_makes(tmp_path):
     differing = [name for name in made if made[name] != kept[name] and not name.startswith("method-")]
     assert not differing, f"refresh it: {REFRESH}"
     assert sum(len(content) for name, content in kept.items() if not name.startswith("method-")) < COMMITTED_BYTES
+
+
+def test_a_folder_with_what_the_site_is_made_of_is_refused(small, small_site, tmp_path):
+    """Files that an earlier site left are removed, and a history has such names too."""
+    root = tmp_path / "site"
+    shutil.copytree(small_site, root)
+    shutil.copytree(small.path, root / "run")
+    before = contents(root)
+    with pytest.raises(StoreError, match=r"has .* in it, which the site is made of; give a folder of its own with -o"):
+        write_site([read_run(root / "run")], None, root)
+    assert contents(root) == before
+
+
+def test_what_the_site_does_not_make_stays_beside_it(small, small_site, tmp_path):
+    shutil.copytree(small_site, tmp_path, dirs_exist_ok=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "index.html").write_text("mine")
+    (tmp_path / "CNAME").write_text("mine")
+    for name in ("left.html", ".index.html.7-7.part"):
+        (tmp_path / name).write_text("of an earlier site")
+    (tmp_path / "link").symlink_to(".git")
+    write_site([small], None, tmp_path)
+    mine = {".git/index.html": b"mine", "CNAME": b"mine"}
+    assert contents(tmp_path) == {**contents(small_site), **mine}
+    assert (tmp_path / "link").is_symlink()

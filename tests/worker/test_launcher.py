@@ -14,6 +14,7 @@ from harness_trials import make_trial
 from rnnbench_fake import HANGS_IN
 from waiting import ended, started_from_now, wait_until
 
+from rnnbench.outside_text import read_tail
 from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import (
     Command,
@@ -72,6 +73,18 @@ def test_an_unknown_command_to_a_forked_child_ends_the_child_and_its_parent(work
         forked.ask(Unknown(), LIMIT_S)
     assert not raised.value.alive
     forked.close()
+
+
+def test_a_log_that_is_a_link_or_a_pipe_is_not_written(tmp_path):
+    """A run that was made elsewhere may have a link to any file of its user, and a pipe has no end."""
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    (tmp_path / "mine").write_text("mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(OSError, match=name):
+            WorkerProcess("rnnbench.worker", EndFork(), Host(tmp_path / name, {}))
+        assert read_tail(tmp_path / "pipe") == ""
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker):

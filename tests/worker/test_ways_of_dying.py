@@ -161,23 +161,30 @@ DAEMON = (
 )
 
 
-ORPHAN = "from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
+OWN = "env={'PATH': '/bin'}"
+"""An environment without the worker's mark. Its limits still have it."""
+UNMARKED = f"{OWN}, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTTIME, (-1, -1))"
+ADOPTS = "import resource; from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
 
 
 @pytest.mark.parametrize(
-    ("begin", "end"),
-    [("", "time.sleep(3600)"), ("", "os.kill(os.getpid(), signal.SIGSEGV)"), (ORPHAN, "time.sleep(3600)")],
-    ids=["killed", "dies", "killed, adopted without a mark"],
+    ("begin", "how", "end"),
+    [
+        ("", "", "time.sleep(3600)"),
+        ("", "", "os.kill(os.getpid(), signal.SIGSEGV)"),
+        ("", OWN, "os.kill(os.getpid(), signal.SIGSEGV)"),
+        (ADOPTS, UNMARKED, "time.sleep(3600)"),
+    ],
+    ids=["killed", "dies", "dies, with another environment", "killed, adopted without a mark"],
 )
-def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin, end):
+def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin, how, end):
     """A daemon: in a session of its own, and a child of nobody's. It has the worker's mark, or the worker adopts it.
 
-    A daemon without a mark whose worker has died is out of reach.
+    A daemon that has also put back the limit, and whose worker has died, is out of reach.
     """
     number = tmp_path / "daemon.pid"
-    environment = "env={'PATH': '/bin'}" if begin else ""
     script = (
-        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}], {environment})\n"
+        f"subprocess.run([sys.executable, '-c', {DAEMON!r}, {str(number)!r}], {how})\n"
         f"while not os.path.exists({str(number)!r}) or not open({str(number)!r}).read(): time.sleep(0.01)\n"
     )
     failure(start(begin + script + ANSWER_ONCE + end), 1)
@@ -217,7 +224,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("paused", ["", "worker.pause()"], ids=["running", "paused"])
-@pytest.mark.parametrize("options", ["", "start_new_session=True"], ids=["in its session", "in another session"])
+@pytest.mark.parametrize(
+    "options",
+    ["", "start_new_session=True", "start_new_session=True, env={}"],
+    ids=["in its session", "in another session", "with another environment"],
+)
 def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, options, paused):
     """The kernel ends no grandchild with the suite, and a worker that is stopped can do nothing about it."""
     script = COMPILER.format(options=options) + "open('pids', 'w').write(f'{os.getpid()} {compiler.pid}')\n"

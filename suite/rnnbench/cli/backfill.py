@@ -17,6 +17,7 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     Duration,
+    GivenPath,
     Selection,
     Share,
     WholeNumber,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Measure the releases of a backend into the history.")
 @click.argument("backend", metavar="BACKEND[:ROUTE]")
-@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=click.Path(path_type=Path))
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=GivenPath())
 @click.option(
     "--versions", default="", metavar="SPEC", help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0."
 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from rnnbench.cli.options import RESULTS, console
+from rnnbench.cli.options import RESULTS, console, require_replaceable
 from rnnbench.cli.output import tell
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ def compare(
 
     if markdown == as_json == STDOUT:
         raise click.UsageError("--markdown and --json cannot both be written to standard output; name a file")
+    _check_files({"--markdown": markdown, "--json": as_json})
     given = _parsed(parse_thresholds, thresholds, "--threshold")
     fail_on = _parsed(parse_fail_on, names, "--fail-on") if names else None
     store = Store(results)
@@ -93,15 +95,26 @@ def _parsed(parse: Callable[[Iterable[str]], T], texts: tuple[str, ...], option:
         raise click.BadParameter(str(error), param_hint=option) from error
 
 
+def _check_files(targets: Mapping[str, str | None]) -> None:
+    """Refuse one file for both, no file, and a file of a run."""
+    files = {option: Path(text) for option, text in targets.items() if text is not None and text != STDOUT}
+    for option, file in files.items():
+        if not targets[option]:
+            raise click.BadParameter("expected a file, got an empty text", param_hint=option)
+        require_replaceable(file, option)
+    if len({os.path.realpath(file) for file in files.values()}) < len(files):
+        raise click.UsageError("--markdown and --json name one file; name two")
+
+
 def _write(target: str, text: str, option: str) -> None:
-    from rnnbench.disk import write_text
+    from rnnbench.disk import write_given
     from rnnbench.results import StoreError
 
     if target == STDOUT:
         click.echo(text, nl=False)
         return
     try:
-        write_text(Path(target), text)
+        write_given(Path(target), lambda file: file.write(text.encode()))
     except OSError as error:
         raise StoreError(
             f"cannot write {target}: {error.strerror or error}; choose another file with {option}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, Selection, console
+from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, GivenPath, Selection, console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Measure whether the changes in the file of the alerts are there.")
-@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=click.Path(path_type=Path))
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=GivenPath())
 @click.option(
     "--alert",
     "identities",

@@ -28,6 +28,7 @@ LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM
 
 AGAIN_S = 0.05
 """Seconds until an interrupt is raised again that was dropped: in a destructor, or a callback of compiled code."""
+_OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
 class Ending:
@@ -145,14 +146,26 @@ def _mistake(error: Exception) -> str | None:
         what = error.filename or "the output"
         return f"cannot write {what}: {error.strerror}; make room on its disk, or choose another one"
     if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
-        what_to_do = "see what lies there and who may use it, or name another place"
-        return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
+        return f"cannot use {error.filename}: {error.strerror}; {_OTHER_PLACE}"
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Of `Path.resolve`, until 3.12.
+        return f"{error}; {_OTHER_PLACE}"
+    if isinstance(error, FileNotFoundError) and not _has_folder():
+        return "the folder in which this command runs was removed; change to another one"
     if isinstance(error, OSError) and error.errno in LIMIT_ERRORS:
         what_to_do = (
             "raise it (`ulimit -n` is that of open files, `ulimit -u` that of processes), or end other programs"
         )
         return f"a limit of this machine or of its user is reached: {error.strerror}; {what_to_do}"
     return None
+
+
+def _has_folder() -> bool:
+    """Whether the folder in which the command runs is there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import Selection, WholeNumber, console, selection
+from rnnbench.cli.options import GivenPath, Selection, WholeNumber, console, selection
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ NAMED = 8
     "-o",
     default=Path("explained"),
     show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     help="Folder that gets the text of each stage, in a folder for each trial.",
 )
 @click.option(
@@ -39,7 +39,7 @@ NAMED = 8
 @click.option(
     "--picture",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(dir_okay=False),
     help="Draw the operations of each stage into a .png or .svg file.",
 )
 def explain(selection: Selection, output: Path, lines: int, picture: Path | None) -> None:

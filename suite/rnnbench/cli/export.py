@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from rnnbench.cli.options import RESULTS
+from rnnbench.cli.options import RESULTS, GivenPath, require_replaceable
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ExportCommand(click.Command):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="File to write; for asv, folder.  [default: standard output]",
 )
 @RESULTS
@@ -46,6 +46,8 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
     from rnnbench.results.exports import EXPORTS, FolderExport
     from rnnbench.spelling import hint
 
+    if output is not None and not output.is_dir():
+        require_replaceable(output, "-o")
     if name not in EXPORTS:
         raise click.BadParameter(f"unknown format '{name}'; {hint(name, EXPORTS)}", param_hint="--format")
     chosen = EXPORTS[name]
@@ -79,19 +81,15 @@ def _print(chosen: Export | BinaryExport, run: Run) -> None:
 
 
 def _write_file(chosen: Export | BinaryExport, run: Run, file: Path) -> None:
-    """The whole file, or what was there before. A device or a pipe is written into."""
-    from rnnbench.disk import write_whole
+    """The whole file, or what was there before."""
+    from rnnbench.disk import followed, write_given
     from rnnbench.results import StoreError
 
     if file.is_dir():
         raise StoreError(f"{file} is a folder; name a file in it, for example -o {file / run.name}{chosen.ending}")
-    if file.exists() and not file.is_file():
-        with file.open("wb") as stream:
-            _write(chosen, run, stream)
-    elif not file.resolve().parent.is_dir():
+    if not file.exists() and not followed(file).parent.is_dir():
         raise StoreError(f"cannot write {file}: its folder does not exist; make it, or choose another place with -o")
-    else:
-        write_whole(file.resolve(), lambda stream: _write(chosen, run, stream))
+    write_given(file, lambda stream: _write(chosen, run, stream))
 
 
 def _write(chosen: Export | BinaryExport, run: Run, stream: BinaryIO) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import console
+from rnnbench.cli.options import GivenPath, console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Print what is in a model file, and the section of a case that runs it.")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=GivenPath())
 @click.option(
     "--set",
     "answers",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.options import RESULTS, console
+from rnnbench.cli.options import RESULTS, GivenPath, console
 from rnnbench.cli.output import tell
 
 
@@ -16,7 +16,7 @@ from rnnbench.cli.output import tell
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     help="Folder of the merged run.  [default: a name made of the cases, in the folder for runs]",
 )
 @click.option("--incomplete", is_flag=True, help="Merge the shards that are there, though trials are missing.")

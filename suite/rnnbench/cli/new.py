@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rnnbench.cli.options import GivenPath
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
 @click.argument("what")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The case file to write.")
+@click.option("-o", "--output", required=True, type=GivenPath(), help="The case file to write.")
 @click.option(
     "--set",
     "answers",
@@ -36,7 +37,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     from rnnbench.spelling import hint
 
     names = names_of_networks()
-    if output.exists():
+    if os.path.lexists(output):
         raise click.UsageError(f"{output} is there already; give another name with -o")
     name = re.sub(r"[^a-z0-9_.-]+", "_", output.stem.lower()).strip("_.-")[:64] or "mine"
     if what in names and answers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from rnnbench.cli.options import (
     RESULTS,
     THRESHOLD,
     ExistingPath,
+    GivenPath,
     Selection,
     WholeNumber,
     console,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     "state_file",
     default=Path("results/night.yaml"),
     show_default=True,
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(dir_okay=False),
     help="File with the last good versions.",
 )
 @click.option("--plan", "only_plan", is_flag=True, help="Print as JSON what would be measured, and measure nothing.")
@@ -141,6 +143,8 @@ def night(
         sys.exit(_parts_collected(collected, checked, folders))
     if checked:
         raise click.UsageError("--checked names runs that are collected with --collect; here --check CASE checks")
+    if os.path.realpath(state_file) == os.path.realpath(alerts_file):
+        raise click.UsageError(f"--state and --alerts both name {alerts_file}; give each a alerts_file of its own")
     sought = Sought(not no_upgrade, _names(pre))
     trials, pinned, expected = _selected(selection, anchors, expectations)
     if only_plan:

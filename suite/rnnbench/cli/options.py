@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -25,8 +26,22 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 110
 """Width in columns of output to a file or a pipe."""
+
+
+class GivenPath(click.Path):
+    """A path. An empty text is none: a variable of a shell was not set, and the present folder was not meant."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(path_type=Path, **how)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("expected a path, got an empty text", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 RESULTS = click.option(
-    "--results", default=Path("results"), show_default=True, type=click.Path(path_type=Path), help="Folder for runs."
+    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
 )
 
 
@@ -46,14 +61,14 @@ REPORTS = click.option(
     "--reports",
     default=Path("reports"),
     show_default=True,
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     callback=_report_folder,
     help="Folder for reports.",
 )
 HISTORY = click.option(
     "--history",
     "history_folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     default=Path("results/history"),
     show_default=True,
     help="Folder of the history.",
@@ -61,24 +76,24 @@ HISTORY = click.option(
 ALERTS = click.option(
     "--alerts",
     "alerts_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(dir_okay=False),
     default=Path("results/alerts.yaml"),
     show_default=True,
     help="File of the alerts.",
 )
 
 
-class ExistingPath(click.Path):
+class ExistingPath(GivenPath):
     """A path at which something lies. Where nothing does, the name beside it that may be meant is told."""
 
     def __init__(self, **how: Any) -> None:
-        super().__init__(path_type=Path, exists=True, **how)
+        super().__init__(exists=True, **how)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from rnnbench.spelling import near_path
 
         path = Path(value)
-        if not os.path.lexists(path) and (near := near_path(path)):
+        if value and not os.path.lexists(path) and (near := near_path(path)):
             self.fail(f"'{path}' does not exist; {near}", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -94,6 +109,25 @@ class WholeNumber(click.IntRange):
             beyond = " on" if self.max is None else ""
             self.fail(f"expected a whole number from {self.min:,}{upto}{beyond}, got '{value}'", param, ctx)
         return number
+
+
+def require_replaceable(output: Path, option: str, *inputs: Path) -> None:
+    """Refuse an output that would replace a file of a run, or of what the command reads: `inputs` are files or folders.
+
+    Records cannot be made again, nor what people wrote.
+    """
+    if not os.path.lexists(output):
+        return
+    real = Path(os.path.realpath(output))
+    for place in (*(Path(os.path.realpath(path)) for path in inputs), *_runs_around(real)):
+        if real.is_relative_to(place):
+            what = f"lies in {place}" if place.is_dir() else "is what the command reads"
+            raise click.BadParameter(f"{output} {what}, and is not replaced; name another file", param_hint=option)
+
+
+def _runs_around(path: Path) -> list[Path]:
+    """The folders of runs that a path is in."""
+    return [folder for folder in path.parents if os.path.isfile(folder / "run.json")]
 
 
 class Number(click.FloatRange):
@@ -150,7 +184,7 @@ def _environments(_context: click.Context, _option: click.Parameter, folder: Pat
 
 ENVIRONMENT_FOLDER = click.option(
     "--environments",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     callback=_environments,
     help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
 )
@@ -162,11 +196,22 @@ THRESHOLD = click.option(
     type=Share(0.001, 0.9),
     help="The smallest change of latency that matters, 3% or 0.03.  [default: compare.latency of the case, or 3%]",
 )
-PACKAGE = click.option("--package", help="The package whose releases are meant.  [default: the backend's own]")
+
+
+def _package(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """As PEP 508 has the names of packages."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", name):
+        raise click.BadParameter(f"expected the name of a package, such as onnxruntime, got '{name}'", context, option)
+    return name
+
+
+PACKAGE = click.option(
+    "--package", callback=_package, help="The package whose releases are meant.  [default: the backend's own]"
+)
 RELEASE_LIST = click.option(
     "--list",
     "listed",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(dir_okay=False),
     metavar="FILE",
     help="Take the releases from a file, a version a line, and ask no package index.",
 )
@@ -204,7 +249,7 @@ NO_BASELINE = click.option("--no-baseline", is_flag=True, help="Do not add NumPy
 EXPECTATIONS = click.option(
     "--expectations",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="File of expected failures.  [default: the nearest expectations.yaml, beside each case or in a folder above "
     "it; else the suite's own]",
 )
@@ -231,7 +276,7 @@ BACKEND = click.option(
     " [default: every installed backend]",
 )
 _SELECTION = (
-    click.argument("cases", nargs=-1, metavar="CASE…", type=click.Path(path_type=Path)),
+    click.argument("cases", nargs=-1, metavar="CASE…", type=GivenPath()),
     BACKEND,
     click.option(
         "--set",

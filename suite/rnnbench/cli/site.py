@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS, GivenPath
 from rnnbench.cli.output import tell
 
 
@@ -18,7 +18,7 @@ from rnnbench.cli.output import tell
     "--output",
     default=Path("reports/site"),
     show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     help="Folder of the site. Files of an earlier site in it are replaced.",
 )
 @HISTORY

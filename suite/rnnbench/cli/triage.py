@@ -7,27 +7,32 @@ from pathlib import Path
 import click
 
 from rnnbench.cli.history import LAST, look
-from rnnbench.cli.options import ALERTS, HISTORY
+from rnnbench.cli.options import ALERTS, HISTORY, GivenPath, require_replaceable
 
 
 @click.command(short_help="Write what is new, mended and open, for a person who decides.")
 @HISTORY
 @ALERTS
 @LAST
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: standard output]"
-)
+@click.option("-o", "--output", type=GivenPath(dir_okay=False), help="File to write.  [default: standard output]")
 def triage(history_folder: Path, alerts_file: Path, last: int, output: Path | None) -> None:
     """Write a page in Markdown: what is new, what is mended, what is still open, and the commands that show it again.
 
     It changes no alert: `rnnbench history alerts` does.
     """
-    from rnnbench.reports import triage_page, write_page
+    from rnnbench.disk import write_given
+    from rnnbench.reports import ReportError, triage_page
 
+    if output is not None:
+        require_replaceable(output, "-o", history_folder, alerts_file)
     alerts, news = look(history_folder, alerts_file, last)
     page = triage_page(alerts, news)
     if output is None:
         click.echo(page, nl=False)
     else:
-        write_page(page, output)
+        try:
+            write_given(output, lambda file: file.write(page.encode()))
+        except OSError as error:
+            reason = error.strerror or error
+            raise ReportError(f"cannot write {output}: {reason}; choose another file with -o") from error
         click.echo(f"triage   {output}")

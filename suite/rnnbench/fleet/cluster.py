@@ -218,9 +218,10 @@ def _require_listener(place: Place) -> None:
         raise FleetError(f"--on {place.address}: expected ray, HOST:PORT or ray://HOST:PORT")
     try:
         socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_LIMIT_S).close()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise FleetError(
-            f"--on {place.address}: no cluster is there: {error.strerror or error}; start one with `ray start --head`, "
+            f"--on {place.address}: no cluster is there: {reason}; start one with `ray start --head`, "
             f"and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
         ) from error
 

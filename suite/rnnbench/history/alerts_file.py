@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rnnbench.disk import locked, read_plain, write_text
+from rnnbench.disk import followed, locked, read_plain, write_text
 from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
 from rnnbench.optional import require
 from rnnbench.results import unwritable
@@ -58,10 +58,11 @@ def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Al
     try:
         if new == text == _text_of(file):
             return new
-        with locked(file.with_name(f"{file.name}.lock")):  # Nobody else writes between the look and the writing.
+        real = followed(file)
+        with locked(real.with_name(f"{real.name}.lock")):  # Nobody else writes between the look and the writing.
             if _text_of(file) != text:
                 raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
-            write_text(file, new, durable=True)
+            write_text(real, new, durable=True)
     except OSError as error:
         raise unwritable(file, error) from error
     return new

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from rnnbench.history.entry import run_id
-from rnnbench.results import FrozenModel, Outcome, Record, Run, StoreError, file_name, fingerprint, versions_text
+from rnnbench.history.entry import StoredTime, run_id, utc_of
+from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, fingerprint, versions_text
 
 SCHEMA: Literal[1] = 1
 NOT_CHECKED = ("unsupported", "unavailable")
@@ -40,7 +39,7 @@ class CheckEntry(FrozenModel):
     schema_version: Literal[1] = SCHEMA
     run_id: str
     run: str
-    started: str
+    started: StoredTime
     """UTC, ISO 8601."""
     machine: str
     """Fingerprint."""
@@ -96,12 +95,9 @@ def check_row(entry: CheckEntry) -> dict[str, object]:
 
 def checks_of(run: Run) -> tuple[CheckEntry, ...]:
     """The check of each backend in a run of `rnnbench check`. Raises StoreError where its start is no time."""
-    try:
-        started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError) as error:
-        raise StoreError(f"{run.path}: '{run.info.started}' is no time in ISO 8601; restore its run.json") from error
+    started = utc_of(run.info.started, run, "milliseconds")
     backends = sorted({record.backend for record in run.records})
-    return tuple(_check(run, backend, started.isoformat(timespec="milliseconds")) for backend in backends)
+    return tuple(_check(run, backend, started) for backend in backends)
 
 
 def _check(run: Run, backend: str, started: str) -> CheckEntry:

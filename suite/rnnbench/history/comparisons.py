@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from rnnbench.disk import read_plain
-from rnnbench.history.entry import run_id
+from rnnbench.history.entry import StoredTime, run_id, utc_of
+from rnnbench.history.release_file import Ratio
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
 
 VERDICTS = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
 SCHEMA = 1
-Ratio = Annotated[float, Field(gt=0)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class LatencyVerdict(FrozenModel):
@@ -28,8 +28,8 @@ class LatencyVerdict(FrozenModel):
     trial: str
     path: str
     ratio: Ratio
-    low: float | None
-    high: float | None
+    low: Finite | None
+    high: Finite | None
     verdict: Verdict
     pairs: int
 
@@ -41,7 +41,7 @@ class ComparisonEntry(FrozenModel):
     run_id: str
     """Of the run of side b."""
     run: str
-    started: str
+    started: StoredTime
     """UTC, ISO 8601."""
     machine: str
     """Fingerprint."""
@@ -88,11 +88,10 @@ def comparison_of(run: Run) -> ComparisonEntry:
         content = json.loads(read_plain(file))
         a, b = (str(content[side]["environment"]) for side in ("a", "b"))
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
-        started = datetime.fromisoformat(run.info.started).astimezone(UTC).replace(tzinfo=None)
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
         raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS}") from error
-    except (OSError, ValidationError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:
         raise StoreError(visible(f"{file}: is of the run {of_run}, and not of {run.info.run}; compare again"))
@@ -100,7 +99,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
     return ComparisonEntry(
         run_id=run_id(run),
         run=run.info.run,
-        started=started.isoformat(timespec="milliseconds"),
+        started=utc_of(run.info.started, run, "milliseconds"),
         machine=fingerprint(run.info.machine),
         machine_cpu=None if cpu is None else str(cpu),
         a=a,

@@ -12,6 +12,7 @@ from rnnbench.optional import require
 from rnnbench.results import StoreError, TableRows, make_table, open_database, sql_literal, visible
 
 PURPOSE = "the history"
+ZONES = "a time with a zone has no value in Python here; cast it, as now()::TIMESTAMP"
 Content = tuple[Mapping[str, str], TableRows]
 """The columns of a table with their types, and its rows."""
 Arrays = dict[str, Any]
@@ -50,6 +51,8 @@ def _selected(
     duckdb = require("duckdb", "history", PURPOSE)
     with closing(open_database(PURPOSE)) as database:
         try:
+            for text in (sql, *map(str, files)):
+                text.encode()  # DuckDB takes no other text, and says only that its type is wrong.
             # The view and each statement would otherwise read the footers of all files anew: a second for 365 runs.
             database.execute("SET parquet_metadata_cache = true")
             _make_view(database, files, types)
@@ -58,7 +61,10 @@ def _selected(
             _lock(database, files)
             yield database.execute(_select(database, sql))
         except duckdb.Error as error:
-            raise StoreError(f"the query failed: {visible(' '.join(str(error).split()))}") from error
+            reason = ZONES if "pytz" in str(error) else " ".join(str(error).split())
+            raise StoreError(f"the query failed: {visible(reason)}") from error
+        except (ValueError, OverflowError) as error:  # A text that is no UTF-8, and an interval of a million years.
+            raise StoreError(f"the query failed: Python cannot hold a value of it: {visible(str(error))}") from error
 
 
 def _lock(database: Any, files: Sequence[Path]) -> None:

@@ -6,6 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from rnnbench.history.release_file import ReleaseInfo
 from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
@@ -17,6 +20,17 @@ EARLIEST_YEAR, LATEST_YEAR = 1970, 9998
 """Years that a run may be of. Weeks are subtracted from its time, and days are added."""
 
 
+def _stored_time(text: str) -> str:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is not None or not EARLIEST_YEAR <= time.year <= LATEST_YEAR:
+        raise ValueError("the time of no run")
+    return text
+
+
+StoredTime = Annotated[str, AfterValidator(_stored_time)]
+"""UTC without a zone, ISO 8601. A file with another one is damaged."""
+
+
 class RunEntry(FrozenModel):
     """One run of the history: a row of the table `runs`, and the file `runs/<run_id>.json`."""
 
@@ -25,9 +39,9 @@ class RunEntry(FrozenModel):
     """Hex digits of the run's name, start and seed. A folder that was renamed or copied has the same."""
     run: str
     """Its name when it was made."""
-    started: str
+    started: StoredTime
     """UTC, ISO 8601."""
-    finished: str | None
+    finished: StoredTime | None
     rnnbench: str
     machine: str
     """Fingerprint of the machine."""
@@ -105,8 +119,8 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
     return RunEntry(
         run_id=run_id(run),
         run=info.run,
-        started=_utc(info.started, run),
-        finished=_utc(info.finished, run) if info.finished else None,
+        started=utc_of(info.started, run),
+        finished=utc_of(info.finished, run) if info.finished else None,
         rnnbench=info.rnnbench,
         machine=fingerprint(info.machine),
         machine_cpu=None if cpu is None else str(cpu),
@@ -122,7 +136,8 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
     )
 
 
-def _utc(time: str, run: Run) -> str:
+def utc_of(time: str, run: Run, timespec: str = "seconds") -> str:
+    """A time of a run's `run.json`, as the history has it. Raises StoreError where it is no time."""
     try:
         parsed = datetime.fromisoformat(time)
         aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
@@ -131,4 +146,4 @@ def _utc(time: str, run: Run) -> str:
         raise StoreError(f"{run.path}: '{time}' is no time in ISO 8601; restore its run.json") from error
     if not EARLIEST_YEAR <= began.year <= LATEST_YEAR:
         raise StoreError(f"{run.path}: '{time}' is the time of no run; restore its run.json")
-    return began.isoformat(timespec="seconds")
+    return began.isoformat(timespec=timespec)

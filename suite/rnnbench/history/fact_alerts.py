@@ -144,7 +144,7 @@ class Silences:
         silent: dict[tuple[str, str], list[str]] = {}
         for (machine, case), runs in self.nights.items():
             usual = _usual(runs)
-            if usual and LATE * usual < self.now - _time(runs[-1]) < last * usual:
+            if usual and LATE < (self.now - _time(runs[-1])) / usual < last:
                 silent.setdefault((machine, runs[-1].started[:10]), []).append(case)
         for (machine, _), cases in silent.items():
             newest = max((self.nights[machine, case][-1] for case in cases), key=lambda run: run.started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -10,6 +11,7 @@ from rnnbench.disk import read_plain, write_text
 from rnnbench.results import FrozenModel, StoreError
 
 FILE = "release.json"
+Ratio = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ReleaseInfo(FrozenModel):
@@ -26,7 +28,7 @@ class ReleaseInfo(FrozenModel):
 class ReleaseFile(ReleaseInfo):
     """The content of the file."""
 
-    ratios: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
+    ratios: dict[str, dict[str, tuple[Ratio, ...]]] = Field(default_factory=dict)
     """By trial and latency path: latency over the reference's, of each pair of processes."""
 
     @property

@@ -13,7 +13,7 @@ from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.measures import MEASURES, Measure
 from rnnbench.history.store import History
-from rnnbench.results import COMPARED_PATHS
+from rnnbench.results import COMPARED_PATHS, sql_literal
 
 Array = npt.NDArray[np.float64]
 LEAST_TRIALS = 3
@@ -148,12 +148,14 @@ def _select(machine: str) -> str:
         f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
         for measure in MEASURES.values()
     )
+    of_machine = f"machine = {sql_literal(machine)}"
     return (
         f"SELECT run_id, trial, backend, backend || ':' || route AS target, "
         "coalesce(baseline, false) OR pinned IS NOT NULL AS anchor, "
         f"coalesce(versions, '') AS versions, "
         f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
-        f"FROM {NIGHT_ROWS} WHERE machine = '{machine}' AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "
+        f"FROM {NIGHT_ROWS} WHERE {of_machine} AND run_id IN (SELECT run_id FROM runs WHERE {of_machine}) "
+        "AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "
         "AND device_software IS NOT TRUE"
     )
 

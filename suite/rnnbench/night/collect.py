@@ -220,7 +220,9 @@ def _summary(
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
     same: dict[str, int] = {}
     for each in nights:
-        for verdict in comparisons[each.night.same[1]].verdicts if each.night.same else ():
+        # Its verdicts may be gone or damaged, which is among the problems.
+        comparison = comparisons.get(each.night.same[1]) if each.night.same else None
+        for verdict in comparison.verdicts if comparison else ():
             same[verdict.verdict] = same.get(verdict.verdict, 0) + 1
     return NightSummary(
         day=day,

@@ -82,7 +82,7 @@ def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], Non
     """
     state = read_state(plan.state)
     night = state.night
-    if night is None or night.trials != plan.digest:
+    if night is None or night.trials != plan.digest or not night.backends.keys() >= set(plan.backends):
         started = datetime.now(UTC).isoformat(timespec="seconds")
         night = Night(started=started, trials=plan.digest, backends=newest_of(plan.backends, plan.sought))
     else:
@@ -120,7 +120,9 @@ class _Measuring:
                 self.sides[backend] = open_side(None, self.plan.trials_of(backend), self.plan.environments)
                 continue
             good = self.state.good.get(backend)
-            for build in filter(None, (known.measured or known.newest, good)):
+            # The run that was begun is of what was measured then, and of nothing else.
+            is_begun = self.night.run and known.measured
+            for build in filter(None, (known.measured or known.newest, None if is_begun else good)):
                 try:
                     self.sides[backend] = self._open(backend, build)
                 except SideError as error:
@@ -171,7 +173,7 @@ class _Measuring:
         if not has_changed(backend, known.newest, self.state):
             return
         try:
-            sides = self._open(backend, good), self.sides[backend]
+            sides = self._open(backend, good), self._side(backend)
             both = SideBySide.begin(self.plan.trials_of(backend), sides, self.plan.store)
             self.tell("\n".join(both.describe()))
             comparison = compare_sides(both, self.plan.budget, self.observer)
@@ -198,7 +200,7 @@ class _Measuring:
         if slower:
             self.tell(f"{backend}: found slower; compared once more.")
             try:
-                sides = self._open(backend, good), self.sides[backend]
+                sides = self._open(backend, good), self._side(backend)
                 seconds = CONFIRMATION * self.plan.budget.seconds
                 slower = confirmed(slower, sides, seconds, self.plan.store, self.observer)
             except SideError as error:
@@ -212,7 +214,7 @@ class _Measuring:
             return
         records = read_run(self.plan.store.resolve(self.night.run)).by_trial
         ok = [trial for trial in self.plan.trials if trial.id in records and records[trial.id].outcome == "ok"]
-        backends = sorted({trial.target.backend for trial in ok})
+        backends = sorted({trial.target.backend for trial in ok} & self.sides.keys())
         if not backends:
             return
         day = datetime.fromisoformat(self.night.started).toordinal()
@@ -227,6 +229,12 @@ class _Measuring:
             self._note(problems=(*self.night.problems, f"A/A: {error}"))
             return
         self._note(same=(both.runs[0].name, both.runs[1].name))
+
+    def _side(self, backend: str) -> Side:
+        """What is measured of it. Raises SideError where a night that goes on could not open it again."""
+        if backend not in self.sides:
+            raise SideError(self.night.backends[backend].problem or f"{backend}: has no environment")
+        return self.sides[backend]
 
     def _open(self, backend: str, build: Build) -> Side:
         """The environment of a version, with the trials of the night. Raises SideError."""

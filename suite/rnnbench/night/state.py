@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
-from rnnbench.disk import locked, read_plain, write_text
+from rnnbench.disk import followed, locked, read_plain, write_text
 from rnnbench.history import Found, Measured
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
 SCHEMA: Literal[1] = 1
 HEADER = "# Written by `rnnbench night`. To make a version the last good one by hand, edit `good`. See docs/night.md.\n"
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
 
 
 class Build(FrozenModel):
@@ -77,7 +83,7 @@ class BackendNight(FrozenModel):
 class Night(FrozenModel):
     """A night in progress: what is in it is done, and is not done again."""
 
-    started: str
+    started: Annotated[str, AfterValidator(_time)]
     """UTC, ISO 8601."""
     trials: str
     """Digest of the ids of its trials. A command that selects others begins another night."""
@@ -116,10 +122,21 @@ class State(FrozenModel):
     night: Night | None = None
 
 
+class _Loader(yaml.SafeLoader):
+    """A state has no aliases. A few lines of them can stand for more data than memory holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="an alias; write the value out", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+
 @contextmanager
 def hold_state(file: Path) -> Iterator[None]:
     """Keeps other nights away from a state while one works on it. Raises StoreError where another one does."""
-    path = file.with_name(f"{file.name}.lock")
+    path = followed(file)
+    path = path.with_name(f"{path.name}.lock")
     with ExitStack() as held:
         try:
             held.enter_context(locked(path, wait=False))
@@ -135,7 +152,7 @@ def hold_state(file: Path) -> Iterator[None]:
 def read_state(file: Path) -> State:
     """The state in a file; where there is none, one without backends. Raises StoreError."""
     try:
-        return State.model_validate(yaml.safe_load(read_plain(file)) or {})
+        return State.model_validate(yaml.load(read_plain(file), _Loader) or {})
     except FileNotFoundError:
         return State()
     except ValidationError as error:
@@ -144,8 +161,9 @@ def read_state(file: Path) -> State:
         raise StoreError(
             f"{file}: {where}: {first['msg']}; correct it, or delete it: then a first night begins"
         ) from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise StoreError(f"{file}: cannot be read: {error}; correct it, or delete it") from error
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise StoreError(f"{file}: cannot be read: {reason}; correct it, or delete it") from error
 
 
 def write_state(file: Path, state: State) -> None:
@@ -155,6 +173,6 @@ def write_state(file: Path, state: State) -> None:
         {"schema_version": SCHEMA, **content}, sort_keys=False, allow_unicode=True, width=4_096
     )
     try:
-        write_text(file, text, durable=True)
+        write_text(followed(file), text, durable=True)
     except OSError as error:
         raise unwritable(file, error) from error

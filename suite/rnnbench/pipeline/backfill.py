@@ -24,7 +24,7 @@ from rnnbench.pipeline.made_environments import SideError, extras_of, make_envir
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
 from rnnbench.plan import begin_run, end_run
-from rnnbench.results import Store, fingerprint, read_run, write_info
+from rnnbench.results import Store, fingerprint, read_run, sql_literal, write_info
 from rnnbench.sampling import NO_ROOF, PairBudget
 from rnnbench.spelling import count
 from rnnbench.stages import Examined, Failure
@@ -104,10 +104,11 @@ def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, 
     """By version, the trials that no run of the history on this machine has beside the same reference."""
     history = History(plan.history)
     machine = fingerprint(describe_machine())
+    retried = " AND outcome <> 'unavailable'" if plan.retry else ""
     rows = history.sql(
         "SELECT DISTINCT release, trial FROM rows JOIN runs USING (run_id) "
-        f"WHERE runs.machine = '{machine}' AND package = '{plan.reference.package}' "
-        f"AND reference = '{plan.reference.version}'" + (" AND outcome <> 'unavailable'" if plan.retry else "")
+        f"WHERE runs.machine = '{machine}' AND package = {sql_literal(plan.reference.package)} "
+        f"AND reference = {sql_literal(plan.reference.version)}{retried}"
     ).rows
     there = {(version, trial) for version, trial in rows}
     return {
@@ -122,7 +123,7 @@ def stored_reference(history: Path, package: str) -> str:
     rows = (
         History(history)
         .sql(
-            f"SELECT reference FROM runs WHERE machine = '{machine}' AND package = '{package}' "
+            f"SELECT reference FROM runs WHERE machine = '{machine}' AND package = {sql_literal(package)} "
             "ORDER BY started DESC LIMIT 1"
         )
         .rows

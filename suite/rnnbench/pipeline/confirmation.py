@@ -106,7 +106,10 @@ def not_comparable(found: Found) -> str:
     """Why an alert cannot be confirmed by a comparison; empty where it can."""
     if found.what not in COMPARED_PATHS:
         return f"it is about {found.what}; only latencies are compared in turn ({', '.join(COMPARED_PATHS)})"
-    before, after = map(requirements_of, found.versions)
+    try:
+        before, after = map(requirements_of, found.versions)
+    except SideError as error:
+        return str(error)
     if before == after:
         return f"its versions did not change ({before or 'none'}), so nothing can be compared"
     return ""
@@ -121,6 +124,11 @@ def trials_of_alert(found: Found, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def requirements_of(versions: str) -> str:
-    """What pip takes for versions as a row has them: `onnx 1.20.0, onnxruntime 1.24.1`."""
-    pairs = (text.split() for text in versions.split(",") if text.strip())
+    """What pip takes for versions as a row has them: `onnx 1.20.0, onnxruntime 1.24.1`.
+
+    Raises SideError for a text that is not so.
+    """
+    pairs = [text.split() for text in versions.split(",") if text.strip()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise SideError(f"'{versions}': expected packages with their versions, such as onnx 1.20.0, onnxruntime 1.24.1")
     return " ".join(f"{name}=={version}" for name, version in pairs)

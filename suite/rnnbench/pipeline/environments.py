@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
     if text is None:
         name, interpreter = "the running environment", sys.executable
     elif _is_folder(text):
-        name, interpreter = text, _python_of(Path(text).expanduser(), text)
+        name, interpreter = text, _python_of(Path(os.path.expanduser(text)), text)
     else:
         name, interpreter = text, make_environment(text, extras_of(trials), cache).python
     facts = _describe(name, interpreter, trials)
@@ -88,7 +89,7 @@ def check_side(text: str | None) -> None:
     if text is None:
         return
     if _is_folder(text):
-        _python_of(Path(text).expanduser(), text)
+        _python_of(Path(os.path.expanduser(text)), text)
         return
     if not set("=<>~@") & set(text):
         raise SideError(

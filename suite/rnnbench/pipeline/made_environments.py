@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 from rnnbench import __version__
 from rnnbench.cases import Trial
-from rnnbench.disk import locked, read_cached, write_text
+from rnnbench.disk import locked, read_cached, read_plain, remove_anything, write_text
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.worker import run_helper
@@ -179,7 +178,7 @@ def _make(
     with locked(cache / f"{folder.name}.lock"):
         if (made := _intact(folder)) is not None:
             return made
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_anything(folder)
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements)
         constraints = folder / "constraints.txt"
         constraints.write_text("\n".join(pins) + "\n")
@@ -205,7 +204,7 @@ def _make(
 
 def _intact(folder: Path) -> MadeEnvironment | None:
     """The environment in the folder, if it was finished and has every package that it had then."""
-    ready = read_cached(folder / READY, lambda path: json.loads(path.read_text()))
+    ready = read_cached(folder / READY, lambda path: json.loads(read_plain(path)))
     python = folder / "bin" / "python"
     if not isinstance(ready, dict) or not python.exists() or ready.get("packages") != _packages(folder):
         return None

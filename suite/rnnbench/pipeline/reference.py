@@ -6,7 +6,7 @@ from typing import Protocol
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.disk import read_cached, write_text
+from rnnbench.disk import read_cached, read_plain, write_text
 from rnnbench.sampling import Context
 from rnnbench.worker import Command, ComputeReference, Reply, WorkerError
 
@@ -28,7 +28,7 @@ def compute_reference(trial: Trial, worker: Asked, context: Context) -> float:
     """
     limit = trial.limits.reference
     late = ReferenceTrajectories(trial, context.folders.references).late_file
-    if (read_cached(late, lambda file: float(file.read_text())) or 0.0) >= limit:
+    if (read_cached(late, lambda file: float(read_plain(file))) or 0.0) >= limit:
         raise WorkerError("timed-out", f"{_too_slow(limit)}. Another trial has shown this", alive=True)
     context.on_stage(trial, "reference")
     try:

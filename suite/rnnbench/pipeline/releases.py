@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from rnnbench.disk import read_plain
 from rnnbench.pipeline.made_environments import SideError
@@ -72,7 +72,7 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
         wanted = [(text, "") for text in _of_index(package)] if listed is None else _of_file(listed)
     try:
         releases = {Version(text): Release(package, text, day) for text, day in wanted}
-    except InvalidVersion as error:
+    except ValueError as error:  # Also of a number with thousands of digits.
         raise SideError(f"{listed or '--versions'}: {error}; expected a version such as 1.24.1") from error
     kept = [version for version in sorted(releases) if chosen.contains(version, prereleases=True)]
     if not kept:
@@ -106,18 +106,20 @@ def find_release(releases: Sequence[Release], package: str, text: str) -> Releas
     """The release with that version. One that is not listed is there all the same. Raises SideError."""
     try:
         version = Version(text)
-    except InvalidVersion as error:
+    except ValueError as error:
         raise SideError(f"{error}; expected a version of {package} such as 1.24.1") from error
     return next((each for each in releases if Version(each.version) == version), Release(package, text))
 
 
 def _specifier(text: str) -> SpecifierSet:
     try:
-        return SpecifierSet(text)
-    except InvalidSpecifier as error:
+        specifier = SpecifierSet(text)
+        specifier.contains("0")  # A number with thousands of digits is read now.
+    except ValueError as error:
         raise SideError(
             f"--versions '{text}': expected a specifier such as '>=1.24,<1.30', or versions such as 1.24.1,1.25.0"
         ) from error
+    return specifier
 
 
 def _of_file(file: Path) -> list[tuple[str, str]]:

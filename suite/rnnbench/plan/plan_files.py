@@ -83,7 +83,7 @@ def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
         content = _upgraded(json.loads(read_plain(path)))
         value = adapter.validate_python(content)
-    except (OSError, ValueError, RecursionError, ValidationError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error
     unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))
     if unknown:
@@ -115,5 +115,7 @@ def _lost(before: Any, after: Any, name: str = "") -> Iterator[str]:
             else:
                 yield from _lost(value, after[key], f"{name}{key}.")
     elif isinstance(before, list) and isinstance(after, list):
-        for one, other in zip(before, after, strict=True):
+        if len(before) != len(after):
+            yield f"'{name.rstrip('.')}'"
+        for one, other in zip(before, after, strict=False):
             yield from _lost(one, other, name)

@@ -30,4 +30,8 @@ def _table(uses: Sequence[Use]) -> Table:
 
 
 def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else units.MISSING
+    """A file of another machine may have a time that is in no calendar."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else units.MISSING
+    except (ValueError, OverflowError, OSError):
+        return units.MISSING

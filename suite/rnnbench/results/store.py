@@ -108,6 +108,8 @@ class Store:
                     f"run a case, name the run, or give its folder of runs with --results"
                 )
             return runs[-1]
+        if run == "":
+            raise StoreError("the name of a run is empty; give a run's folder, its name, or 'latest'")
         candidates = [Path(run), self.root / run]
         for path in candidates:
             if os.path.isfile(path / INFO):  # Unlike Path.is_file, False for a name that is too long to be one.

@@ -40,6 +40,11 @@ from rnnbench.worker import (
     start_trial_worker,
 )
 
+SHARED_DEATH = Finding(
+    kind=FindingKind.PROCESS,
+    detail="a process that it shared with other trials ended while another one was asked; either may have led to that",
+)
+
 
 class SamplingWorker:
     """Where a trial kills the process, a new one takes over the trials that are left."""
@@ -60,6 +65,8 @@ class SamplingWorker:
         """Bytes that each trial's commands have made resident in the process, by the trial's id."""
         self._timed_on: tuple[int, ...] = ()
         """The cores that the process was held to while it was timed, once it is held to others."""
+        self._ran: set[str] = set()
+        """The trials that the process was asked for, by id."""
 
     def start(self) -> None:
         """Start a process, without waiting for it."""
@@ -210,6 +217,7 @@ class SamplingWorker:
             self._process.close()
             self._process = self._watch = None
         self._added.clear()
+        self._ran.clear()
 
     def _sample(
         self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
@@ -256,6 +264,7 @@ class SamplingWorker:
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         self._is_unasked = False
+        self._ran.add(sampling.trial.id)
         try:
             self._watch.begin(sampling.trial.id)
             self._process.resume()
@@ -268,9 +277,24 @@ class SamplingWorker:
             sampling.note_findings(self._process.take_findings())
             # A call that failed may have left its runtime unusable: where a GPU was lost, every later call fails too.
             is_whole = error.alive and isinstance(command, Build | Restore)
-            self._drop(sampling, WorkerError(error.outcome, error.reason, is_whole))
+            reason = error.reason if error.answered else self._shared_death(sampling, error)
+            self._drop(sampling, WorkerError(error.outcome, reason, is_whole))
             return None
         return reply
+
+    def _shared_death(self, asked: TrialSampling, error: WorkerError) -> str:
+        """Tell both sides of a death that may be the doing of another trial than the one that was asked.
+
+        A thread of an earlier one may have ended the process, or stopped it. Returns the reason of the asked one.
+        """
+        others = self._ran - {asked.trial.id}
+        if error.outcome not in ("crashed", "timed-out") or not others:
+            return error.reason
+        for sampling in self.trials:
+            if sampling.trial.id in others:
+                sampling.note_findings([SHARED_DEATH])
+        counted = f"{len(others)} other trial{'s' * (len(others) > 1)}"
+        return f"{error.reason}; {counted} had run in its process, and may have led to it"
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)

@@ -87,8 +87,8 @@ class TrialSampling:
         self.failure = Failure("sample", error.outcome, error.reason)
 
     def note_findings(self, findings: Iterable[Finding]) -> None:
-        """What was found while its worker carried out a command for it."""
-        self._findings += findings
+        """What was found while its worker carried out a command for it. Equal findings count once."""
+        self._findings += [finding for finding in dict.fromkeys(findings) if finding not in self._findings]
 
     def note_unmeasured(self, reasons: Mapping[str, str]) -> None:
         """Keep why figures could not be measured. A latency path that is one of them is not sampled."""

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rnnbench.disk import write_bytes
+from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
 from rnnbench.reports import count, digits, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
@@ -53,7 +53,7 @@ class Folder:
     def write(self, path: str, content: bytes) -> None:
         self.written.add(path)
         target = self.root / path
-        if not target.exists() or target.read_bytes() != content:
+        if read_cached(target, read_plain) != content:
             write_bytes(target, content)
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -36,7 +37,7 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
     Raises StoreError where there is nothing to show, or the folder has other files.
     """
     content = read_content(runs, history, alerts)
-    _check(root)
+    _check(root, [run.path for run in runs], history, alerts)
     folder = Folder(root)
     folder.write(MARK, MARK_TEXT.encode())
     _copy_static(files("rnnbench.site") / "static", "static", folder)
@@ -112,14 +113,37 @@ def _copy_static(source: Traversable, path: str, folder: Folder) -> None:
             folder.write(f"{path}/{entry.name}", entry.read_bytes())
 
 
-def _check(root: Path) -> None:
+def _check(root: Path, runs: Sequence[Path], history: History | None, alerts: Alerts | None) -> None:
+    real = os.path.realpath(root)
+    for path in (*runs, *([history.root] if history else []), *([alerts.file] if alerts else [])):
+        if Path(os.path.realpath(path)).is_relative_to(real):
+            raise StoreError(f"{root} has {path} in it, which the site is made of; give a folder of its own with -o")
     if root.is_dir() and any(root.iterdir()) and not (root / MARK).is_file():
         raise StoreError(f"{root} has files that are no site; give an empty folder, or one that `rnnbench site` made")
 
 
 def _remove_others(folder: Folder) -> None:
+    """Remove pages and data of an earlier site."""
+    endings = {Path(path).suffix for path in folder.written if path != MARK} - {""}
     for file in sorted(folder.root.rglob("*"), reverse=True):
-        if file.is_file() and file.relative_to(folder.root).as_posix() not in folder.written:
+        path = file.relative_to(folder.root)
+        if file.is_dir() and not file.is_symlink():
+            if not _is_hidden(path) and not any(file.iterdir()):
+                file.rmdir()
+        elif path.as_posix() not in folder.written and _is_of_a_site(path, endings):
             file.unlink()
-        elif file.is_dir() and not any(file.iterdir()):
-            file.rmdir()
+
+
+def _is_of_a_site(path: Path, endings: Collection[str]) -> bool:
+    """Whether a file that this site does not have is of an earlier one: by its ending, and no hidden name.
+
+    Where one was killed while it was made, a part of a file is left.
+    """
+    if _is_hidden(path.parent):
+        return False
+    return path.suffix == ".part" if _is_hidden(path) else path.suffix in endings
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a part of the path is."""
+    return any(part.startswith(".") for part in path.parts)

@@ -27,7 +27,7 @@ from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import MARK, adopt_orphans, family
+from rnnbench.worker.kernel import MARK, adopt_orphans, family, mark_process
 from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 
@@ -121,6 +121,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         if adapter == 0:
             for descriptor in (suite, ended, woken):
                 os.close(descriptor)
+            mark_process(os.getpid(), mark)  # The guard has none: the supervisor would end it before it has ended.
             _serve(channel)
         os.close(channel)
         status = _wait(adapter, suite, ended)

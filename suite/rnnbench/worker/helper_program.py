@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rnnbench.worker.kernel import MARK, family, marked
+from rnnbench.worker.kernel import MARK, family, mark_process, marked
 from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
 from rnnbench.worker.supervisor import supervise
 
@@ -35,6 +35,7 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
         env={**os.environ, MARK: mark, **temporary.variables},
     )
     try:
+        mark_process(process.pid, mark)
         printed, errors = process.communicate(text, limit_s)
     finally:
         _end(process, mark)

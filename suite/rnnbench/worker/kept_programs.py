@@ -16,7 +16,7 @@ from rnnbench.backends import ProgramStore, Request, package_digest, program_key
 from rnnbench.cache import Cache, CacheFolder, Entry
 from rnnbench.cases import Trial
 from rnnbench.devices import Device
-from rnnbench.disk import read_cached, write_bytes
+from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.stages import BuildFigures
 
 PROGRAM, TAIL = "program", "program of one step"
@@ -102,7 +102,7 @@ class KeptPrograms:
 
     def tail_build_s(self, trial: Trial) -> float | None:
         """The seconds of the build that made the program of one step in the store; None where they are not known."""
-        return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(file.read_bytes()))
+        return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(read_plain(file)))
 
     def key(self, request: Request) -> dict[str, object]:
         """All that decides the request's program."""
@@ -141,7 +141,7 @@ def remember_build(artifacts: Path, trial: Trial, figures: BuildFigures) -> None
 
 def remembered_build(artifacts: Path, trial: Trial) -> BuildFigures | None:
     """The figures of the build that made the program in a run's store; None where they are not known."""
-    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(file.read_bytes()))
+    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(read_plain(file)))
 
 
 def _remember_tail(artifacts: Path, trial: Trial, seconds: float) -> None:

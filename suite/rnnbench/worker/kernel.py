@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +19,14 @@ MARK = "RNNBENCH_WORKER"
 
 Its value begins with what all workers of one suite share (`supervisor.suite_mark`).
 """
+_MARKED_LIMIT = resource.RLIMIT_RTTIME
+"""A limit that has the mark too: a process that is started with an environment of its own inherits it.
+
+It is on the microseconds that a real-time thread may run without a pause. Ours is of a hundred thousand years.
+"""
+_BITS = 31
+"""Of each of the two numbers in it: of the suite, and of the worker."""
+_ALL_BITS = (1 << _BITS) - 1
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -68,8 +78,19 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def mark_process(process: int, mark: str) -> None:
+    """From now on what a process starts is found by `mark`, also where it has an environment of its own.
+
+    Where the limit cannot be set, the variable alone has the mark.
+    """
+    suite, worker = _numbers(mark)
+    with suppress(OSError, ValueError):
+        hard = resource.prlimit(process, _MARKED_LIMIT)[1]
+        resource.prlimit(process, _MARKED_LIMIT, (1 << 2 * _BITS | suite << _BITS | worker, hard))
+
+
 def marked(mark: str) -> set[int]:
-    """All processes whose mark begins so."""
+    """All processes whose mark begins so: it is that of a worker, or what all of one suite share."""
     return {process for process in _processes() if _is_marked(process, mark)}
 
 
@@ -134,10 +155,36 @@ def _parent(process: int) -> int:
 
 
 def _is_marked(process: int, mark: str) -> bool:
+    return _has_variable(process, mark) or _has_limit(process, mark)
+
+
+def _has_variable(process: int, mark: str) -> bool:
     try:
         return f"\0{MARK}={mark}".encode() in b"\0" + _read(f"/proc/{process}/environ")
     except OSError:
         return False
+
+
+def _has_limit(process: int, mark: str) -> bool:
+    """False for a zombie, which keeps its limits."""
+    suite, worker = _numbers(mark)
+    try:
+        limit = resource.prlimit(process, _MARKED_LIMIT)[0]
+    except OSError:
+        return False
+    if limit >> _BITS != 1 << _BITS | suite or (worker and limit & _ALL_BITS != worker):
+        return False
+    return _parent(process) != 0
+
+
+def _numbers(mark: str) -> tuple[int, int]:
+    """Those of the suite and of the worker; 0 for the second where the mark is that of a whole suite."""
+    suite, _, worker = mark.partition("-")
+    return _number(suite), _number(worker) if worker else 0
+
+
+def _number(text: str) -> int:
+    return zlib.crc32(text.encode()) & _ALL_BITS
 
 
 def _read(path: str) -> bytes:

@@ -19,11 +19,12 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 from pydantic import ValidationError
 
 from rnnbench.cache import CacheFolder
+from rnnbench.disk import open_own
 from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
-from rnnbench.worker.kernel import MARK, OomKills, family, signal_name
+from rnnbench.worker.kernel import MARK, OomKills, family, mark_process, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 from rnnbench.worker.supervisor import suite_mark, supervise
@@ -45,12 +46,14 @@ Ready = TypeVar("Ready")
 class WorkerError(Exception):
     """A command failed, or its worker died."""
 
-    def __init__(self, outcome: Outcome, reason: str, alive: bool) -> None:
+    def __init__(self, outcome: Outcome, reason: str, alive: bool, answered: bool = False) -> None:
         self.reason = safe_text(reason)
         super().__init__(self.reason)
         self.outcome = outcome
         self.alive = alive
         """Whether the worker can take another command."""
+        self.answered = answered
+        """Whether the worker answered so: it is then the doing of what it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ class AskedProcess(Generic[Ready]):
             reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process"
         if failed.harmed:
             self.close()
-        raise WorkerError(outcome, reason, alive=not failed.harmed)
+        raise WorkerError(outcome, reason, alive=not failed.harmed, answered=True)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         while True:
@@ -315,7 +318,7 @@ class WorkerProcess(AskedProcess[Ready]):
         host.log.parent.mkdir(parents=True, exist_ok=True)
         mark = new_mark()
         temporary = supervise()
-        with theirs, host.log.open("ab") as output:
+        with theirs, os.fdopen(open_own(host.log, os.O_WRONLY | os.O_APPEND), "ab") as output:
             process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
@@ -325,6 +328,7 @@ class WorkerProcess(AskedProcess[Ready]):
                 env={**os.environ, **host.variables, **NO_PLUGINS, MARK: mark, **temporary.variables},
                 start_new_session=True,
             )
+        mark_process(process.pid, mark)
         super().__init__(process, Channel(ours), start, host.log, mark, temporary)
 
 

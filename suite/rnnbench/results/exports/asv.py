@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rnnbench.disk import read_cached, write_text
+from rnnbench.disk import read_cached, read_plain, write_text
 from rnnbench.results.exports.export import FolderExport
 from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
 from rnnbench.results.identity import fingerprint
@@ -168,7 +168,7 @@ def _is_asv(folder: Path) -> bool:
 
 def _read(file: Path) -> dict[str, Any]:
     """The object in a file; empty where there is none."""
-    content = read_cached(file, lambda path: json.loads(path.read_bytes()))
+    content = read_cached(file, lambda path: json.loads(read_plain(path)))
     return content if isinstance(content, dict) else {}
 
 
