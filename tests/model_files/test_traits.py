@@ -165,6 +165,24 @@ def test_quantised_arrays_of_16_bits_are_told(tmp_path):
     assert "two-byte-arrays" not in traits(lite.saved(lite.quantised(lite.elman(1)), tmp_path / "cell.tflite"))
 
 
+def test_a_transposed_convolution_is_told(tmp_path):
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"])
+    ends = files.arrays(("x", [1, 2, 4]), ("h", [1, 3])), files.arrays(("y", [1, 2, 5]), ("h_next", [1, 3]))
+    weight = files.weight("w", np.ones((2, 2, 2), np.float32))
+    model = files.model([node, helper.make_node("Tanh", ["h"], ["h_next"])], *ends, [weight])
+    assert of_onnx(tmp_path, model, "state.h=h_next") == {"transposed-convolution": {"y"}}
+    writer = lite.Writer()
+    x, y, h, after = (writer.value(n, [1, 1, 4, 2] if n in "xy" else [1, 3]) for n in ("x", "y", "h", "h_out"))
+    shape, weights = (
+        writer.constant(n, v)
+        for n, v in (("s", np.array([1, 1, 4, 2], np.int32)), ("w", np.ones((2, 1, 1, 2), np.float32)))
+    )
+    writer.operator("TRANSPOSE_CONV", [shape, weights, x], y, "TransposeConvOptions", strideH=1, strideW=1)
+    writer.operator("TANH", [h], after)
+    writer.ends({"x": x, "h": h}, {"y": y, "h_out": after})
+    assert of_tflite(tmp_path, writer) == {"transposed-convolution": {"y"}}
+
+
 @pytest.mark.parametrize(("kind", "told"), [("uint16", True), ("int16", True), ("uint8", False)])
 def test_a_quantizelinear_of_16_bits_is_told(tmp_path, kind, told):
     nodes = [

@@ -17,6 +17,7 @@ TRAITS = {
     "clipped-rnn": "ONNX: an RNN operator with a clip",
     "hard-sigmoid-gates": "ONNX: an LSTM or GRU operator with a hard sigmoid",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
+    "transposed-convolution": "ONNX and TFLite: a transposed convolution",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",
     "ring": "a state whose next value is a part of it with new values behind or before",

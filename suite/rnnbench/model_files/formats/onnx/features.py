@@ -42,6 +42,8 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
         yield "hard-sigmoid-gates"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
+    if own and node.op_type == "ConvTranspose":
+        yield "transposed-convolution"
     if own and node.op_type == "Scan":
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):

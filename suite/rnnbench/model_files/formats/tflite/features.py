@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.tflite.file import Graph, Operator, TfliteFile
@@ -83,13 +83,26 @@ def _of_16_bits(graph: Graph) -> set[int]:
     }
 
 
+def _transposed(graph: Graph) -> set[int]:
+    """What transposed convolutions give."""
+    return {output for each in graph.operators if each.name == "TRANSPOSE_CONV" for output in each.outputs}
+
+
+_FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
+    "quantised-products": _second_products,
+    "two-byte-arrays": _of_16_bits,
+    "transposed-convolution": _transposed,
+}
+"""The arrays of a graph that have a trait."""
+
+
 def features_of(file: TfliteFile) -> Iterator[Feature]:
-    """Products of quantised arrays, arrays of 16 bits, and rings.
+    """Products of quantised arrays, arrays of 16 bits, transposed convolutions, and rings.
 
     A ring is an output that is a slice of an input with other values behind it.
     """
     graph = file.graphs[file.main]
-    for name, found in (("quantised-products", _second_products), ("two-byte-arrays", _of_16_bits)):
+    for name, found in _FOUND.items():
         inside = any(found(each) for each in file.graphs if each is not graph)
         outputs = {output: str(number) for output, number in file.outputs.items()}
         values = set(map(str, found(graph)))
