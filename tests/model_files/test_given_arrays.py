@@ -67,12 +67,20 @@ def test_whole_numbers_are_drawn_within_their_range(tmp_path):
     assert run_reference(found, Weights(), x[:3]).y.shape == (3, 1, 4)
 
 
+def test_an_input_of_floats_may_have_whole_numbers(tmp_path):
+    path = files.saved(files.recurrent("GRU"), tmp_path / "network.onnx")
+    found = network(path, Given(ranges={"x": (0, 4)}))
+    assert set(draw_inputs(found, 200, 1, 0).ravel()) == set(range(5))
+    assert not found.takes_any_number
+    assert network(path, Given()).takes_any_number
+
+
 @pytest.mark.parametrize(
     ("beside", "told"),
     [
         (Given(), "tokens is int64, .* say what they are, as in ranges"),
         (Given(ranges={"tokens": (9, 2)}), "the range of tokens is 9 to 2"),
-        (Given(ranges={"h": (0, 1)}), "it has no input h of whole numbers; those that it has: tokens"),
+        (Given(ranges={"h": (0, 1)}), "it has no input h that is new in each call; those that it has: tokens"),
     ],
 )
 def test_integers_need_a_range(tmp_path, beside, told):

@@ -209,6 +209,17 @@ def test_an_axis_of_a_size_of_its_own_is_not_time(tmp_path):
         network_of(path, section, description)
 
 
+def test_an_axis_of_another_fixed_size_is_not_time(tmp_path):
+    """As of a network that gives its last state, exported for five steps."""
+    proto = files.recurrent("GRU")
+    for value in (proto.graph.input[0], proto.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_value = 5
+    path = files.saved(proto, tmp_path / "network.onnx")
+    section = FileSection(path.name, constants={"h0": 0}, time=0, batch=1)
+    with pytest.raises(ModelFileError, match="hn has no axis of time"):
+        network_of(path, section, replace(describe(path), state=()))
+
+
 def test_a_longer_stream_of_whole_numbers_begins_as_a_shorter_one(tmp_path):
     proto = files.embedding()
     proto.graph.input.extend(files.arrays(("more", files.INT64, ["B"])))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx_files as files
 import pytest
+import tflite_files as lite
 import torch
 from onnx import helper
 from pt2_modules import Ring, Streaming
@@ -112,6 +113,87 @@ def test_two_caches_of_one_shape_are_told_and_caches_of_two_shapes_are_not(tmp_p
     assert found["one-element-state"] >= {"i", "k", "y"}
     assert not found["one-element-state"] & {"h", "h_next"}
     assert "rows-in-equal-states" not in of_caches(tmp_path, 2)
+
+
+def quantised_chain(*between: str, biases: tuple[bool, bool] = (False, False)) -> lite.Writer:
+    """x through a product, other operators and another product; h, which is added to itself. All in int8."""
+    writer = lite.Writer()
+
+    def value(name: str) -> int:
+        number = writer.value(name, [1, 4])
+        writer.graph.tensors[number].type = lite.schema.TensorType.INT8
+        writer.graph.tensors[number].quantization = lite.scaled(0.1, 3)
+        return number
+
+    def product(number: int, name: str, bias: bool) -> int:
+        made, weights = value(name), writer.whole(f"{name}/w", np.eye(4, dtype=np.int8), 0.1)
+        of_bias = writer.whole(f"{name}/b", np.zeros(4, np.int32), 0.01) if bias else -1
+        writer.operator("FULLY_CONNECTED", [number, weights, of_bias], made, "FullyConnectedOptions")
+        return made
+
+    x, h = value("x"), value("h")
+    last = product(x, "first", biases[0])
+    for kind in between:
+        made = value(kind)
+        shape = [writer.constant("shape", np.array([1, 4], np.int32))] if kind == "RESHAPE" else []
+        writer.operator(kind, [last, *shape], made)
+        last = made
+    y, h_out = product(last, "second", biases[1]), value("h_out")
+    writer.operator("ADD", [h, h], h_out, "AddOptions")
+    writer.ends({"x": x, "h": h}, {"y": y, "h_out": h_out})
+    return writer
+
+
+def of_tflite(tmp_path, writer):
+    return traits(lite.saved(writer, tmp_path / "network.tflite"), "state.h=h_out")
+
+
+@pytest.mark.parametrize(("between", "biases"), [((), (False, False)), (("TANH",), (True, False)), ((), (False, True))])
+def test_two_quantised_products_in_a_row_are_told_and_spoil_what_follows(tmp_path, between, biases):
+    found = of_tflite(tmp_path, quantised_chain(*between, biases=biases))
+    assert found == {"quantised-products": {"y"}}
+
+
+@pytest.mark.parametrize(("between", "biases"), [(("RESHAPE",), (False, False)), (("TANH",), (True, True))])
+def test_quantised_products_that_are_computed_apart_are_none(tmp_path, between, biases):
+    assert of_tflite(tmp_path, quantised_chain(*between, biases=biases)) == {}
+
+
+def test_quantised_arrays_of_16_bits_are_told(tmp_path):
+    found = traits(lite.saved(lite.quantised(lite.elman(1), "int16"), tmp_path / "wide.tflite"), "state.h=h_out")
+    assert found["two-byte-arrays"] == {"h", "h_out", "y"}
+    assert "two-byte-arrays" not in traits(lite.saved(lite.quantised(lite.elman(1)), tmp_path / "cell.tflite"))
+
+
+def test_a_transposed_convolution_is_told(tmp_path):
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"])
+    ends = files.arrays(("x", [1, 2, 4]), ("h", [1, 3])), files.arrays(("y", [1, 2, 5]), ("h_next", [1, 3]))
+    weight = files.weight("w", np.ones((2, 2, 2), np.float32))
+    model = files.model([node, helper.make_node("Tanh", ["h"], ["h_next"])], *ends, [weight])
+    assert of_onnx(tmp_path, model, "state.h=h_next") == {"transposed-convolution": {"y"}}
+    writer = lite.Writer()
+    x, y, h, after = (writer.value(n, [1, 1, 4, 2] if n in "xy" else [1, 3]) for n in ("x", "y", "h", "h_out"))
+    shape, weights = (
+        writer.constant(n, v)
+        for n, v in (("s", np.array([1, 1, 4, 2], np.int32)), ("w", np.ones((2, 1, 1, 2), np.float32)))
+    )
+    writer.operator("TRANSPOSE_CONV", [shape, weights, x], y, "TransposeConvOptions", strideH=1, strideW=1)
+    writer.operator("TANH", [h], after)
+    writer.ends({"x": x, "h": h}, {"y": y, "h_out": after})
+    assert of_tflite(tmp_path, writer) == {"transposed-convolution": {"y"}}
+
+
+@pytest.mark.parametrize(("kind", "told"), [("uint16", True), ("int16", True), ("uint8", False)])
+def test_a_quantizelinear_of_16_bits_is_told(tmp_path, kind, told):
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"]),
+        helper.make_node("Tanh", ["h"], ["h_next"]),
+    ]
+    weights = [files.weight("scale", np.float32(0.1)), files.weight("zero", np.array(0, kind))]
+    ends = files.arrays(("x", [1, 4]), ("h", [1, 3])), files.arrays(("y", [1, 4]), ("h_next", [1, 3]))
+    found = of_onnx(tmp_path, files.model(nodes, *ends, weights, opset=21, ir=10), "state.h=h_next")
+    assert found == ({"two-byte-arrays": {"y"}} if told else {})
 
 
 def test_every_trait_has_an_entry_and_a_line_in_the_docs():

@@ -129,9 +129,9 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Seq
     """Raises ModelFileError for inputs that are no numbers, and integers of which nobody says what they are."""
     integers = {array.name for array in streams if array.dtype in INTEGERS}
     flags = {array.name for array in streams if array.dtype == "bool"}
-    if unknown := beside.ranges.keys() - integers - flags:
-        named = ", ".join(sorted(integers)) or "none"
-        raise ModelFileError(f"it has no input {min(unknown)} of whole numbers; those that it has: {named}")
+    if unknown := beside.ranges.keys() - {array.name for array in streams}:
+        named = ", ".join(array.name for array in streams)
+        raise ModelFileError(f"it has no input {min(unknown)} that is new in each call; those that it has: {named}")
     for name, (low, high) in beside.ranges.items():
         if name in flags and not 0 <= low <= high <= 1:
             raise ModelFileError(f"the range of {name} is {low} to {high}; it is true or false, which is [0, 1]")
@@ -294,7 +294,7 @@ def _may_be_time(array: ArrayDescription, stream: ArrayDescription, axis: int | 
     """Not where the caller chooses the number of steps, and the file has a number of its own there."""
     if axis is None or array.shape is None or stream.shape is None:
         return False
-    return not isinstance(array.shape[axis], int) or isinstance(stream.shape[axis], int)
+    return not isinstance(array.shape[axis], int) or array.shape[axis] == stream.shape[axis]
 
 
 def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> FileArray:

@@ -146,7 +146,7 @@ class FileNetwork(Network):
 
     @property
     def takes_any_number(self) -> bool:
-        return all(array.dtype in FLOATS for array in self.inputs)
+        return all(array.dtype in FLOATS for array in self.inputs) and not self.ranges
 
     def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
         if self.given is not None:

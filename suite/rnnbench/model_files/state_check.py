@@ -182,8 +182,7 @@ class _Check:
 
     def _failure(self, steps: int, zero: Arrays) -> str:
         """Why a call of so many steps fails; empty where it does not, and where the file has their number."""
-        axis = self._section.time
-        if axis is None or any(array.shape is None or isinstance(array.shape[axis], int) for array in self._streams):
+        if not self._has_open_steps():
             return ""
         self._steps = steps
         try:
@@ -194,6 +193,13 @@ class _Check:
             return ""
         finally:
             self._steps = STEPS
+
+    def _has_open_steps(self) -> bool:
+        """Whether the caller chooses the number of steps."""
+        axis = self._section.time
+        return axis is not None and all(
+            array.shape is not None and not isinstance(array.shape[axis], int) for array in self._streams
+        )
 
     def _made_sizes(self, made: Arrays) -> dict[str, int]:
         sizes = {}
@@ -286,6 +292,13 @@ class _Check:
                 raise ModelFileError(
                     f"{array.name} has the shape {list(shape)}, and the file declares [{told}]; correct that"
                 )
+            time = array.time if self._has_open_steps() and array.role == "output" else None
+            if time is not None and not isinstance((array.shape or shape)[time], int) and shape[time] != STEPS:
+                raise ModelFileError(
+                    f"{array.name} has {shape[time]} steps in a call of {STEPS}, and the suite compares what each step "
+                    "gives; with time: null and a fixed number of steps a call is one step by itself; or leave it out "
+                    "(outputs: those that are compared)"
+                )
 
     def _next(self, outputs: Arrays) -> dict[str, np.ndarray]:
         return {array.name: self._of_shape(array, outputs[self._section.state[array.name]]) for array in self._states}
@@ -305,7 +318,7 @@ class _Check:
 
     def _drawn(self, array: ArrayDescription) -> np.ndarray:
         shape = self._shape(array)
-        floats = _dtype(array).kind == "f"
+        floats = _dtype(array).kind == "f" and array.name not in self._section.ranges
         low, high = self._section.ranges.get(array.name, (0, 1))
         values = self._draw.standard_normal(shape) if floats else self._draw.integers(low, high + 1, shape)
         return values.astype(_dtype(array))

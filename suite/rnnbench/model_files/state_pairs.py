@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,18 @@ def pair_states(flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequenc
     search.by_shape()
     search.by_name()
     return Pairing(tuple(search.pairs.values()), tuple(search.questions()), tuple(search.misfits()))
+
+
+def certain_pairs(
+    flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]
+) -> Iterable[StatePair]:
+    """The pairs that operators or names tell, and no shape alone."""
+    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs})
+    for carried in flow.carried:
+        search.trace(flow, carried)
+    search.settle_traced()
+    search.by_name()
+    return search.pairs.values()
 
 
 class _Search:
@@ -120,13 +133,16 @@ class _Search:
     def questions(self) -> Iterable[Question]:
         """For inputs that may be a state, where it is not certain of which output."""
         free_in, free_out = self._free_inputs(), self._free_outputs()
+        others = [name for name in self._inputs if name not in self.pairs]
         for name in free_in:
+            if self._inputs[name].dtype == "string":
+                continue
             traced = [other for other in self._unclear.get(name, ()) if other in free_out]
             alike = [o for o in free_out if o != name and _alike_shapes(self._inputs[name], self._outputs[o])]
             choices = " or ".join(sorted(traced or alike))
             if traced:
                 yield Question(name, "state", f"is {choices} its next value? It reaches a recurrent operator's state.")
-            elif choices and len(free_in) > 1 and len(free_out) > 1:
+            elif choices and len(free_out) > 1 and (len(free_in) > 1 or (len(others) > 1 and not _is_new(name))):
                 same = all(_identical(self._inputs[name], self._outputs[o]) for o in alike)
                 shapes = "They have the same shape." if same else "Their shapes fit."
                 text = f"is it a state, and {choices} its next value? {shapes}"
@@ -134,11 +150,11 @@ class _Search:
 
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
         """For inputs, the one free output of those it fits whose name says that it comes after."""
-        free, stems = self._free_outputs(), [_before(name)[0] for name in self._free_inputs()]
+        free, stems = self._free_outputs(), Counter(_before(name)[0] for name in self._free_inputs())
         found: dict[str, str] = {}
         for is_alike in (_same_number, _next_number):
             for name, others in fits.items():
-                if name in found or (is_alike is _next_number and stems.count(_before(name)[0]) > 1):
+                if name in found or (is_alike is _next_number and stems[_before(name)[0]] > 1):
                     continue
                 named = [other for other in others & (free - set(found.values())) if is_alike(name, other)]
                 if len(named) == 1:
@@ -213,9 +229,12 @@ def _alike_shapes(one: ArrayDescription, other: ArrayDescription) -> bool:
 
 def _are_given_and_made(before: str, after: str) -> bool:
     """Whether a name says that an array is given anew in each call, or is its result: x and y."""
-    if _is_signal(before) or _is_signal(after):
-        return True
-    return bool(_GIVEN_ANEW.fullmatch(before.lower()) or _RESULT.fullmatch(after.lower()))
+    return _is_new(before) or _is_signal(after) or bool(_RESULT.fullmatch(after.lower()))
+
+
+def _is_new(name: str) -> bool:
+    """Whether the name of an input says that it is given anew in each call."""
+    return _is_signal(name) or bool(_GIVEN_ANEW.fullmatch(name.lower()))
 
 
 def _is_signal(name: str) -> bool:

@@ -31,16 +31,21 @@ EXACT = frozenset(
         *("Pad", "PadV2", "MirrorPad", "SpaceToBatchND", "BatchToSpaceND", "Select", "SelectV2", "TensorScatterUpdate"),
         *("Relu", "Relu6", "Neg", "Abs", "Sign", "Floor", "Maximum", "Minimum", "Max", "Min", "MaxPool", "ClipByValue"),
         *("TensorListGetItem", "TensorListStack", "TensorListConcatV2", "TensorListGather"),
+        *("Round", "Rint", "Ceil", "Roll", "OneHot", "TopKV2", "MatrixBandPart", "InvertPermutation", "ScatterNd"),
+        *("SpaceToDepth", "DepthToSpace", "ResizeNearestNeighbor"),
     )
 )
 """Operations that give elements of what they get, or are exact."""
 ACTIVATIONS = frozenset(
     (
         *("Sigmoid", "Tanh", "Softmax", "LogSoftmax", "Exp", "Expm1", "Log", "Log1p", "Elu", "Selu", "Softplus"),
-        *("Softsign", "Erf", "Erfc", "Pow", "Sin", "Cos"),
+        *("Softsign", "Erf", "Erfc", "Pow", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh"),
+        *("Asinh", "Acosh", "Atanh", "Xlogy", "Xdivy", "Xlog1py", "Erfinv", "Lgamma"),
     )
 )
-PRODUCTS = frozenset(("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "DepthwiseConv2dNative", "Einsum"))
+PRODUCTS = frozenset(
+    ("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropInput", "DepthwiseConv2dNative", "Einsum")
+)
 SUMS = frozenset(("Sum", "Mean", "AvgPool"))
 _WHILE = frozenset(("While", "StatelessWhile"))
 _IF = frozenset(("If", "StatelessIf"))
@@ -51,7 +56,13 @@ _CALLED = {
     **dict.fromkeys(_CALL, ("f",)),
 }
 """The attributes that name functions."""
-ASSIGNMENTS = frozenset(("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"))
+ASSIGNMENTS = frozenset(
+    (
+        *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ResourceStridedSliceAssign"),
+        *("ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub"),
+        *("ResourceScatterNdUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub"),
+    )
+)
 _PLAIN = frozenset(
     (
         *("Placeholder", "NoOp", "BiasAdd", "AddV2", "Add", "AddN", "Sub", "Mul", "RealDiv", "Div"),
@@ -59,7 +70,17 @@ _PLAIN = frozenset(
         *("Sqrt", "Rsqrt", "SquaredDifference", "LeakyRelu", "FloorDiv", "FloorMod", "Shape", "Size", "Rank", "Prod"),
         *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot"),
         *("All", "Any", "ArgMax", "Cumsum", "TensorListReserve", "TensorListFromTensor", "TensorListSetItem"),
-        *("TensorListLength", "TensorListPushBack", "EmptyTensorList", "TensorListElementShape", "BroadcastArgs"),
+        *("Reciprocal", "Inv", "IsNan", "IsInf", "IsFinite", "ArgMin", "Cumprod", "Mod", "TruncateMod", "TruncateDiv"),
+        *("MulNoNan", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "RightShift", "LinSpace"),
+        *("TensorScatterAdd", "TensorScatterSub", "TensorScatterMax", "TensorScatterMin", "Assert"),
+        *(
+            "TensorListLength",
+            "TensorListPushBack",
+            "TensorListResize",
+            "EmptyTensorList",
+            "TensorListElementShape",
+            "BroadcastArgs",
+        ),
     )
 )
 READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
@@ -229,7 +250,10 @@ class _Call:
     def _squares(self, operation: _Operation, inputs: Sequence[Any], terms: int) -> np.ndarray:
         """The sum of the squares of the terms. The operation is linear in the arrays that it sums."""
         arrays = 1 if operation.kind in SUMS else len(inputs)
-        squared = [self._tf.square(each) if index < arrays else each for index, each in enumerate(inputs)]
+        squared = [
+            self._tf.square(each) if index < arrays and each.dtype.is_floating else each
+            for index, each in enumerate(inputs)
+        ]
         squares = np.asarray(self._executed(operation, squared)[0].numpy())
         return squares / max(1, terms) if operation.kind in ("Mean", "AvgPool") else squares
 
@@ -243,6 +267,8 @@ def _terms(operation: _Operation, inputs: Sequence[Any], output: Any) -> int:
         return _contracted(operation.attributes["equation"].decode(), inputs)
     if operation.kind == "Conv2D":
         return math.prod(shape[:3])
+    if operation.kind == "Conv2DBackpropInput":
+        return math.prod(shape) // max(1, shape[2])
     if operation.kind == "DepthwiseConv2dNative":
         return math.prod(shape[:2])
     turned = operation.attributes["transpose_b" if operation.kind == "MatMul" else "adj_y"]

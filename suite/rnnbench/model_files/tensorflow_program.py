@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, one_line
 from rnnbench.rnn import Arithmetic
+
+NEXT = "_next"
+"""Behind the name of a state, where the file has no other name for its next value."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,14 @@ class TensorflowProgram(Protocol):
         ...
 
 
-def named_arrays(names: Iterable[str], tensors: Iterable[Any]) -> tuple[TensorflowArray, ...]:
-    """Arrays by name. Where several have one name, later ones have a number. Raises ModelFileError."""
+def named_arrays(
+    names: Iterable[str], tensors: Iterable[Any], inputs: Collection[str] = ()
+) -> tuple[TensorflowArray, ...]:
+    """Arrays by name. Where several have one name, later ones have a number.
+
+    An output with the name of one of `inputs`, as of h in {"h": h}, is called `h_next`. Raises ModelFileError.
+    """
+    names = [f"{name}{NEXT}" if name in inputs else name for name in names]
     seen: Counter[str] = Counter()
     arrays = []
     for name, tensor in zip(names, tensors, strict=True):

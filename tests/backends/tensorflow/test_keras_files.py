@@ -6,6 +6,7 @@ import io
 import json
 import random
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.cases import Precision, Strategy
-from rnnbench.model_files import ModelFileError, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.model_files import Given, ModelFileError, check_state, describe, network_of, oracle_of, section_of
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
 
 STEPS = 6
@@ -80,6 +81,80 @@ def test_states_that_a_model_takes_and_gives_are_followed_through_its_layers(fol
         ("c", "c_new", "traced"),
     }
     assert not found.notes
+
+
+def states_in_layers():
+    """Models whose states take other ways than an argument `initial_state` of one layer, by name."""
+    from keras import Input, Model, Sequential, layers, ops
+
+    def ends(*names):
+        return [Input((None, 3), name="x"), *(Input((4,), name=name) for name in names)]
+
+    def lstm(**more):
+        return layers.LSTM(4, return_sequences=True, return_state=True, **more)
+
+    given = ends("h", "c")
+    yield "positional", Model(given, list(lstm(name="lstm")(given[0], given[1:]))), {"h": "lstm_1", "c": "lstm_2"}
+    given = ends("h", "c")
+    y, h, c = lstm()(given[0], initial_state=given[1:])
+    yield "same", Model(dict(zip("xhc", given, strict=True)), {"y": y, "h": h, "c": c}), {"h": "h_next", "c": "c_next"}
+    x, packed = Input((None, 3), name="x"), Input((2, 4), name="packed")
+    y, h, c = lstm()(x, initial_state=[packed[:, 0], packed[:, 1]])
+    yield "packed", Model([x, packed], [y, ops.stack([h, c], 1)]), {"packed": "stack"}
+    inner, given = ends("h"), ends("h")
+    gru = layers.GRU(4, return_sequences=True, return_state=True)
+    y, h = Model(inner, list(gru(inner[0], initial_state=inner[1])), name="inner")(given)
+    yield "nested", Model(given, [layers.Dense(2)(y), h]), {"h": "inner"}
+    x, *given = Input((3,), name="x"), Input((4,), name="h"), Input((4,), name="c")
+    y, (h, c) = layers.LSTMCell(4, name="cell")(x, given)
+    yield "cell", Model([x, *given], [layers.Dense(2)(y), h, c]), {"h": "cell", "c": "cell_1"}
+    given = ends("f", "b")
+    both = layers.Bidirectional(layers.GRU(4, return_sequences=True, return_state=True), name="both")
+    yield "both", Model(given, list(both(given[0], initial_state=given[1:]))), {"f": "both_1", "b": "both_2"}
+    cells = layers.RNN([layers.LSTMCell(4), layers.GRUCell(4)], stateful=True, return_sequences=True, name="rnn")
+    pairs = {f"rnn_{place}": f"rnn_{place}_next" for place in range(3)}
+    yield "cells", Sequential([Input(batch_shape=(1, None, 3)), cells]), pairs
+
+
+def test_states_are_followed_whatever_way_they_take(folder, tmp_path):
+    for name, model, pairs in states_in_layers():
+        model.save(tmp_path / f"{name}.keras")
+        found = describe(tmp_path / f"{name}.keras")
+        assert {pair.before: pair.after for pair in found.state} == pairs, name
+        assert {pair.found for pair in found.state} == {"traced"}, name
+        assert not found.notes, name
+
+
+def test_tokens_in_floats_are_told_with_their_range(folder, tmp_path):
+    import keras
+    from keras import layers
+
+    embedding = layers.Embedding(50, 3, name="words")
+    layer = layers.GRU(4, stateful=True, return_sequences=True)
+    path = tmp_path / "tokens.keras"
+    keras.Sequential([keras.Input(batch_shape=(1, None), name="tokens"), embedding, layer]).save(path)
+    found = describe(path)
+    assert "--set 'ranges.tokens=[0, 49]'" in found.notes[0]
+    section = replace(section_of(found, path.name), ranges={"tokens": (0, 49)})
+    assert check_state(oracle_of(path), found, section).ok
+    network = network_of(path, section, found, Given(ranges=section.ranges))
+    x = draw_inputs(network, 300, 1, 0)
+    assert set(x.ravel()) == set(range(50))
+    assert not network.takes_any_number
+
+
+def test_an_output_of_another_number_of_steps_is_told(folder, tmp_path):
+    """TimeDistributed makes as many steps as there are rows (docs/upstream/keras-time-distributed-steps.md)."""
+    import keras
+    from keras import layers
+
+    path = tmp_path / "each.keras"
+    layer = layers.GRU(4, stateful=True, return_sequences=True)
+    each = layers.TimeDistributed(layers.Dense(2), name="each")
+    keras.Sequential([keras.Input(batch_shape=(1, None, 3)), layer, each]).save(path)
+    found = describe(path)
+    with pytest.raises(ModelFileError, match="each has 1 steps in a call of 4"):
+        check_state(oracle_of(path), found, section_of(found, path.name))
 
 
 def test_a_layer_that_begins_anew_in_each_call_is_said(folder):

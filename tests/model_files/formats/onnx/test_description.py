@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_files as files
 import pytest
 from onnx import helper
@@ -381,3 +382,72 @@ def test_options_are_written_as_a_shell_takes_them(tmp_path):
     asked = [question for question in description.questions if question.key == "state"]
     assert asked[0].text.endswith("--set 'state.a b=p' --set 'state.c=q[0]'.")
     assert asked[1].option == "--set 'state.a b=OUTPUT'"
+
+
+def with_defaults(start, ir=files.IR, **weights):
+    """An LSTM whose states are inputs with a default value."""
+    proto = files.recurrent("LSTM")
+    proto.ir_version = ir
+    values = {name: np.full((1, 1, 4), start, np.float32) for name in ("h0", "c0")} | weights
+    proto.graph.initializer.extend(files.weight(name, value) for name, value in values.items())
+    return proto
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_a_state_with_a_default_value_is_given_in_each_call(tmp_path, start):
+    path = files.saved(with_defaults(start), tmp_path / "network.onnx")
+    description = describe(path)
+    assert pairs(description) == {"h0": ("hn", "traced"), "c0": ("cn", "traced")}
+    assert {array.has_start for array in description.of_role("state_in")} == {start != 0}
+    assert bool(description.notes) == (start != 0)
+    given = {"x": np.ones((1, 1, 3)), "h0": np.zeros((1, 1, 4)), "c0": np.zeros((1, 1, 4))}
+    first = oracle_of(path).run(given)["hn"]
+    assert (oracle_of(path).run({**given, "c0": np.ones((1, 1, 4))})["hn"] != first).all()
+
+
+def test_a_state_in_a_file_beside_may_have_a_default_value(tmp_path):
+    proto = with_defaults(0.5)
+    path = tmp_path / "network.onnx"
+    onnx.save(proto, path, save_as_external_data=True, location="values.bin", size_threshold=0)
+    assert {array.has_start for array in describe(path).of_role("state_in")} == {True}
+
+
+def test_a_default_value_is_no_state_of_a_cell_but_by_its_name(tmp_path):
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["sum"]),
+        helper.make_node("Mul", ["sum", "gain"], ["h_next"]),
+        helper.make_node("Tanh", ["h_next"], ["y"]),
+    ]
+    given = files.arrays(("x", (1, 4)), ("h", (1, 4)), ("gain", (1, 4)))
+    weights = [files.weight(name, np.ones((1, 4), np.float32)) for name in ("h", "gain")]
+    proto = files.model(nodes, given, files.arrays(("y", (1, 4)), ("h_next", (1, 4))), weights)
+    description = described(tmp_path, proto)
+    assert pairs(description) == {"h": ("h_next", "name")}
+    assert [array.name for array in description.of_role("input", "state_in")] == ["x", "h"]
+
+
+def test_initialisers_of_the_format_before_version_4_are_weights(tmp_path):
+    proto = with_defaults(0.0, 3)
+    listed = {value.name for value in proto.graph.input}
+    for tensor in proto.graph.initializer:
+        if tensor.name not in listed:
+            proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    description = described(tmp_path, proto)
+    assert not description.state
+    assert "start from the same value in every call" in description.notes[0]
+
+
+@pytest.mark.parametrize(("name", "asked"), [("hidden", ["hidden"]), ("x", []), ("audio", [])])
+def test_a_state_beside_single_numbers_is_asked_for(tmp_path, name, asked):
+    """As of a cell with a token, which is one whole number."""
+    nodes = [
+        helper.make_node("Gather", ["table", "token"], ["row"]),
+        helper.make_node("Add", [name, "row"], ["new"]),
+        helper.make_node("Tanh", ["new"], ["shown"]),
+    ]
+    given = files.arrays((name, (1, 4)), ("token", files.INT64, ()))
+    table = files.weight("table", np.ones((5, 1, 4), np.float32))
+    description = described(
+        tmp_path, files.model(nodes, given, files.arrays(("new", (1, 4)), ("shown", (1, 4))), [table])
+    )
+    assert [question.array for question in description.questions if question.key == "state"] == asked

@@ -21,6 +21,7 @@ LAYERS = frozenset(
         *("InputLayer", "Dense", "Embedding", "Identity", "Masking", "Rescaling", "Normalization"),
         *("LSTM", "GRU", "SimpleRNN", "RNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"),
         *("Bidirectional", "TimeDistributed", "ConvLSTM1D", "ConvLSTM2D"),
+        *("Conv1DTranspose", "Conv2DTranspose", "EinsumDense", "UnitNormalization", "ActivityRegularization"),
         *("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"),
         *("MaxPooling1D", "MaxPooling2D", "AveragePooling1D", "AveragePooling2D"),
         *("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling1D", "GlobalAveragePooling2D"),
@@ -40,15 +41,70 @@ OPERATIONS = frozenset(
         *("Maximum", "Minimum", "Max", "Min", "Mean", "Sum", "Matmul", "Einsum"),
         *("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "Where"),
         *("LogicalAnd", "LogicalOr", "LogicalNot", "Any", "All"),
-        *("Concatenate", "Stack", "Split", "GetItem", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Flip"),
+        *(
+            "Clip",
+            "Round",
+            "Floor",
+            "Ceil",
+            "Sign",
+            "Rsqrt",
+            "Log1p",
+            "Expm1",
+            "Reciprocal",
+            "Mod",
+            "FloorDivide",
+            "Var",
+            "Std",
+        ),
+        *("Elu", "Selu", "Relu6", "Softsign", "HardSigmoid", "HardSilu", "LogSigmoid", "LogSoftmax", "Mish", "Celu"),
+        *(
+            "Swapaxes",
+            "Moveaxis",
+            "Repeat",
+            "Tile",
+            "Roll",
+            "Pad",
+            "Take",
+            "Cumsum",
+            "Ravel",
+            "Dot",
+            "ZerosLike",
+            "OnesLike",
+        ),
+        *(
+            "Cast",
+            "StopGradient",
+            "Concatenate",
+            "Stack",
+            "Split",
+            "GetItem",
+            "Reshape",
+            "Transpose",
+            "Squeeze",
+            "ExpandDims",
+            "Flip",
+        ),
     )
 )
 """Of `keras.ops`: what stands between layers as `x + y` or `x[:, -1]`, and what makes the mask of a Masking layer."""
-RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN", "RNN": "RNN", "ConvLSTM1D": "LSTM", "ConvLSTM2D": "LSTM"}
-"""Layers with a state, by the names that recurrent operators have in the suite."""
+CELLS = frozenset(("LSTMCell", "GRUCell", "SimpleRNNCell"))
+RECURRENT = {
+    "LSTM": "LSTM",
+    "GRU": "GRU",
+    "SimpleRNN": "RNN",
+    "RNN": "RNN",
+    "ConvLSTM1D": "LSTM",
+    "ConvLSTM2D": "LSTM",
+    "LSTMCell": "LSTM",
+    "GRUCell": "GRU",
+    "SimpleRNNCell": "RNN",
+}
+"""Layers and cells with a state, by the names that recurrent operators have in the suite."""
 _MODELS = frozenset(("Sequential", "Functional"))
 _MODULES_OF_MODELS = frozenset(("keras", "keras.models", "keras.src.models.functional", "keras.src.models.sequential"))
-_MODULES_OF_OPERATIONS = frozenset(("keras.src.ops.numpy", "keras.src.ops.nn"))
+_MODULES_OF_OPERATIONS = frozenset(
+    ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math", "keras.src.ops.core")
+)
 _TENSOR = "__keras_tensor__"
 _PLAIN = frozenset((_TENSOR, "__slice__", "__ellipsis__"))
 """What stands for a tensor or an index."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
-from rnnbench.model_files.formats.keras.layers import RECURRENT, Config, names_in_tensorflow, safe_config
+from rnnbench.model_files.formats.keras.layers import CELLS, RECURRENT, Config, names_in_tensorflow, safe_config
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
 from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, told
 from rnnbench.optional import require
@@ -52,7 +52,9 @@ class KerasProgram:
         own = {new: name for name, new in names_in_tensorflow(file.config).items()}
         tensors = tree.flatten(self._given)
         self.inputs = named_arrays([tensor.name for tensor in tensors], tensors)
-        self.outputs = named_arrays([own.get(name, name) for name in names], tree.flatten(made))
+        self.outputs = named_arrays(
+            [own.get(name, name) for name in names], tree.flatten(made), {array.name for array in self.inputs}
+        )
         self.states = tuple(_states(self._model, own))
 
     @property
@@ -111,7 +113,7 @@ def _bounded(keras: Any, elements: int) -> type:
 
 
 def _states(model: Any, own: Mapping[str, str]) -> Iterator[TensorflowState]:
-    layers = [layer for layer in _layers(model) if type(layer).__name__ in RECURRENT and layer.stateful]
+    layers = [layer for layer in _layers(model) if type(layer).__name__ in RECURRENT.keys() - CELLS and layer.stateful]
     flat = [(own.get(layer.name, layer.name), _flat(layer.states)) for layer in layers]
     names = [f"{name}_{kind}" for name, states in flat for kind in _kinds(len(states))]
     variables = [variable for _, states in flat for variable in states]

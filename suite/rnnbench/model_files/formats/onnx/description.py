@@ -17,7 +17,7 @@ from rnnbench.model_files.flow import flow_of
 from rnnbench.model_files.formats.onnx.features import depends_of, features_of
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.quantised import activations_of
-from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external, shape_of
 from rnnbench.model_files.state_proposals import LAST_OF_BOTH, last_of_both, with_proposals
 from rnnbench.outside_text import safe_text
 
@@ -52,6 +52,7 @@ def describe(path: Path) -> FileDescription:
         outputs,
         flow,
         axes,
+        starts=file.starts,
         unused=_unused(model),
     )
     return with_proposals(found, last_of_both(found), LAST_OF_BOTH)
@@ -70,10 +71,9 @@ def _operator(node: Any) -> str:
 
 
 def _array(value: Any, role: Role) -> ArrayDescription:
-    tensor = value.type.tensor_type
-    shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
-    name = type_names()[tensor.elem_type]
-    return ArrayDescription(value.name, role, shape, {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower()))
+    name = type_names()[value.type.tensor_type.elem_type]
+    kind = {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
+    return ArrayDescription(value.name, role, shape_of(value), kind)
 
 
 def _with_inferred_sizes(outputs: list[ArrayDescription], model: Any) -> list[ArrayDescription]:
@@ -92,14 +92,6 @@ def _filled(shape: tuple[Dim, ...] | None, inferred: tuple[Dim, ...] | None) -> 
         return shape
     pairs = zip(shape, inferred, strict=True)
     return tuple(own if isinstance(own, int) or not isinstance(other, int) else other for own, other in pairs)
-
-
-def _dim(dim: Any) -> Dim:
-    if dim.HasField("dim_value"):
-        if dim.dim_value < 0:
-            return None
-        return int(dim.dim_value)
-    return safe_text(dim.dim_param, LONGEST_NAME) or None
 
 
 def _integers(graph: Any) -> dict[str, np.ndarray]:

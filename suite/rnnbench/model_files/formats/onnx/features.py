@@ -22,7 +22,10 @@ def features_of(model: Any) -> Iterator[Feature]:
     outputs = {value.name: value.name for value in model.graph.output}
     functions = {(function.domain, function.name): function for function in model.functions}
     found: dict[str, set[str]] = {}
+    wide = _of_16_bits(model.graph)
     for node in model.graph.node:
+        if node.op_type == "QuantizeLinear" and not wide.isdisjoint(node.input):
+            found.setdefault("two-byte-arrays", set()).update(node.output)
         for name in set(_told(node, functions, ())):
             found.setdefault(name, set()).update(node.output)
     for name, values in found.items():
@@ -39,6 +42,8 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
         yield "hard-sigmoid-gates"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
+    if own and node.op_type == "ConvTranspose":
+        yield "transposed-convolution"
     if own and node.op_type == "Scan":
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
@@ -50,6 +55,13 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
     if key in functions and key not in callers:
         for inner in functions[key].node:
             yield from _told(inner, functions, (*callers, key))
+
+
+def _of_16_bits(graph: Any) -> set[str]:
+    """Names of the weights and constants in int16 or uint16. A QuantizeLinear has the type of its zero point."""
+    constants = [(a.t, node.output[0]) for node in graph.node if node.op_type == "Constant" for a in node.attribute]
+    tensors = [*((tensor, tensor.name) for tensor in graph.initializer), *constants]
+    return {name for tensor, name in tensors if tensor.data_type in (tensor.INT16, tensor.UINT16)}
 
 
 def _rings(graph: Any) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.formats.onnx.default_states import without_defaults
 from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
 from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
@@ -29,6 +30,8 @@ class OnnxFile:
     weight_bytes: int
     external: tuple[str, ...]
     """Names of the files beside it that have weights."""
+    starts: frozenset[str] = frozenset()
+    """States whose default value is not zero. The model has no defaults of states any more."""
 
 
 def require_onnx(module: str = "onnx") -> Any:
@@ -60,7 +63,8 @@ def read_onnx(path: Path) -> OnnxFile:
     if model.functions:
         model = require_onnx("onnx.inliner").inline_local_functions(model)
         _check_nodes(model)
-    return OnnxFile(model, weight_bytes, external)
+    starts = without_defaults(model, path.parent, type_names())
+    return OnnxFile(model, weight_bytes, external, starts)
 
 
 def _check_nodes(model: Any) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.outside_text import safe_text
 
@@ -78,6 +79,18 @@ def all_tensors(model: Any) -> Iterator[Any]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+
+
+def shape_of(value: Any) -> tuple[Dim, ...] | None:
+    """The sizes of an input or output; None where the file does not say how many axes there are."""
+    tensor = value.type.tensor_type
+    return tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
+
+
+def _dim(dim: Any) -> Dim:
+    if dim.HasField("dim_value"):
+        return None if dim.dim_value < 0 else int(dim.dim_value)
+    return safe_text(dim.dim_param, limits.NAME_CHARACTERS) or None
 
 
 def check_tensors(model: Any, folder: Path, type_names: dict[int, str]) -> tuple[int, tuple[str, ...]]:

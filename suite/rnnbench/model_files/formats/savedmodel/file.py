@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from rnnbench.outside_text import describe_error, one_line, safe_text
 
 _TRANSFORM = "export the network between the Fourier transforms, which takes and gives spectra as real numbers"
 INSTEAD: Mapping[str, str] = {
-    "ResourceScatterNd": "assign the whole variable: v.assign(tf.tensor_scatter_nd_update(v, indices, values))",
+    **dict.fromkeys(("PrintV2", "StringFormat"), "save the network without tf.print"),
     "RFFT": _TRANSFORM,
     "IRFFT": _TRANSFORM,
     "LookupTable": "write the table's values as a tensor, and read them with tf.gather",
@@ -101,8 +101,8 @@ class _Reader:
         operators = Counter(node.op for name in reached for node in self._functions[name].node_def)
         return SavedFile(
             graph=graph,
-            inputs=dict(signature.inputs),
-            outputs=dict(signature.outputs),
+            inputs=_in_order(signature.inputs, [name.partition(":")[0] for name in call.input]),
+            outputs=_in_order(signature.outputs, [call.name]),
             variables=tuple(self._variables(call, called, {each.name for each in signature.inputs.values()})),
             operators=operators,
             external=external,
@@ -220,6 +220,17 @@ class _Reader:
                 f"its checkpoint has {size:,} bytes; up to {limits.WEIGHT_BYTES >> 30} GiB of weights are read"
             )
         return tuple(f"{VARIABLES}/{name}" for name in names)
+
+
+def _in_order(ends: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, Any]:
+    """The inputs or outputs of a signature as the function has them. A map of protobuf has another order in each
+    process."""
+
+    def place(item: tuple[str, Any]) -> tuple[int, int, str]:
+        node, _, number = item[1].name.partition(":")
+        return nodes.index(node) if node in nodes else len(nodes), int(number) if number.isdigit() else 0, item[0]
+
+    return dict(sorted(ends.items(), key=place))
 
 
 class _Checkpoint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ class SavedModelProgram:
 
     def _prepare(self) -> None:
         file, tf = self.file, self._tf
-        self.inputs, self.outputs = self._ends(file.inputs), self._ends(file.outputs)
+        self.inputs = self._ends(file.inputs)
+        self.outputs = self._ends(file.outputs, file.inputs)
         ends = [tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())]
         self._graph = with_own_names(in_float64(file.graph, ends) if self._double else file.graph)
         self._held = {
@@ -67,11 +68,11 @@ class SavedModelProgram:
         outputs = dict(zip((array.name for array in self.outputs), made, strict=True))
         return outputs | {state.after: state.variable.read_value() for state in self.states}
 
-    def _ends(self, infos: Mapping[str, Any]) -> tuple[TensorflowArray, ...]:
+    def _ends(self, infos: Mapping[str, Any], inputs: Collection[str] = ()) -> tuple[TensorflowArray, ...]:
         specs = [self._tf.TensorSpec(self._tf.TensorShape(info.tensor_shape), info.dtype) for info in infos.values()]
         if any(spec.shape.rank is None for spec in specs):
             raise ModelFileError("the number of axes of an input or output is not known")
-        arrays = named_arrays(infos, specs)
+        arrays = named_arrays(infos, specs, inputs)
         return tuple(
             TensorflowArray(array.name, array.shape, "float64") if self._double and array.dtype in FLOATS else array
             for array in arrays

@@ -241,7 +241,24 @@ ACTIVATIONS: dict[str, Compute] = {
             "atan2": _plain(np.arctan2),
         }
     ),
+    **{
+        f"chlo.{name}": _plain(compute)
+        for name, compute in {
+            "sinh": np.sinh,
+            "cosh": np.cosh,
+            "tan": np.tan,
+            "asin": np.arcsin,
+            "acos": np.arccos,
+            "atan": np.arctan,
+            "asinh": np.arcsinh,
+            "acosh": np.arccosh,
+            "atanh": np.arctanh,
+        }.items()
+    },
     "chlo.erf": _special("erf"),
+    "chlo.erf_inv": _special("erfinv"),
+    "chlo.lgamma": _special("gammaln"),
+    "chlo.digamma": _special("digamma"),
     "chlo.erfc": _special("erfc"),
 }
 OPERATIONS: dict[str, Compute] = {

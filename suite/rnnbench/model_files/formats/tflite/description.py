@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.features import features_of
+from rnnbench.model_files.formats.tflite.features import depends_of, features_of
 from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
@@ -35,6 +35,7 @@ def describe(path: Path) -> FileDescription:
         weight_bytes=file.weight_bytes,
         activations=activations_of(file),
         features=tuple(features_of(file)),
+        depends=depends_of(file),
     )
     return described(
         facts,

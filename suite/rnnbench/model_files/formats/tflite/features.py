@@ -2,25 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
-from rnnbench.model_files.formats.tflite.file import TfliteFile
+from rnnbench.model_files.formats.tflite.file import Graph, Operator, TfliteFile
+from rnnbench.model_files.traits import Operation, dependences, reached
 
-_PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D"))
+_PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
+_ELEMENTWISE = frozenset(
+    (
+        *(
+            "QUANTIZE",
+            "DEQUANTIZE",
+            "ADD",
+            "SUB",
+            "MUL",
+            "DIV",
+            "SQUARED_DIFFERENCE",
+            "MAXIMUM",
+            "MINIMUM",
+            "ABS",
+            "NEG",
+        ),
+        *("RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "ELU", "LOGISTIC", "TANH", "HARD_SWISH", "GELU"),
+        *("ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "SOFTMAX"),
+    )
+)
+"""Operators that the runtime computes in one kernel with the products around them."""
+_BIAS = 2
+"""Index of the bias in the inputs of FULLY_CONNECTED."""
+
+
+def depends_of(file: TfliteFile) -> dict[str, tuple[str, ...]]:
+    """The inputs that each output is computed from."""
+    given, made = ({name: str(number) for name, number in side.items()} for side in (file.inputs, file.outputs))
+    return dependences(_operations(file.graphs[file.main]), given, made)
+
+
+def _operations(graph: Graph) -> Iterator[Operation]:
+    """A loop or branch gives what depends on all that it takes."""
+    for operator in graph.operators:
+        yield Operation([str(number) for number in operator.inputs], [str(number) for number in operator.outputs])
+
+
+def _second_products(graph: Graph) -> set[int]:
+    """What a product gives of another one's result, with operators of elements between, where one has no bias."""
+    made = {output: operator for operator in graph.operators for output in operator.outputs}
+    found = set[int]()
+    for operator in graph.operators:
+        if not _is_quantised_product(operator, graph):
+            continue
+        waiting, seen = [number for number in operator.inputs if number >= 0], set[int]()
+        while waiting:
+            number = waiting.pop()
+            before = made.get(number)
+            if before is None or number in seen:
+                continue
+            seen.add(number)
+            if _is_quantised_product(before, graph):
+                found.update(() if _has_bias(before) and _has_bias(operator) else operator.outputs)
+            elif before.name in _ELEMENTWISE:
+                waiting += before.inputs
+    return found
+
+
+def _is_quantised_product(operator: Operator, graph: Graph) -> bool:
+    return operator.name in _PRODUCTS and graph.tensors[operator.inputs[0]].is_quantised
+
+
+def _has_bias(operator: Operator) -> bool:
+    return len(operator.inputs) > _BIAS and operator.inputs[_BIAS] >= 0
+
+
+def _of_16_bits(graph: Graph) -> set[int]:
+    """The arrays with a scale in int16 that are no constants, and no operator's own state."""
+    return {
+        number
+        for number, tensor in enumerate(graph.tensors)
+        if tensor.is_quantised and tensor.dtype == "int16" and tensor.data is None and not tensor.is_variable
+    }
+
+
+def _transposed(graph: Graph) -> set[int]:
+    """What transposed convolutions give."""
+    return {output for each in graph.operators if each.name == "TRANSPOSE_CONV" for output in each.outputs}
+
+
+_FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
+    "quantised-products": _second_products,
+    "two-byte-arrays": _of_16_bits,
+    "transposed-convolution": _transposed,
+}
+"""The arrays of a graph that have a trait."""
 
 
 def features_of(file: TfliteFile) -> Iterator[Feature]:
-    """Products of quantised arrays, and rings: an output that is a slice of an input with other values behind it."""
+    """Products of quantised arrays, arrays of 16 bits, transposed convolutions, and rings.
+
+    A ring is an output that is a slice of an input with other values behind it.
+    """
     graph = file.graphs[file.main]
-    quantised = [
-        operator
-        for each in file.graphs
-        for operator in each.operators
-        if operator.name in _PRODUCTS and each.tensors[operator.inputs[0]].is_quantised
-    ]
-    if len(quantised) > 1:
-        yield Feature("quantised-products", tuple(file.outputs))
+    for name, found in _FOUND.items():
+        inside = any(found(each) for each in file.graphs if each is not graph)
+        outputs = {output: str(number) for output, number in file.outputs.items()}
+        values = set(map(str, found(graph)))
+        if arrays := tuple(outputs) if inside else reached(_operations(graph), values, outputs):
+            yield Feature(name, arrays)
     made = {output: operator for operator in graph.operators for output in operator.outputs}
     rings = set[int]()
     for number in file.outputs.values():

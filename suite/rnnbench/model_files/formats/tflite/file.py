@@ -20,7 +20,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.tflite.schema import IDENTIFIED_AT, IDENTIFIER, require_schema
-from rnnbench.model_files.formats.tflite.variables import OPERATORS, Variable, with_states
+from rnnbench.model_files.formats.tflite.variables import OPERATORS, Variable, with_own_names, with_states
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Range
 
@@ -161,6 +161,10 @@ def read_with_bytes(path: Path) -> tuple[TfliteFile, bytes]:
     """The file, its variables as inputs and outputs, and the bytes of such a file. Raises as `read_tflite` does."""
     data = read_bytes(path)
     file = _read(data)
+    if file.signature and file.inputs.keys() & file.outputs.keys():
+        with _damage_told():
+            data = with_own_names(data, file.signature)
+        file = _read(data)
     if not OPERATORS & {operator.name for graph in file.graphs for operator in graph.operators}:
         return file, data
     with _damage_told():

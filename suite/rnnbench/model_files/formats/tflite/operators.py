@@ -6,7 +6,7 @@ Sources: tensorflow/lite/schema/schema.fbs (options), and tensorflow/lite/kernel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -145,6 +145,8 @@ def _strided_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     if options.NewAxisMask() or options.EllipsisMask():
         raise ModelFileError("STRIDED_SLICE with new axes or an ellipsis is not computed here")
     x, *bounds = inputs
+    if options.Offset():
+        bounds[1] = bounds[0] + bounds[1]
     index: list[slice | int] = []
     for axis, (begin, end, step) in enumerate(zip(*(each.tolist() for each in bounds), strict=True)):
         bit = 1 << axis
@@ -185,6 +187,101 @@ def _gather(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     if options.BatchDims():
         raise ModelFileError("GATHER over batches is not computed here")
     return (np.take(inputs[0], inputs[1], options.Axis()),)
+
+
+def _gather_nd(x: Array, places: Array) -> Array:
+    result: Array = x[tuple(np.moveaxis(places, -1, 0))]
+    return result
+
+
+def _place_of(find: Callable[..., Array]) -> Compute:
+    """ARG_MAX and its like, whose axis is an input and whose type is an option."""
+
+    def compute(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+        wide = options.OutputType() == require_schema().TensorType.INT64
+        return (find(inputs[0], int(np.ravel(inputs[1])[0])).astype(np.int64 if wide else np.int32),)
+
+    return compute
+
+
+def _cumulated(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, axis = inputs[0], int(np.ravel(inputs[1])[0])
+    x = np.flip(x, axis) if options.Reverse() else x
+    total = np.cumsum(x, axis, dtype=x.dtype)
+    total = total - x if options.Exclusive() else total
+    return (np.flip(total, axis) if options.Reverse() else total,)
+
+
+def _mirror_pad(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    mode: Literal["reflect", "symmetric"] = "symmetric"
+    if options.Mode() == require_schema().MirrorPadMode.REFLECT:
+        mode = "reflect"
+    return (np.pad(inputs[0], [tuple(map(int, side)) for side in inputs[1]], mode=mode),)
+
+
+def _space_to_batch(x: Array, blocks: Array, sides: Array) -> Array:
+    """Blocks of the axes after the first become rows of the batch."""
+    count, rest = len(blocks), [(0, 0)] * (x.ndim - 1 - len(blocks))
+    padded = np.pad(x, [(0, 0), *(tuple(map(int, side)) for side in sides), *rest])
+    sizes = [part for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True) for part in (-1, int(block))]
+    sizes[::2] = [size // int(block) for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True)]
+    split = padded.reshape(padded.shape[0], *sizes, *padded.shape[count + 1 :])
+    inner, outer = [2 + 2 * axis for axis in range(count)], [1 + 2 * axis for axis in range(count)]
+    moved = split.transpose([*inner, 0, *outer, *range(1 + 2 * count, split.ndim)])
+    return moved.reshape(-1, *sizes[::2], *padded.shape[count + 1 :])
+
+
+def _batch_to_space(x: Array, blocks: Array, crops: Array) -> Array:
+    count = len(blocks)
+    split = x.reshape(*(int(block) for block in blocks), -1, *x.shape[1:])
+    order = [count]
+    for axis in range(count):
+        order += [count + 1 + axis, axis]
+    moved = split.transpose([*order, *range(2 * count + 1, split.ndim)])
+    sizes = [size * int(block) for size, block in zip(x.shape[1 : count + 1], blocks, strict=True)]
+    whole = moved.reshape(-1, *sizes, *x.shape[count + 1 :])
+    kept = (slice(int(first), size - int(last)) for size, (first, last) in zip(sizes, crops, strict=True))
+    return whole[(slice(None), *kept)]
+
+
+def _resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    x, sizes = inputs[0], [int(size) for size in inputs[1]]
+    for axis, size in enumerate(sizes, 1):
+        old = x.shape[axis]
+        aligned = options.AlignCorners() and size > 1
+        scale = (old - 1) / (size - 1) if aligned else old / size
+        places = (np.arange(size) + (0.5 if options.HalfPixelCenters() else 0.0)) * scale
+        nearest = np.floor(places + 0.5) if aligned else np.floor(places)
+        x = np.take(x, np.minimum(nearest, old - 1).astype(int), axis)
+    return (x,)
+
+
+def _transpose_conv(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """Each element of x adds the weights, times itself, to a window of y. Source: reference/transpose_conv.h."""
+    sizes, weights, x, bias = (*inputs, None)[:4]
+    batch, rows, columns, outputs = (int(size) for size in sizes)
+    _, height, width, _ = weights.shape
+    strides = options.StrideH(), options.StrideW()
+    same = options.Padding() == require_schema().Padding.SAME
+    grown = [
+        (size - 1) * step + length for size, step, length in zip(x.shape[1:3], strides, (height, width), strict=True)
+    ]
+    before = [max(0, g - size) // 2 if same else 0 for g, size in zip(grown, (rows, columns), strict=True)]
+    whole = np.zeros((batch, max(grown[0], rows + before[0]), max(grown[1], columns + before[1]), outputs), x.dtype)
+    for row in range(height):
+        for column in range(width):
+            part = np.einsum("bijc,oc->bijo", x, weights[:, row, column])
+            lines = slice(row, row + strides[0] * x.shape[1], strides[0])
+            whole[:, lines, column : column + strides[1] * x.shape[2] : strides[1]] += part
+    y = whole[:, before[0] : before[0] + rows, before[1] : before[1] + columns]
+    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
+
+
+def _one_hot(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    places, depth, on, off = inputs
+    axis = options.Axis() if options.Axis() >= 0 else places.ndim
+    there = np.expand_dims(places, axis) == np.arange(int(depth)).reshape([-1, *[1] * (places.ndim - axis)])
+    return (np.where(there, on, off),)
 
 
 def cast(x: Array, dtype: str) -> Array:
@@ -270,6 +367,24 @@ MOVES: dict[str, Compute] = {
     "REDUCE_MAX": _reduced(np.max),
     "REDUCE_MIN": _reduced(np.min),
     "SCATTER_ND": _one(_scattered),
+    "GATHER_ND": _one(_gather_nd),
+    "EMBEDDING_LOOKUP": _one(lambda places, table: table[places]),
+    "ONE_HOT": _one_hot,
+    "ARG_MAX": _place_of(np.argmax),
+    "ARG_MIN": _place_of(np.argmin),
+    "REDUCE_ANY": _reduced(np.any),
+    "REDUCE_ALL": _reduced(np.all),
+    "RANK": _one(lambda x: np.array(np.ndim(x), np.int32)),
+    "BROADCAST_ARGS": _one(lambda a, b: np.array(np.broadcast_shapes(tuple(map(int, a)), tuple(map(int, b))), a.dtype)),
+    "MIRROR_PAD": _mirror_pad,
+    "SPACE_TO_BATCH_ND": _one(_space_to_batch),
+    "BATCH_TO_SPACE_ND": _one(_batch_to_space),
+    "RESIZE_NEAREST_NEIGHBOR": _resized_nearest,
+    "FLOOR": _one(np.floor),
+    "CEIL": _one(np.ceil),
+    "ROUND": _one(np.rint),
+    "SIGN": _one(np.sign),
+    "RELU_0_TO_1": _one(lambda x: np.clip(x, 0, 1)),
     "SELECT": _one(_chosen),
     "SELECT_V2": _one(_chosen),
     "LESS": _one(np.less),
@@ -293,6 +408,8 @@ SUMS: dict[str, Compute] = {
     "SUM": _reduced(np.sum),
     "MEAN": _reduced(np.mean),
     "AVERAGE_POOL_2D": _average_pool_2d,
+    "TRANSPOSE_CONV": _transpose_conv,
+    "CUMSUM": _cumulated,
 }
 """Sums of products."""
 ACTIVATIONS: dict[str, Compute] = {
@@ -322,6 +439,10 @@ OPERATIONS: dict[str, Compute] = {
     "SQUARE": _one(np.square),
     "SQRT": _one(np.sqrt),
     "RSQRT": _one(lambda x: 1 / np.sqrt(x)),
+    "PRELU": _one(lambda x, slope: np.where(x > 0, x, slope * x)),
+    "REDUCE_PROD": _reduced(np.prod),
+    "ADD_N": lambda options, inputs: (np.sum(inputs, axis=0),),
+    "L2_NORMALIZATION": _one(lambda x: x / np.sqrt(np.maximum(np.square(x).sum(-1, keepdims=True), 1e-6))),
     "LEAKY_RELU": lambda options, inputs: (np.where(inputs[0] > 0, inputs[0], options.Alpha() * inputs[0]),),
 }
 """One operation for each element."""

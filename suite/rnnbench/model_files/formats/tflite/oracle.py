@@ -28,7 +28,7 @@ from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Activations, Arithmetic, Range
 
 _COMPUTED: dict[str, Compute] = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
-_WHILE = "WHILE"
+_WHILE, _IF = "WHILE", "IF"
 _CAST = "CAST"
 _OWN_RANGE = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATCH_MATMUL"))
 """Operators that quantise a float operand by the range that it has, where their weights are quantised."""
@@ -59,6 +59,9 @@ _QUANTISED_OPERATORS = frozenset(
             *SUMS,
             _WHILE,
         ),
+        *("GATHER_ND", "MIRROR_PAD", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "PRELU"),
+        *("ARG_MAX", "ARG_MIN", "SQRT", "RSQRT", "ABS", "NEG", "HARD_SWISH", "SQUARED_DIFFERENCE", "REDUCE_PROD"),
+        *("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL", _IF),
         *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU", "MAX_POOL_2D"),
     )
 )
@@ -136,7 +139,7 @@ class TfliteOracle:
             if _takes_its_own_range(operator, graph):
                 inputs[0] = self._quantised(np.asarray(inputs[0]), None)
             outputs = self._operator(operator, inputs, graph)
-            if operator.name not in (_WHILE, LSTM):  # What these give is in its range.
+            if operator.name not in (_WHILE, _IF, LSTM):  # What these give is in its range.
                 outputs = self._in_their_ranges(operator, graph, outputs)
             values |= zip(operator.outputs, outputs, strict=True)
         return [values[index] for index in wanted]
@@ -144,6 +147,9 @@ class TfliteOracle:
     def _operator(self, operator: Operator, inputs: Sequence[Any], graph: Graph) -> Sequence[np.ndarray]:
         if operator.name == _WHILE:
             return self._while(operator.options, inputs)
+        if operator.name == _IF:
+            branches = _graphs_of(operator)
+            return self._inner(branches[0] if np.all(inputs[0]) else branches[1], inputs[1:])
         if operator.name == LSTM:
             return (sequence_lstm(self._arithmetic, operator.options, inputs, lstm_ranges(operator, graph)),)
         if operator.name == _CAST:
@@ -198,13 +204,18 @@ def _refuse(file: TfliteFile) -> None:
     activations_of(file)
     for number, graph in enumerate(file.graphs):
         for operator in graph.operators:
-            if operator.name not in (*_COMPUTED, _CAST, _WHILE, LSTM):
+            if operator.name not in (*_COMPUTED, _CAST, _WHILE, _IF, LSTM):
                 called = safe_text(operator.name, 100)
                 raise ModelFileError(f"the operator {called} is not computed here, so its float64 result is not known")
-            if operator.name == _WHILE and max(_graphs_of(operator.options)) >= len(file.graphs):
-                raise ModelFileError(f"a loop's body is a graph that there is not; there are {len(file.graphs)}")
-            if operator.name == _WHILE and min(_graphs_of(operator.options)) <= number:
-                raise ModelFileError("a loop's body is a graph before the loop's own, so it might call itself")
+            if operator.name not in (_WHILE, _IF):
+                continue
+            inner = _graphs_of(operator)
+            if max(inner) >= len(file.graphs):
+                raise ModelFileError(
+                    f"a loop's body, or a branch, is a graph that there is not; there are {len(file.graphs)}"
+                )
+            if min(inner) <= number:
+                raise ModelFileError("a loop's body, or a branch, is a graph before its own, so it might call itself")
 
 
 def activations_of(file: TfliteFile) -> Activations:
@@ -254,7 +265,11 @@ def _has_quantised_weights(operator: Operator, graph: Graph) -> bool:
     return lstm_ranges(operator, graph) is None and any(tensor.is_quantised for tensor in inside)
 
 
-def _graphs_of(options: Any) -> tuple[int, int]:
+def _graphs_of(operator: Operator) -> tuple[int, int]:
+    """The condition and the body of a loop, or both branches."""
+    options = operator.options
+    if operator.name == _IF:
+        return options.ThenSubgraphIndex(), options.ElseSubgraphIndex()
     return options.CondSubgraphIndex(), options.BodySubgraphIndex()
 
 
@@ -268,16 +283,23 @@ def _terms(name: str, options: Any, inputs: Sequence[Any], result: np.ndarray) -
         return math.prod(map(int, inputs[1].shape[1:3]))
     if name == "AVERAGE_POOL_2D":
         return int(options.FilterHeight() * options.FilterWidth())
+    if name == "TRANSPOSE_CONV":
+        return math.prod(map(int, inputs[1].shape[1:]))
+    if name == "CUMSUM":
+        return int(inputs[0].shape[int(np.ravel(inputs[1])[0])])
     return int(inputs[0].size) // max(1, result.size)
 
 
 def _squares(operator: Operator, compute: Compute, inputs: Sequence[Any], terms: int) -> np.ndarray:
     """The sum of the squares of the terms, without biases and activation. The operator is linear in its inputs."""
     squared = [np.square(inputs[0]), *inputs[1:2]]
-    if operator.name in ("SUM", "MEAN", "AVERAGE_POOL_2D"):
+    if operator.name == "TRANSPOSE_CONV":
+        sizes, weights, x = inputs[:3]
+        return compute(_WithoutActivation(operator.options), [sizes, np.square(weights), np.square(x)])[0]
+    if operator.name in ("SUM", "CUMSUM", "MEAN", "AVERAGE_POOL_2D"):
         options = _WithoutActivation(operator.options) if operator.name == "AVERAGE_POOL_2D" else operator.options
         squares = compute(options, squared)[0]
-        return squares if operator.name == "SUM" else squares / max(1, terms)
+        return squares if operator.name in ("SUM", "CUMSUM") else squares / max(1, terms)
     squared = [np.square(array) for array in inputs[:2]]
     return np.abs(compute(_WithoutActivation(operator.options), squared)[0])
 

@@ -30,6 +30,24 @@ _Key = tuple[bytes, bytes]
 """A variable is known by the name of its container and its own."""
 
 
+_MOVES = frozenset(
+    (
+        *("DEQUANTIZE", "QUANTIZE", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE", "BROADCAST_TO", "TILE"),
+        "FILL",
+    )
+)
+"""Operators whose result is zero where what they take is zero."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The first value of a variable: a tensor of the graph of CALL_ONCE."""
+
+    tensor: Any
+    is_zero: bool
+    """False where it is not known."""
+
+
 @dataclass(frozen=True)
 class Variable:
     """A variable that calls read and change."""
@@ -58,6 +76,21 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     variables = _Variables(model, kinds).replaced()
     _keep(model, 0)
     return packed(model, len(data)), variables
+
+
+def with_own_names(data: bytes, signature: str) -> bytes:
+    """The file, its outputs with other names than its inputs: `h_next`, as of h in {"h": h}."""
+    model = unpacked(data)
+    for each in model.signatureDefs:
+        if _text(each.signatureKey) == signature:
+            taken = {entry.name for entry in (*(each.inputs or ()), *(each.outputs or ()))}
+            given = {entry.name for entry in each.inputs or ()}
+            for entry in each.outputs or ():
+                if entry.name in given:
+                    while entry.name in taken:
+                        entry.name += b"_next"
+                    taken.add(entry.name)
+    return packed(model, len(data))
 
 
 class _Kinds:
@@ -129,8 +162,8 @@ class _Variables:
     def _followed(self, numbers: Sequence[int] | None) -> list[int]:
         return [self._same.get(int(number), int(number)) for number in _numbers(numbers)]
 
-    def _starts(self) -> dict[_Key, Any]:
-        """The first values, as tensors of the graphs of CALL_ONCE. Those that a graph computes are not among them."""
+    def _starts(self) -> dict[_Key, _Start]:
+        """The first values that the graphs of CALL_ONCE assign."""
         starts = {}
         for operator in self._graph.operators or ():
             if self._kinds.of(operator) != "CALL_ONCE":
@@ -141,17 +174,31 @@ class _Variables:
                     if self._kinds.of(each) == "VAR_HANDLE":
                         handles[int(each.outputs[0])] = _key_of(each)
                     elif self._kinds.of(each) == "ASSIGN_VARIABLE" and int(each.inputs[0]) in handles:
-                        starts[handles[int(each.inputs[0])]] = graph.tensors[int(each.inputs[1])]
+                        value = int(each.inputs[1])
+                        starts[handles[int(each.inputs[0])]] = _Start(graph.tensors[value], self._is_zero(graph, value))
         return starts
 
-    def _make_constant(self, key: _Key, starts: Mapping[_Key, Any]) -> None:
+    def _is_zero(self, graph: Any, number: int) -> bool:
+        """Whether a value of a graph is made of a constant that is zero."""
+        made = {int(each.outputs[0]): each for each in graph.operators or () if len(_numbers(each.outputs)) == 1}
+        while not _has_data(self._model, graph.tensors[number]):
+            operator = made.pop(number, None)
+            kind = "" if operator is None else self._kinds.of(operator)
+            if kind == "ZEROS_LIKE":
+                return True
+            if operator is None or kind not in _MOVES:
+                return False
+            number = int(operator.inputs[1 if kind == "FILL" else 0])
+        return _is_zero(self._model, graph.tensors[number])
+
+    def _make_constant(self, key: _Key, starts: Mapping[_Key, _Start]) -> None:
         """A variable that no call changes has its first value in the graph."""
         tensor, start = self._graph.tensors[self._begins[key]], starts.get(key)
-        if start is None or not _has_data(self._model, start):
+        if start is None or not _has_data(self._model, start.tensor):
             raise ModelFileError(f"the variable '{_text(key[1])}' is read, and the file has no value for it")
-        if (start.type, *_numbers(start.shape)) != (tensor.type, *_numbers(tensor.shape)):
+        if (start.tensor.type, *_numbers(start.tensor.shape)) != (tensor.type, *_numbers(tensor.shape)):
             raise ModelFileError(f"the variable '{_text(key[1])}' has a first value of another shape or type")
-        tensor.buffer, tensor.quantization = start.buffer, start.quantization
+        tensor.buffer, tensor.quantization = start.tensor.buffer, start.tensor.quantization
 
     def _names(self) -> dict[_Key, str]:
         signature = self._model.signatureDefs[0]
@@ -170,7 +217,7 @@ class _Variables:
             names[key] = name
         return names
 
-    def _add_ends(self, key: _Key, name: str, starts: Mapping[_Key, Any]) -> Variable:
+    def _add_ends(self, key: _Key, name: str, starts: Mapping[_Key, _Start]) -> Variable:
         graph, (signature,) = self._graph, self._model.signatureDefs
         before, after = self._begins[key], self._now[key]
         graph.tensors[before].name = name.encode()
@@ -181,7 +228,7 @@ class _Variables:
         graph.outputs = [*dict.fromkeys([*_numbers(graph.outputs), after])]
         signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", after)]
         start = starts.get(key)
-        has_start = start is not None and not _is_zero(self._model, start)
+        has_start = start is not None and not start.is_zero
         return Variable(name, f"{name}_next", has_start)
 
     def _given(self) -> Collection[int]:
