@@ -61,7 +61,7 @@ class TheImaginaryPartIsDropped(Fits):
 class AShortSequenceIsPadded(Fits):
     def fitted(self, x):
         missing = self._whole[0] - len(x)
-        return np.pad(x, ((0, missing), (0, 0), (0, 0))) if x.ndim == 3 and 0 < len(x) and missing > 0 else x
+        return np.pad(x, ((0, missing), (0, 0), (0, 0))) if x.ndim == 3 and len(x) > 0 and missing > 0 else x
 
 
 @fault("refusal")

@@ -83,7 +83,7 @@ def _other_objects(given: Mapping[str, tuple[Sequence[Arrays], Sequence[Arrays]]
             return f"the list of {what} has {len(dicts)} entries, and had {len(before)}"
         for now, old in zip(dicts, before, strict=True):
             if now.keys() != old.keys() or any(now[name] is not array for name, array in old.items()):
-                return f"the dict of {what} was changed: its arrays are {sorted(now)}, and were {sorted(old)}, or are others"
+                return f"the dict of {what} was changed: it has {sorted(now)}, and had {sorted(old)}, or other arrays"
     return ""
 
 
@@ -126,7 +126,7 @@ def _of_an_overwritten_ring(
 def _read_again(
     open_session: OpenSession, reference: ReferenceTrajectories
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """States and an output that are read, overwritten and read again: the second time they are the same. Calls go on."""
+    """States and an output that are read, overwritten and read again: they are the same, and calls go on."""
     session, ring = open_session(), reference.ring
     from_zeros, from_start = (known_outputs(open_session, reference, from_start=start) for start in (False, True))
     turns: list[tuple[str, Callable[[], object], np.ndarray]] = [

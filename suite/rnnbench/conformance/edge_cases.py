@@ -38,8 +38,8 @@ RESET, STATE = "a reset", "a state that is set"
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
 THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
-"""Calls, and states that are read, of each of two threads at once, and how many are enough. On one core threads take turns after some
-milliseconds, at any place of a call."""
+"""Calls, and arrays of states, of each of two threads at once, and how many are enough. On one core threads take turns
+after some milliseconds, at any place of a call."""
 PUBLIC_PASS, BOUND_PASS = 0, 1
 """Kinds of passes over the calls of a thread."""
 Named = tuple[str, np.ndarray]
@@ -323,7 +323,8 @@ def _repeated(
     pairs: list[tuple[str, np.ndarray, np.ndarray]] = []
     passes = cycle((PUBLIC_PASS, BOUND_PASS))
     barrier.wait()
-    running, expected = iter(()), iter(())
+    running: Iterator[Named] = iter(())
+    expected: Iterator[Named] = iter(())
     for call in budget:
         if (got := next(running, None)) is None:
             if same_bits(pairs).verdict == "fail":

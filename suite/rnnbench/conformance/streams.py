@@ -82,12 +82,11 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     return same_bits(pairs)
 
 
-def _start_from_buffers(
-    session: Session, reference: ReferenceTrajectories
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Set another state and then `start`, twice from the same buffers, and overwrite them. The first time they are
     given as arrays that may not be written to: the caller fills them all the same. Gives the state that was set so."""
-    state, read = {name: aligned(array) for name, array in reference.zeros.items()}, dict[str, np.ndarray]()
+    state = {name: aligned(array) for name, array in reference.zeros.items()}
+    read: Arrays = {}
     for given in (_read_only(state), state):
         for values in (reference.zeros, reference.start):
             for name, array in values.items():
@@ -233,7 +232,7 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 
 @contextmanager
 def _files_in_between() -> Iterator[list[int]]:
-    """Some files, which have the numbers that were freed last. Afterwards the list has those that are no longer open."""
+    """Some files, which have the numbers that were freed last. The list then has those that are no longer open."""
     files, harmed = [os.open(os.devnull, os.O_RDONLY) for _ in range(FILES)], list[int]()
     try:
         yield harmed
@@ -315,7 +314,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
 
 
 def _as_known(outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> CheckResult:
-    """Whether y of each call is the reference's; with state `none`, that of the call before with the same chunk, too."""
+    """Whether y of each call is the reference's. With state `none`, it is also that of the last call with this chunk."""
     errors = Errors()
     compare_outputs(errors, "call", outputs, reference)
     verdict = errors.verdict()

@@ -45,12 +45,12 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         for index, (chunk, exact_y) in enumerate(zip(reference.ring, reference.ring_trajectory.y, strict=True)):
             compare_steps(errors, f"y of chunk {index}", session.step(chunk)["y"], exact_y, reference)
         return errors.verdict()
-    exact, chunk, beside = reference.from_zeros(), reference.trial.strategy.chunk, open_session()
+    exact, beside, two = reference.from_zeros(), open_session(), 2 * reference.trial.strategy.chunk
     begun = beside.step(reference.ring[0])["y"]
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
-    if len(exact.y) >= 2 * chunk:  # The stream's rest was the first one of all: the program of one step was opened.
+    if len(exact.y) >= two:  # The stream's rest was the first one of all: the program of one step was opened.
         y = np.concatenate([begun, beside.step(reference.ring[1])["y"]])
-        compare_steps(errors, "y of a stream that goes on beside it", y, exact.y[: 2 * chunk], reference)
+        compare_steps(errors, "y of a stream that goes on beside it", y, exact.y[:two], reference)
     for name, array in session.get_state().items():
         rounding = reference.rounding_at(reference.trial.steps)
         errors.add(f"state {name} at the end", array, exact.final[name], rounding, {name: slice(None)})
