@@ -314,7 +314,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
 
 
 def _as_known(outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> CheckResult:
-    """Whether y of each call is the reference's. With state `none`, it is also that of the last call with this chunk."""
+    """Whether y of each call is the reference's. With state `none`, it is also that of the last one."""
     errors = Errors()
     compare_outputs(errors, "call", outputs, reference)
     verdict = errors.verdict()
