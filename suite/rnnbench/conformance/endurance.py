@@ -49,9 +49,9 @@ NOISE = 64 << 10
 """Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
 SESSIONS = 4
 """Sessions of a window, when the sessions are counted. The checks before have opened many: none is the first."""
-OTHERS, OTHERS_SHARE = 32, 0.2
+OTHERS = 32
 """Rounds of a window of looks, states that are set, resets, rests and refused calls, with which a leak of a page a
-round shows; and the share of `limits.endurance` that they may take."""
+round shows. All windows together may take `limits.endurance`."""
 LEAST_CALLS = 2 * WINDOWS * NOISE // 4096
 """Calls below which `memory` says nothing: with so many, a leak of half a page a call grows by NOISE in each window."""
 
@@ -245,7 +245,7 @@ def _rounds_of_others(
             rounds += 1
         return rounds
 
-    seconds = OTHERS_SHARE * reference.trial.limits.endurance
+    seconds = reference.trial.limits.endurance
     return work, window
 
 
