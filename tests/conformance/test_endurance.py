@@ -13,6 +13,7 @@ from honest_adapter import HonestBound, HonestProgram, HonestSession
 from rnnbench_fake import FakeBackend
 
 from rnnbench.backends import request_of
+from rnnbench.backends.shared import of_one_step
 from rnnbench.cases import Limits
 from rnnbench.conformance import RING, ReferenceTrajectories, run_checks
 from rnnbench.conformance import endurance as endurance_module
@@ -77,7 +78,8 @@ def check_alone(name, session, trial, tmp_path):
         def open(self):
             return session(self)
 
-    program = Program(request_of(trial, reference.weights), "digest", True, lambda: program)
+    request = request_of(trial, reference.weights)
+    program = Program(request, "digest", True, lambda: Program(of_one_step(request), "digest", True, program.tail))
     check = next(check for check in ENDURANCE if check.name == name)
     with Opener(program) as open_session:
         return check.run(open_session, reference)

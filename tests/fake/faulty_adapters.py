@@ -7,6 +7,8 @@ import faulty_alike  # noqa: F401
 import faulty_arrays  # noqa: F401
 import faulty_contents  # noqa: F401
 import faulty_edges  # noqa: F401
+import faulty_givens  # noqa: F401
+import faulty_looks  # noqa: F401
 import faulty_memory  # noqa: F401
 import faulty_mixed  # noqa: F401
 import faulty_neighbours  # noqa: F401
@@ -16,6 +18,7 @@ import faulty_sessions  # noqa: F401
 import faulty_streams  # noqa: F401
 import faulty_timed  # noqa: F401
 import faulty_values  # noqa: F401
+import faulty_wear  # noqa: F401
 from planted import FAULTS, Fault
 
 __all__ = ["FAULTS", "Fault"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -198,3 +199,15 @@ def test_waiting_for_the_device_is_part_of_a_cold_and_of_a_paced_call(clock):
     paced = sample_paced(lambda: clock.sleep(0.001), lambda: clock.sleep(0.002), 0.005, 0.03)
     assert cold.seconds == pytest.approx(0.003)
     assert (paced.seconds, paced.missed) == (pytest.approx(0.003), 0)
+
+
+@pytest.mark.parametrize("step", [1_000, 4_000_000])
+def test_a_clock_that_moves_in_coarse_steps_is_known_by_them(clock, monkeypatch, step):
+    readings = itertools.count(step // 3, 50)
+    monkeypatch.setattr(clock, "perf_counter_ns", lambda: next(readings) // step * step)
+    assert measure_clock.__wrapped__().resolution == pytest.approx(step * 1e-9)
+
+
+def test_a_clock_that_stands_still_ends_no_command(clock, monkeypatch):
+    monkeypatch.setattr(module, "COARSE_READINGS", 100)
+    assert measure_clock.__wrapped__().resolution == 1.0

@@ -104,3 +104,9 @@ def test_the_memory_of_a_build_grows_without_what_the_import_takes() -> None:
     ]
     (row,) = scaling_table([Entry(record, record) for record in records]).rows
     assert row[5].startswith("1.00 ± 0.00, linear")
+
+
+def test_a_build_whose_import_was_not_measured_has_no_growth_of_memory() -> None:
+    memory = fake.record().memory.model_copy(update={"imported": None})
+    entries = [Entry(record, record) for record in (fake.record(chunk=chunk, memory=memory) for chunk in (1, 16, 64))]
+    assert all(row[5] == "—" for row in scaling_table(entries).rows)

@@ -225,3 +225,28 @@ def test_figures_that_are_not_believed_in_one_run_get_no_verdict(disbelieved: st
     result = compare_runs(run([base], "base"), run([new], "new"))
     assert (result.latencies, result.costs) == ((), ())
     assert [one.run for one in result.not_believed] == [disbelieved]
+
+
+def test_programs_of_another_origin_or_arithmetic_are_told() -> None:
+    old = fake.record()
+    artifact = old.artifact.model_copy(update={"origin": "authored", "math": "approximate"})
+    warnings = compare_runs(run([old], "old"), run([fake.record(artifact=artifact)], "new")).warnings
+    assert "origins of programs differ in 1 trials, in the first of them library in old, authored in new" in warnings
+    assert "kinds of arithmetic differ in 1 trials, in the first of them exact in old, approximate in new" in warnings
+
+
+@pytest.mark.parametrize(("disturbed", "told"), [(5, True), (3, False), (None, False)])
+def test_a_run_of_which_many_blocks_were_disturbed_is_named(disturbed: int | None, told: bool) -> None:
+    record = fake.record()
+    sampling = {"blocks": 40, "disturbed_blocks": disturbed}
+    latencies = {
+        path: one.model_copy(update={"sampling": one.sampling.model_copy(update=sampling)})
+        for path, one in record.timing.latency.items()
+    }
+    timing = record.timing.model_copy(update={"latency": latencies})
+    disturbed_record = record.model_copy(update={"timing": timing})
+    for sides, name in (((disturbed_record, record), "old"), ((record, disturbed_record), "new")):
+        (old, new) = sides
+        warnings = compare_runs(run([old], "old"), run([new], "new")).warnings
+        expected = f"other processes, or the machine's host, disturbed 12 % of the compared blocks of {name}"
+        assert sum(expected in warning for warning in warnings) == told, warnings

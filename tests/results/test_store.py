@@ -286,6 +286,8 @@ def test_a_name_is_in_utc_and_stays_short(tmp_path: Path) -> None:
     long = run_name([f"fake_case_{n}" for n in range(40)], NOON)
     assert len(long) <= 100
     assert long.endswith("fake_case_0+39_more")
+    of_side = run_name(["fake_case" * 40], NOON, "-b")
+    assert (len(of_side), of_side[-2:]) == (len(run_name(["fake_case" * 40], NOON)), "-b")
     assert len(run_name(["f" * 500], NOON)) == 100
     for name in ("\N{SNOWMAN}" * 90, "\N{GOTHIC LETTER AHSA}" * 75, "\N{HANGUL SYLLABLE GA}" * 500):
         assert (tmp_path / run_name([name], NOON)).mkdir() is None

@@ -18,7 +18,7 @@ from rnnbench.site.fastest import level
 from rnnbench.site.method import _html, slug_of
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import issue_address, script_json, with_whole_figures
-from rnnbench.site.sparkline import sparkline
+from rnnbench.site.sparkline import HEIGHT, sparkline
 
 FIGURES = st.lists(st.none() | st.floats(1e-9, 1e6), max_size=6)
 
@@ -146,6 +146,13 @@ def test_a_sparkline_needs_two_values_and_says_their_range():
     assert made is not None
     assert made[1:] == [1.0, 3.0]
     assert len(str(made[0]).split()) == 3
+
+
+def test_a_sparkline_fills_its_height_and_one_that_does_not_move_lies_at_its_foot():
+    heights = [int(point.split(",")[1]) for point in str((sparkline([1.0, 3.0, 2.0]) or [""])[0]).split()]
+    assert heights == [HEIGHT - 1, 1, HEIGHT // 2]
+    level = [int(point.split(",")[1]) for point in str((sparkline([2.0, 2.0]) or [""])[0]).split()]
+    assert level == [HEIGHT - 1, HEIGHT - 1]
 
 
 def test_documents_show_html_as_text_and_link_to_pages_of_the_site_only():

@@ -373,5 +373,5 @@ class Bound(Protocol):
         ...
 
     def output(self) -> Arrays:
-        """A copy of the last call's output. Synchronises first."""
+        """A copy of the last call's output, as long as its session makes no other call. Synchronises first."""
         ...

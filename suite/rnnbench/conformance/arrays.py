@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Thread
 
@@ -36,9 +36,11 @@ SWITCH_S = 1e-5
 def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     session = open_session()
     inputs = [{**chunk, "x": chunk["x"].copy()} for chunk in reference.ring]
-    outputs = [session.step(chunk)["y"] for chunk in inputs[:FEW_CALLS]]
+    inputs_before = [dict(chunk) for chunk in inputs]
+    results = [session.step(chunk) for chunk in inputs[:FEW_CALLS]]
+    outputs = [result["y"] for result in results]
     states, given = session.get_state(), {name: array.copy() for name, array in reference.start.items()}
-    outputs_before = [y.copy() for y in outputs]
+    given_before, outputs_before = dict(given), [y.copy() for y in outputs]
     states_before = {name: array.copy() for name, array in states.items()}
     first_outputs(session, reference)
     if reference.is_stream:
@@ -47,17 +49,23 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
     for _ in range(len(inputs) + 1):
         bound()
     bound.sync()
-    output = bound.output()["y"]
+    result = bound.output()
+    output = result["y"]
     output_before = output.copy()
     bound()
     bound.sync()
+    bound.output()
+    if changed := _other_objects({"inputs": (inputs, inputs_before), "a given state": ([given], [given_before])}):
+        return CheckResult(verdict="fail", detail=changed)
     model, weights = reference.trial.model, reference.weights
     drawn_again = ReferenceTrajectories(reference.trial, reference.directory).weights
     return same_bits(
         [
             *((f"input x of chunk {i}", chunk["x"], reference.ring[i]["x"]) for i, chunk in enumerate(inputs)),
             *output_pairs("after later calls, earlier y of call", outputs, outputs_before),
+            *output_pairs("after later calls, in what call returned, y of", [r["y"] for r in results], outputs_before),
             ("after a later bound call, an earlier output", output, output_before),
+            ("after a later bound call, y in what an earlier output returned", result["y"], output_before),
             *((f"after later calls, earlier state {name}", states[name], states_before[name]) for name in states),
             *((f"after later calls, the given state {name}", given[name], reference.start[name]) for name in given),
             *(
@@ -66,6 +74,17 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
             ),
         ]
     )
+
+
+def _other_objects(given: Mapping[str, tuple[Sequence[Arrays], Sequence[Arrays]]]) -> str:
+    """Of what was given, what has other names or other arrays than before; empty where nothing has."""
+    for what, (dicts, before) in given.items():
+        if len(dicts) != len(before):
+            return f"the list of {what} has {len(dicts)} entries, and had {len(before)}"
+        for now, old in zip(dicts, before, strict=True):
+            if now.keys() != old.keys() or any(now[name] is not array for name, array in old.items()):
+                return f"the dict of {what} was changed: it has {sorted(now)}, and had {sorted(old)}, or other arrays"
+    return ""
 
 
 def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -86,6 +105,7 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         [
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
             *_of_an_overwritten_ring(open_session, reference),
+            *_read_again(open_session, reference),
             *with_memory_used_again(open_session, reference),
         ]
     )
@@ -101,6 +121,39 @@ def _of_an_overwritten_ring(
         _spoil(chunk)
     what = "of a ring that was overwritten once it was bound, y of call"
     return output_pairs(what, first_bound_outputs(bound), known_bound_outputs(open_session, reference)[:FEW_CALLS])
+
+
+def _read_again(
+    open_session: OpenSession, reference: ReferenceTrajectories
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """States and an output that are read, overwritten and read again: they are the same, and calls go on."""
+    session, ring = open_session(), reference.ring
+    from_zeros, from_start = (known_outputs(open_session, reference, from_start=start) for start in (False, True))
+    turns: list[tuple[str, Callable[[], object], np.ndarray]] = [
+        ("of a new session", lambda: None, from_zeros[0]),
+        ("after a reset", session.reset, from_zeros[0]),
+    ]
+    if reference.is_stream:
+        turns.append(("after a state that was set", lambda: session.set_state(reference.start), from_start[0]))
+    for when, turn, expected in turns:
+        turn()
+        yield from _twice(f"{when}, state", session.get_state)
+        yield f"{when} whose state was read and overwritten, y", session.step(ring[0])["y"], expected
+        yield from _twice(f"{when} and a call, state", session.get_state)
+    bound = session.bind(ring)
+    bound()
+    bound.sync()
+    yield from _twice("of a bound call,", bound.output)
+
+
+def _twice(what: str, read: Callable[[], Arrays]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """What is read a second time, once the caller has overwritten what was read first."""
+    first = read()
+    before = {name: array.copy() for name, array in first.items()}
+    _spoil(first)
+    again = read()
+    yield from ((f"{what} {name} read again", again[name].copy(), array) for name, array in before.items())
+    _spoil(again)
 
 
 def _spoil(arrays: Arrays) -> None:
@@ -129,6 +182,23 @@ def _offset(x: np.ndarray) -> np.ndarray:
     shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
     shifted[...] = x
     return shifted
+
+
+def _odd(x: np.ndarray) -> np.ndarray:
+    """Not even aligned to its items, as what lies behind a header of odd length."""
+    memory = np.empty(x.nbytes + 1, np.uint8)
+    shifted = memory[1:].view(x.dtype) if x.itemsize == 1 else np.frombuffer(memory.data, x.dtype, x.size, offset=1)
+    shifted = shifted.reshape(x.shape)
+    shifted[...] = x
+    return shifted
+
+
+def _part(x: np.ndarray) -> np.ndarray:
+    """The middle of an array that is larger in each dimension."""
+    larger = np.zeros([size + 2 for size in x.shape], x.dtype)
+    middle = larger[tuple(slice(1, -1) for _ in x.shape)]
+    middle[...] = x
+    return middle
 
 
 def _read_only(x: np.ndarray) -> np.ndarray:
@@ -162,6 +232,8 @@ LAYOUTS: dict[str, LayOut] = {
     "every second item of another array": _each(_strided),
     "in Fortran's order": _each(_transposed),
     "off any vector's boundary": _each(_offset),
+    "at an odd address": _each(_odd),
+    "a part of a larger array": _each(_part),
     "read-only": _each(_read_only),
     "side by side in one buffer": _side_by_side,
     "given last one first": _named_backwards,
@@ -194,7 +266,11 @@ def _from_start(
     if reference.is_stream:
         session.set_state(lay_out(start))
         bound_session.set_state(lay_out(start))
-    return [*(session.step(chunk)["y"] for chunk in ring[:FEW_CALLS]), *first_bound_outputs(bound)]
+    before = [dict(chunk) for chunk in ring]
+    outputs = [*(session.step(chunk)["y"] for chunk in ring[:FEW_CALLS]), *first_bound_outputs(bound)]
+    if changed := _other_objects({"inputs": (ring, before)}):
+        raise ValueError(changed)
+    return outputs
 
 
 def _one_array_for_all(start: Arrays) -> Arrays:

@@ -1,4 +1,4 @@
-"""The check of what inputs and states may hold: zeros, negative zeros, ones, equal rows, equal steps, equal calls.
+"""The check of what inputs and states may hold: zeros, negative zeros, whole numbers, equal rows, steps and calls.
 
 Random numbers have none of these. So they do not show a program that takes zeros for padding, or that computes equal
 parts once where their states differ.
@@ -14,7 +14,7 @@ from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-STEPS = 10
+STEPS = 13
 """Steps that `_filled` fills."""
 SEPARATE_CALLS = 4
 """With state `none`, calls over which these are spread. Each needs a run of the reference."""
@@ -48,8 +48,10 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
 
 
 def _compare_from_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Start from a state of ones, and from those that are negative zeros in all arrays but one: none is a new one."""
-    names, x = list(reference.start), reference.ring[0]["x"]
+    """Start from a state of ones, and from those that are negative zeros in all arrays but one: none is a new one.
+
+    Their inputs are whole numbers."""
+    names, x = list(reference.start), _whole_numbers(reference.ring[0]["x"])
     states = {"ones": {name: _ones(array) for name, array in reference.start.items()}}
     if len(names) > 1:
         zeros = _negative_zeros(reference.start)
@@ -78,7 +80,7 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
     compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
     session, outputs = open_session(), []
-    given = {**reference.ring[0], "x": x[:chunk]}
+    given = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # One step in memory for all of them.
     bound = session.bind([given])
     for call in range(EQUAL_CALLS):
         if call % 2:
@@ -103,6 +105,9 @@ def _filled(x: np.ndarray) -> np.ndarray:
         np.ones_like(x[0]),
         -np.ones_like(x[0]),
         np.where(np.arange(x.shape[2]) == x.shape[2] - 1, x[-1], 0).astype(x.dtype),
+        np.full_like(x[0], 0.5),
+        (1 + np.arange(x[0].size) % 3).reshape(x[0].shape).astype(x.dtype) * np.sign(x[-1]),
+        np.abs(x[-1]),
     )
     assert len(contents) == STEPS
     filled = x.copy()
@@ -118,9 +123,14 @@ def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
     return step
 
 
+def _whole_numbers(x: np.ndarray) -> np.ndarray:
+    """Small ones, of inputs that are about 1."""
+    return np.rint(2 * x.astype(np.float64)).astype(x.dtype)
+
+
 def _ones(array: np.ndarray) -> np.ndarray:
-    """Whole numbers stay: they have a range."""
-    return np.ones_like(array) if array.dtype.kind == "f" else array
+    """One number in memory for all of them. Whole numbers stay: they have a range."""
+    return np.broadcast_to(np.ones((), array.dtype), array.shape) if array.dtype.kind == "f" else array
 
 
 def _negative_zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

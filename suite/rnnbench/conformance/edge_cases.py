@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, cycle
 from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 
-from rnnbench.backends import Arrays, Session
+from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     ALL,
     FEW_CALLS,
     Rows,
+    called,
     compare_steps,
     fed_chunks,
     first_bound_outputs,
@@ -37,8 +38,11 @@ RESET, STATE = "a reset", "a state that is set"
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
 THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
-"""Calls of each of two threads at once, and how many are enough. On one core threads take turns after some
-milliseconds, at any place of a call."""
+"""Calls, and arrays of states, of each of two threads at once, and how many are enough. On one core threads take turns
+after some milliseconds, at any place of a call."""
+PUBLIC_PASS, BOUND_PASS = 0, 1
+"""Kinds of passes over the calls of a thread."""
+Named = tuple[str, np.ndarray]
 AT_ONCE = 4
 """Threads that live at once, each with a session: more than one that was opened for two has places for."""
 SWITCH_S = 1e-6
@@ -156,7 +160,27 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
         expected = exact if clears == RESET else from_start
         compare_steps(errors, what, fed_chunks(session, x, reference), expected, reference)
     _compare_neighbours(errors, open_session, reference)
+    if not shares_scale(reference):
+        _compare_poisoned_ring(errors, open_session, reference)
     return budget.result(errors.verdict())
+
+
+def _compare_poisoned_ring(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """A ring whose first chunk has no number in its last row, in a session whose public path has seen none either."""
+    (x, exact), chunk, session = _beginning(reference), reference.trial.strategy.chunk, open_session()
+    whole = [x[at : at + chunk] for at in range(0, len(x) - chunk + 1, chunk)]
+    row, others = reference.trial.batch - 1, slice(0, reference.trial.batch - 1)
+    ring = [{**reference.ring[0], "x": part} for part in (_with_row(whole[0], row, np.nan), *whole)]
+    bound = session.bind(ring)
+    session.step(ring[0])
+    session.reset()
+    y = called(bound)
+    if row:
+        what = f"y of the rows of a bound call other than {row}, which has nan in x"
+        compare_steps(errors, what, y[:, others], exact[:chunk, others], reference)
+    session.reset()
+    y = np.concatenate([called(bound) for _ in whole])
+    compare_steps(errors, "y of bound calls after one that has seen NaN, and a reset", y, exact[: len(y)], reference)
 
 
 def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
@@ -200,10 +224,12 @@ def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:
 def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Two streams at once. Each begins in this thread, goes on in one of its own, and ends in this one again.
 
-    Then each makes its calls over and over: threads seldom take turns in the middle of one short call.
+    Then each makes calls of both paths over and over, and sets and reads its state: threads seldom take turns in the
+    middle of one short call.
     """
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
     alone = [known_outputs(open_session, reference), _outputs(open_session(), feeds[1])]
+    alone_passes = [_passes_alone(open_session(), feed, reference) for feed in feeds]
     sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
     planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
     budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
@@ -211,7 +237,9 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     with _switching_often(), ThreadPoolExecutor(len(feeds)) as pool:
         went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))
         ended = [_outputs(session, feed[-1:]) for session, feed in zip(sessions, feeds, strict=True)]
-        repeated = list(pool.map(partial(_repeated, barrier=barrier), sessions, feeds, alone, budgets))
+        bound = [session.bind(feed) for session, feed in zip(sessions, feeds, strict=True)]
+        streams = [partial(_pass, *each, reference) for each in zip(sessions, bound, feeds, strict=True)]
+        repeated = list(pool.map(partial(_repeated, barrier=barrier), streams, alone_passes, budgets))
     pairs = [
         pair
         for began, *others, expected in zip(together, went_on, ended, alone, strict=True)
@@ -267,21 +295,45 @@ def _in_several_threads(
         yield from output_pairs(f"of {AT_ONCE} streams in as many threads, y of call", got, list(alone))
 
 
+def _pass(
+    session: Session, bound: Bound, feed: Sequence[Arrays], reference: ReferenceTrajectories, kind: int
+) -> Iterator[Named]:
+    """What a pass over the feed gives, one after the other: public calls from zeros and one with a rest, or bound calls
+    from `start`; then the state."""
+    if kind == BOUND_PASS and reference.is_stream:
+        session.set_state(reference.start)
+    else:
+        session.reset()
+    for chunk in feed:
+        yield ("y of a bound call", called(bound)) if kind == BOUND_PASS else ("y", session.step(chunk)["y"])
+    if reference.is_stream and kind == PUBLIC_PASS:
+        yield "y of a call of one step", session.step({"x": feed[0]["x"][:1]})["y"]
+    yield from ((f"state {name}", array) for name, array in session.get_state().items())
+
+
+def _passes_alone(session: Session, feed: Sequence[Arrays], reference: ReferenceTrajectories) -> list[list[Named]]:
+    bound = session.bind(feed)
+    return [list(_pass(session, bound, feed, reference, kind)) for kind in (PUBLIC_PASS, BOUND_PASS)]
+
+
 def _repeated(
-    session: Session, feed: Sequence[Arrays], alone: Sequence[np.ndarray], budget: Budget, barrier: Barrier
+    begin: Callable[[int], Iterator[Named]], alone: Sequence[Sequence[Named]], budget: Budget, barrier: Barrier
 ) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Repeat the calls, each time after a reset. Gives the first pass that differs from `alone`, or the last one."""
+    """Make passes of either kind in turn. Gives the first one that differs from `alone`, or the last one."""
     pairs: list[tuple[str, np.ndarray, np.ndarray]] = []
+    passes = cycle((PUBLIC_PASS, BOUND_PASS))
     barrier.wait()
+    running: Iterator[Named] = iter(())
+    expected: Iterator[Named] = iter(())
     for call in budget:
-        index = call % len(feed)
-        if index == 0:
+        if (got := next(running, None)) is None:
             if same_bits(pairs).verdict == "fail":
                 break
-            session.reset()
-            pairs = []
-        y = session.step(feed[index])["y"]
-        pairs.append((f"while another thread runs, y of call {call}", y, alone[index]))
+            kind, pairs = next(passes), []
+            running, expected = begin(kind), iter(alone[kind])
+            got = next(running)
+        what, array = got
+        pairs.append((f"while another thread runs, {what} at turn {call}", array, next(expected)[1]))
     return pairs
 
 

@@ -11,6 +11,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -20,6 +21,7 @@ from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
+from rnnbench.conformance.long_runs import exact_after, followed_calls, rounding_after
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.measure import read_holdings, resident_in_use
@@ -47,6 +49,9 @@ NOISE = 64 << 10
 """Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
 SESSIONS = 4
 """Sessions of a window, when the sessions are counted. The checks before have opened many: none is the first."""
+OTHERS = 32
+"""Rounds of a window of looks, states that are set, resets, rests and refused calls, with which a leak of a page a
+round shows. All windows together may take `limits.endurance`."""
 LEAST_CALLS = 2 * WINDOWS * NOISE // 4096
 """Calls below which `memory` says nothing: with so many, a leak of half a page a call grows by NOISE in each window."""
 
@@ -57,7 +62,7 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     The growth is the largest error of the last RING comparisons over that of the first RING.
     """
     chunk = reference.trial.strategy.chunk
-    total = min(_followed_calls(reference), -(-STEPS // chunk))
+    total = min(followed_calls(reference, STEPS), -(-STEPS // chunk))
     limits = reference.trial.limits
     least = min(LEAST_FED, total)
     planned = planned_turns(limits, total, max(least, -(-STEPS_ENOUGH // chunk)))
@@ -96,7 +101,7 @@ def _compare_long_call(errors: Errors, session: Session, reference: ReferenceTra
     for number, part in zip(numbers, np.split(y, len(numbers)), strict=True):
         if (exact := exact_after(reference, number + 1)) is not None:
             what = f"y of chunk {number - calls} of one call of {len(numbers) * chunk} steps"
-            errors.add(what, part, exact["y"], _rounding(reference, number + 1))
+            errors.add(what, part, exact["y"], rounding_after(reference, number + 1))
 
 
 class _Comparison:
@@ -118,7 +123,7 @@ class _Comparison:
         if exact is None:
             return
         self.compared += 1
-        rounding = _rounding(self._reference, calls)
+        rounding = rounding_after(self._reference, calls)
         off = _largest(y, exact["y"])
         got = {"y": y}
         if calls <= RING or calls % BLOCK == 0:
@@ -137,38 +142,8 @@ def _largest(got: np.ndarray, exact: np.ndarray) -> float:
     return float(np.abs(got - exact).max()) if got.shape == exact.shape else np.inf
 
 
-def _rounding(reference: ReferenceTrajectories, calls: int) -> float:
-    """Rounding expected after so many calls. It grows no more once the ring repeats itself: the start is forgotten."""
-    chunk, settled = reference.trial.strategy.chunk, reference.ring_trajectory.settled_after
-    if not settled or calls < settled:
-        return reference.rounding_at(calls * chunk - 1)
-    return reference.rounding_at(settled * chunk - 1)
-
-
-def _followed_calls(reference: ReferenceTrajectories) -> int:
-    """Calls whose exact results are known: all of them where the reference repeats itself, or is a counter."""
-    ring = reference.ring_trajectory
-    return STEPS if ring.settled_after or reference.trial.model.is_exact else ring.followed_calls
-
-
-def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
-    """y and the state after so many calls, from `start` at the ring's first chunk. None where they are not known."""
-    ring, last = reference.ring_trajectory, (calls - 1) % RING
-    if calls <= len(ring.y):
-        return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
-    if reference.trial.model.is_exact:
-        rise = (
-            (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in reference.ring], axis=0)
-        )
-        return {"y": ring.y[last] + rise, "h": ring.states["h"][last] + rise}
-    settled = ring.settled_after and calls >= ring.settled_after
-    if settled or ring.followed_calls - RING < calls <= ring.followed_calls:
-        return {"y": ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
-    return None
-
-
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Public and timed calls in turn, then sessions that come and go."""
+    """Public and timed calls in turn, then sessions that come and go, then all that is no call of a whole chunk."""
     limits = reference.trial.limits
     planned = planned_turns(limits, 2 * WINDOWS * (CALLS // 2 // WINDOWS), CALLS_ENOUGH)
     budget = Budget("calls", planned, min(LEAST_CALLS, planned), limits.endurance, enough=limits.enough)
@@ -177,15 +152,21 @@ def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         call = _both_paths(open_session, reference)
         of_calls = _grown_twice(call, lambda: _window(call, budget))
         of_sessions = _grown_twice(lambda: _come_and_go(open_session, reference), lambda: SESSIONS)
+        of_others = _grown_twice(*_rounds_of_others(open_session, reference))
     budget.done = calls = 2 * of_calls.rounds
     growth = of_calls.per_thousand("memory") / 2
     figures = {"calls": float(calls), "growth": growth}
-    leaks = [*of_calls.sentences("rounds of two calls"), *of_sessions.sentences("sessions")]
+    leaks = [
+        *of_calls.sentences("rounds of two calls"),
+        *of_sessions.sentences("sessions"),
+        *of_others.sentences("rounds of looks, states that are set, resets, rests and refused calls"),
+    ]
     if leaks:
         return budget.result(CheckResult(verdict="fail", detail="; ".join(leaks), figures=figures))
     detail = (
         f"resident memory grew by {growth:,.0f} bytes for every 1,000 calls, over {budget.sentence()}, and by "
-        f"{of_sessions.per_thousand('memory'):,.0f} for every 1,000 sessions, over {of_sessions.rounds}"
+        f"{of_sessions.per_thousand('memory'):,.0f} for every 1,000 sessions, over {of_sessions.rounds}, and by "
+        f"{of_others.per_thousand('memory'):,.0f} for every 1,000 looks, resets and refusals, over {of_others.rounds}"
     )
     return budget.result(CheckResult(verdict="pass", detail=detail, figures=figures))
 
@@ -237,6 +218,35 @@ def _come_and_go(open_session: OpenSession, reference: ReferenceTrajectories) ->
     session.step(reference.ring[0])
     session.get_state()
     open_session.close(session)
+
+
+def _rounds_of_others(
+    open_session: OpenSession, reference: ReferenceTrajectories
+) -> tuple[Callable[[], None], Callable[[], int]]:
+    """A round of all that is no call of a whole chunk, and what makes the first window and says how many it had."""
+    session, chunk = open_session(), reference.ring[0]
+    bound = session.bind(reference.ring)
+    refused = {**chunk, "x": chunk["x"][:, 0]}
+
+    def work() -> None:
+        bound()
+        bound.output()
+        with suppress(Exception):
+            session.step(refused)
+        if reference.is_stream:
+            session.step({"x": chunk["x"][:1]})
+            session.set_state(session.get_state())
+        session.reset()
+
+    def window() -> int:
+        rounds, begun = 0, time.perf_counter()
+        while rounds < OTHERS and (not rounds or time.perf_counter() - begun < seconds / WINDOWS):
+            work()
+            rounds += 1
+        return rounds
+
+    seconds = reference.trial.limits.endurance
+    return work, window
 
 
 def _grown_twice(work: Callable[[], None], rounds: Callable[[], int]) -> _Growth:

@@ -6,6 +6,7 @@ Two sessions follow the same plan, the second one an action behind. So their cal
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Iterator
 from itertools import product, zip_longest
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from rnnbench.backends import Session
 from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import called
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
@@ -55,7 +57,32 @@ def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
             second.follow(behind)
     _reset_within_ring(open_session, reference, errors)
     verdict = errors.verdict()
-    return verdict if verdict.verdict == "fail" else worst(verdict, _at_once(open_session, reference))
+    if verdict.verdict == "fail":
+        return verdict
+    return worst(verdict, _at_once(open_session, reference), same_bits(_read_later(open_session, reference)))
+
+
+def _read_later(
+    open_session: OpenSession, reference: ReferenceTrajectories
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """The output of a session's last call, which is read again after each thing that is no call of this session."""
+    session, beside, ring = open_session(), open_session(), reference.ring
+    bound = session.bind(ring)
+    bound()
+    y = bound.output()["y"].copy()
+    turns: dict[str, Callable[[], object]] = {
+        "a look at the state": session.get_state,
+        "a reset": session.reset,
+        "another ring that is bound": lambda: session.bind(ring[::-1]),
+        "another session's call": lambda: beside.step(ring[1]),
+        "another session's bound call": lambda: called(beside.bind(ring[::-1])),
+        "another session's end": lambda: open_session.close(beside),
+    }
+    if reference.is_stream:
+        turns["a state that is set"] = lambda: session.set_state(reference.start)
+    for what, turn in turns.items():
+        turn()
+        yield f"of a bound call whose output is read after {what}, y", bound.output()["y"], y
 
 
 def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

@@ -88,13 +88,15 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
     longer = np.concatenate([x, x[:1]])
     other_inputs = {name: array for name, array in reference.ring[0].items() if name != "x"}
     inputs: dict[str, dict[str, Any]] = {
-        "an x of rank 2": {**other_inputs, "x": x[:, 0]},
         "an x that is a list": {**other_inputs, "x": x.tolist()},
         "an x of zero steps": {**other_inputs, "x": x[:0]},
         "an x with another batch": {**other_inputs, "x": np.repeat(x, 2, axis=1)},
         "an x with another input size": {**other_inputs, "x": np.repeat(x, 2, axis=2)},
         f"an x of {other}": {**other_inputs, "x": x.astype(other)},
         "an x in the other byte order": {**other_inputs, "x": x.astype(x.dtype.newbyteorder())},
+        **{f"an x {what}": {**other_inputs, "x": wrong} for what, wrong in _reshaped(x).items()},
+        **{f"an x of {dtype}": {**other_inputs, "x": x.astype(dtype)} for dtype in _cast(x)},
+        "an x that is None": {**other_inputs, "x": None},
         "an x by another name": {**other_inputs, "input": x},
         "an x with an array of another name": {**other_inputs, "x": x, "z": x},
         "no x": {},
@@ -103,6 +105,8 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         inputs["an x with one row for the whole batch"] = {**other_inputs, "x": x[:, :1]}
     if not reference.is_stream:
         inputs["an x one step too long"] = {**other_inputs, "x": longer}
+        if len(x) > 1:
+            inputs["an x one step too short"] = {**other_inputs, "x": x[:-1]}
     for lengths in other_inputs.values():
         inputs |= {what: {"x": x, "lengths": wrong} for what, wrong in _wrong_lengths(lengths, len(x)).items()}
         inputs["no lengths"] = {"x": x}
@@ -115,9 +119,60 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
             missing = {other: array for other, array in reference.start.items() if other != name}
             yield f"a state without {name}", partial(session.set_state, missing)
         yield "a state with one array too many", partial(session.set_state, {**reference.start, "z": x})
+        yield "a state of no array", partial(session.set_state, {})
+        nothing: Any = None
+        yield "a state that is None", partial(session.set_state, nothing)
     yield "an empty ring", partial(session.bind, [])
-    yield "a ring of chunks one step too long", partial(session.bind, [{**other_inputs, "x": longer}])
-    yield f"a ring of {other}", partial(session.bind, [{**other_inputs, "x": x.astype(other)}])
+    good, chunks = {**other_inputs, "x": x}, _wrong_chunks(x, other, other_inputs)
+    for what, chunk in chunks.items():
+        yield f"a ring of {what}", partial(session.bind, [chunk])
+    for what, chunk in chunks.items():
+        yield f"a ring whose second place has {what}", partial(session.bind, [good, chunk])
+
+
+def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, dict[str, Any]]:
+    """Entries that no ring may have."""
+    wrong = {
+        "a chunk one step too long": np.concatenate([x, x[:1]]),
+        f"a chunk of {other}": x.astype(other),
+        **{f"a chunk {what}": each for what, each in _reshaped(x).items()},
+        **{f"a chunk of {dtype}": x.astype(dtype) for dtype in _cast(x)},
+    }
+    if len(x) > 1:
+        wrong["a chunk one step too short"] = x[:-1]
+    if x.shape[1] > 1:
+        wrong["a chunk with one row for the whole batch"] = x[:, :1]
+    return {
+        **{what: {**other_inputs, "x": each} for what, each in wrong.items()},
+        "a chunk by another name": {**other_inputs, "input": x},
+        "a chunk and an array of another name": {**other_inputs, "x": x, "z": x},
+        "no x": dict(other_inputs),
+    }
+
+
+def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
+    """x [steps, batch, input] with other dimensions, and with a row or an input too few or too many."""
+    steps, batch, width = x.shape
+    wrong = {
+        "of rank 2": x[:, 0],
+        "of rank 4": x[..., None],
+        "that is flat": x.ravel(),
+        "with one row more": np.concatenate([x, x[:, :1]], axis=1),
+        "with one input more": np.concatenate([x, x[..., :1]], axis=2),
+        "with batch and input exchanged": x.swapaxes(1, 2),
+    }
+    if batch > 2:
+        wrong["with one row less"] = x[:, :-1]
+    if width > 1:
+        wrong["with one input less"] = x[..., :-1]
+    if steps != batch:
+        wrong["with steps and batch exchanged"] = x.swapaxes(0, 1)
+    return {what: each for what, each in wrong.items() if each.shape != x.shape}
+
+
+def _cast(array: np.ndarray) -> list[str]:
+    """Types that a program might cast instead of refusing them."""
+    return [name for name in ("int32", "float16", "complex64", "bool", "object") if array.dtype != name]
 
 
 def _other_type(array: np.ndarray) -> str:
@@ -139,6 +194,11 @@ def _wrong_states(array: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
         "of another size": np.repeat(array, 2, axis=2),
         "with another number of layers": np.repeat(array, 2, axis=0),
         f"of {dtype}": array.astype(dtype),
+        **{f"of {other}": array.astype(other) for other in _cast(array)},
+        **({"in the other byte order": array.astype(array.dtype.newbyteorder())} if array.itemsize > 1 else {}),
+        "with one row more": np.concatenate([array, array[:, :1]], axis=1),
+        "with one unit more": np.concatenate([array, array[..., :1]], axis=2),
+        **({"with one unit less": array[..., :-1]} if array.shape[2] > 2 else {}),
     }
 
 

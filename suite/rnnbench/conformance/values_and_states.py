@@ -29,6 +29,8 @@ from rnnbench.results import CheckResult
 from rnnbench.rnn import Trajectory
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
+LONGEST_RISING = 8
+"""Steps of the longest of the calls that are each a step longer than the last. Vectors have so many places or fewer."""
 SEVERAL_CHUNKS = ((3, 4, 5), (7, 6))
 """Whole chunks of the public calls of two streams. Random splits seldom have such a call. Each has 16 at most."""
 CHUNKS_AND_REST = 5, 2
@@ -43,8 +45,12 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         for index, (chunk, exact_y) in enumerate(zip(reference.ring, reference.ring_trajectory.y, strict=True)):
             compare_steps(errors, f"y of chunk {index}", session.step(chunk)["y"], exact_y, reference)
         return errors.verdict()
-    exact = reference.from_zeros()
+    exact, beside, two = reference.from_zeros(), open_session(), 2 * reference.trial.strategy.chunk
+    begun = beside.step(reference.ring[0])["y"]
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
+    if len(exact.y) >= two:  # The stream's rest was the first one of all: the program of one step was opened.
+        y = np.concatenate([begun, beside.step(reference.ring[1])["y"]])
+        compare_steps(errors, "y of a stream that goes on beside it", y, exact.y[:two], reference)
     for name, array in session.get_state().items():
         rounding = reference.rounding_at(reference.trial.steps)
         errors.add(f"state {name} at the end", array, exact.final[name], rounding, {name: slice(None)})
@@ -63,10 +69,11 @@ def _decisions(exact: Trajectory, reference: ReferenceTrajectories) -> dict[str,
 def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors = Errors()
     for sizes in _splits(reference.trial.steps, reference.trial.strategy.chunk, reference.trial.seed):
-        session = open_session()
-        parts = np.split(reference.x, np.cumsum(sizes)[:-1])
+        session, steps = open_session(), sum(sizes)
+        parts = np.split(reference.x[:steps], np.cumsum(sizes)[:-1])
         y = np.concatenate([session.step({"x": part})["y"] for part in parts])
-        compare_steps(errors, f"y in {len(sizes)} pieces of {sizes[0]}, …", y, reference.from_zeros().y, reference)
+        exact_y = reference.from_zeros().y[:steps]
+        compare_steps(errors, f"y in {len(sizes)} pieces of {sizes[0]}, …", y, exact_y, reference)
     # One call that is longer than two chunks, so it may be longer than the whole stream.
     session, length = open_session(), 2 * reference.trial.strategy.chunk + 1
     session.set_state(reference.start)
@@ -143,10 +150,20 @@ def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> C
         interleaved.append(one.step(chunk)["y"])
         other.step(reference.ring[-1])
     one.close()
+    staged, beside = open_session(), open_session()
+    if reference.is_stream:
+        staged.set_state(reference.start)
+        beside.set_state(reference.zeros)
+    of_staged = first_outputs(staged, reference)
     interleaved_bound = open_session().bind(reference.ring[::-1])
     return same_bits(
         [
             *output_pairs("with another session between the calls, y of call", interleaved, alone),
+            *output_pairs(
+                "from a state that was set before that of another session, y of call",
+                of_staged,
+                known_outputs(open_session, reference, from_start=True),
+            ),
             *output_pairs(
                 "in a session opened after another was closed, y of call",
                 first_outputs(open_session(), reference),
@@ -197,8 +214,13 @@ def _bound(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _splits(steps: int, chunk: int, seed: int) -> Iterator[list[int]]:
-    """All steps at once; calls one step longer than a chunk, so that every rest is ragged; and two random splits."""
+    """All steps at once; calls one step longer than a chunk, so that every rest is ragged; and two random splits.
+
+    Then as many steps as calls of 1, 2, 3, … steps need: each short length comes, and each after another.
+    """
     yield [steps]
+    rising = [length for length in range(1, LONGEST_RISING + 1) if length * (length + 1) // 2 <= steps]
+    yield rising[::-1] if steps % 2 else rising
     if chunk + 1 < steps:
         calls, rest = divmod(steps, chunk + 1)
         yield [chunk + 1] * calls + [rest] * (rest > 0)

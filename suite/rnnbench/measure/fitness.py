@@ -23,6 +23,8 @@ FREE = 2 << 30
 """Bytes of free memory that a compiler and a run need."""
 SLOW_CLOCK_S = 1e-6
 """Cost of reading the clock above which a call of a few microseconds cannot be timed alone."""
+COARSE_CLOCK_S = 1e-5
+"""Step of the clock above which the shortest calls would take no time."""
 HOT = 90.0
 """°C at which most processors begin to slow down."""
 
@@ -71,6 +73,11 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
         yield (
             f"Reading the clock costs {facts['clock_cost_s'] * 1e6:.1f} µs, because it needs a call of the kernel: "
             "short calls are timed several at once."
+        )
+    if facts["clock_resolution_s"] > COARSE_CLOCK_S:
+        yield (
+            f"The clock moves in steps of {facts['clock_resolution_s'] * 1e3:.3g} ms: shorter calls cannot be timed. "
+            "Have the kernel use another clock (/sys/devices/system/clocksource)."
         )
     if (facts.get("temperature") or 0.0) > HOT:
         yield f"The processor is at {facts['temperature']:.0f} °C and may be slowing down: let it cool down."

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block
+from rnnbench.measure.blocks import Block, measure_clock
 from rnnbench.measure.serving import Served
 
 ROUNDING_S = 1e-6
@@ -27,7 +27,8 @@ def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
     if not np.isfinite(seconds).all():
         return "a sample is not a finite number of seconds"
     if (seconds <= 0).any():
-        return f"a sample is {float(seconds.min()):.3g} s; a call takes longer than 0 s"
+        steps = f", and the clock moves in steps of {measure_clock().resolution:.3g} s"
+        return f"a sample is {float(seconds.min()):.3g} s; a call takes longer than 0 s{steps}"
     if block.calls_per_sample != calls_per_sample:
         return f"{block.calls_per_sample} calls were timed as one, and {calls_per_sample} were requested"
     if block.warm_calls < 0 or not 0 <= block.missed <= len(seconds):

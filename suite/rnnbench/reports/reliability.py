@@ -9,10 +9,8 @@ from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
 from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, count, percent
-from rnnbench.results import LAYOUT, Entry, Latency, View
+from rnnbench.results import LAYOUT, MANY_DISTURBED, Entry, Latency, View, disturbed_share
 
-MANY_DISTURBED = 0.1
-"""Share of the blocks from which a report warns: fewer hardly move a median over blocks."""
 PAIRS = 2
 """Least number of processes that must agree that the bound path is slower than the public one."""
 NAMED = 3
@@ -112,13 +110,6 @@ def _has_device_state(view: View) -> bool:
 def half_width(latency: Latency) -> float | None:
     """Half of the interval of a median, relative to it; None for a single process."""
     return None if latency.interval is None else interval_half_width(latency.interval)
-
-
-def disturbed_share(latencies: Sequence[Latency]) -> float | None:
-    """Share of disturbed blocks; None where it could not be read."""
-    known = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
-    blocks = sum(latency.sampling.blocks for latency in known)
-    return sum(latency.sampling.disturbed_blocks or 0 for latency in known) / blocks if blocks else None
 
 
 def _sampled(entries: Sequence[Entry]) -> list[Latency]:

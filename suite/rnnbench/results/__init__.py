@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from rnnbench.results.text import file_name, spreadsheet, visible, writable
     from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds
     from rnnbench.results.timing import (
+        MANY_DISTURBED,
         STEPS_PER_S,
         DispatchFloor,
         Latency,
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
         StoppedBy,
         Timing,
         Warmup,
+        disturbed_share,
     )
     from rnnbench.results.verdict import (
         ERROR_RATE,
@@ -198,7 +200,18 @@ _NAMES = {
     "text": ("file_name", "spreadsheet", "visible", "writable"),
     "thresholds": ("THRESHOLDS", "parse_thresholds"),
     "scenarios": ("Server", "Streams", "StreamTest"),
-    "timing": ("DispatchFloor", "Latency", "STEPS_PER_S", "Sampling", "SideLatency", "StoppedBy", "Timing", "Warmup"),
+    "timing": (
+        "DispatchFloor",
+        "Latency",
+        "MANY_DISTURBED",
+        "STEPS_PER_S",
+        "Sampling",
+        "SideLatency",
+        "StoppedBy",
+        "Timing",
+        "Warmup",
+        "disturbed_share",
+    ),
     "looks": ("LOOKS",),
     "verdict": (
         "ERROR_RATE",
@@ -239,6 +252,7 @@ __all__ = [
     "LAYOUT",
     "LEAST_POINTS",
     "LOOKS",
+    "MANY_DISTURBED",
     "NO_ANSWER",
     "ORIGINS",
     "ORIGIN_MEANS",
@@ -333,6 +347,7 @@ __all__ = [
     "contradictions",
     "device_label",
     "differences",
+    "disturbed_share",
     "fact_sentence",
     "file_name",
     "fingerprint",

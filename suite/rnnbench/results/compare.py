@@ -24,7 +24,7 @@ from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.thresholds import Thresholds, threshold_differences
-from rnnbench.results.timing import Latency
+from rnnbench.results.timing import MANY_DISTURBED, Latency, disturbed_share
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
 from rnnbench.spelling import count
 
@@ -146,6 +146,7 @@ def compare_runs(
             *(warning for run in (base, new) for warning in run.warnings),
             *damaged,
             *_differences(base, new, pairs),
+            *_disturbed(base, new, measured),
         ),
         latencies=tuple(chain.from_iterable(_latencies(trial, limits) for trial in measured)),
         costs=tuple(chain.from_iterable(cost_changes(t.trial, t.case, (t.base, t.new), limits) for t in measured)),
@@ -269,12 +270,34 @@ def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) ->
         ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
         ("usable cores", [(len(a.affinity) or None, len(b.affinity) or None) for a, b in environments]),
         ("environment variables", [(a.variables, b.variables) for a, b in environments]),
+        ("origins of programs", [(_origin_of(a), _origin_of(b)) for a, b in pairs]),
+        ("kinds of arithmetic", [(_math_of(a), _math_of(b)) for a, b in pairs]),
     ):
         unlike = [(a, b) for a, b in settings if a != b and a is not None and b is not None]
         if unlike:
             a, b = unlike[0]
             where = f"{count(len(unlike), 'trial')}, in the first of them {a} in {base.name}, {b} in {new.name}"
             yield f"{what} differ in {where}"
+
+
+def _origin_of(record: Record) -> str | None:
+    return record.artifact.origin if record.artifact else None
+
+
+def _math_of(record: Record) -> str | None:
+    return record.artifact.math if record.artifact else None
+
+
+def _disturbed(base: Run, new: Run, measured: Sequence[_Measured]) -> Iterator[str]:
+    """A sentence for each run of which many of the compared blocks were disturbed."""
+    for run, records in ((base, [one.base for one in measured]), (new, [one.new for one in measured])):
+        latencies = [latency for record in records for path in COMPARED_PATHS if (latency := record.latency(path))]
+        share = disturbed_share(latencies)
+        if share is not None and share >= MANY_DISTURBED:
+            yield (
+                f"other processes, or the machine's host, disturbed {100 * share:.0f} % of the compared blocks of "
+                f"{run.name}: small differences may be theirs"
+            )
 
 
 def _differ_in_period(a: Record, b: Record) -> bool:

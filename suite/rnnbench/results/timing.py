@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -9,6 +10,8 @@ from pydantic import Field
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.scenarios import Server, Streams
 
+MANY_DISTURBED = 0.1
+"""Share of the blocks from which readers are warned: fewer hardly move a median over blocks."""
 StoppedBy = Literal["precision", "budget"]
 """`precision`: the interval became as narrow as requested. `budget`: the time was spent first."""
 
@@ -128,3 +131,10 @@ class Timing(FrozenModel):
     def own_build_s(self) -> float | None:
         """The seconds of a build of this run. An earlier run's are no new measurement: no comparison uses them."""
         return None if self.built else self.build_s
+
+
+def disturbed_share(latencies: Sequence[Latency]) -> float | None:
+    """Share of disturbed blocks; None where it could not be read."""
+    known = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
+    blocks = sum(latency.sampling.blocks for latency in known)
+    return sum(latency.sampling.disturbed_blocks or 0 for latency in known) / blocks if blocks else None

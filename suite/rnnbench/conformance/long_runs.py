@@ -1,0 +1,76 @@
+"""What a stream is after very many calls of the ring, from `start`, and how it is compared.
+
+No reference follows thousands of calls. A network that forgets repeats itself with the ring, so the last pass that was
+computed holds for all that come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+
+
+def rounding_after(reference: ReferenceTrajectories, calls: int) -> float:
+    """Rounding expected after so many calls. It grows no more once the ring repeats itself: the start is forgotten."""
+    chunk, settled = reference.trial.strategy.chunk, reference.ring_trajectory.settled_after
+    if not settled or calls < settled:
+        return reference.rounding_at(calls * chunk - 1)
+    return reference.rounding_at(settled * chunk - 1)
+
+
+def followed_calls(reference: ReferenceTrajectories, most: int) -> int:
+    """Calls whose exact results are known: `most` where the reference repeats itself, or is a counter."""
+    ring = reference.ring_trajectory
+    return most if ring.settled_after or reference.trial.model.is_exact else ring.followed_calls
+
+
+def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
+    """y and the state after so many calls, from `start` at the ring's first chunk. None where they are not known."""
+    ring, last = reference.ring_trajectory, (calls - 1) % RING
+    if calls <= len(ring.y):
+        return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
+    if reference.trial.model.is_exact:
+        rise = (
+            (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in reference.ring], axis=0)
+        )
+        return {"y": ring.y[last] + rise, "h": ring.states["h"][last] + rise}
+    settled = ring.settled_after and calls >= ring.settled_after
+    if settled or ring.followed_calls - RING < calls <= ring.followed_calls:
+        return {"y": ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
+    return None
+
+
+def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> int:
+    """Add the errors of y of the first calls of the ring, from `start`. Returns how many were compared.
+
+    They are the first two passes, and all from where the stream repeats itself. Of the calls with one chunk only the
+    worst is looked at closely. Nothing is compared where rounding decides.
+    """
+    ring = reference.ring_trajectory
+    known = len(ring.y)
+    for call, y in enumerate(outputs[:known]):
+        _add(errors, f"y of {what} {call}", y, ring.y[call], rounding_after(reference, call + 1))
+    settled = max(ring.settled_after - 1, known) if ring.settled_after else len(outputs)
+    rounding = rounding_after(reference, settled + 1)
+    for first in range(settled, min(settled + RING, len(outputs))):
+        exact, calls = ring.orbit_y[first % RING], range(first, len(outputs), RING)
+        worst = _worst(exact, [outputs[call] for call in calls])
+        _add(errors, f"y of {what} {calls[worst]}", outputs[calls[worst]], exact, rounding)
+    return min(known, len(outputs)) + max(0, len(outputs) - settled)
+
+
+def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray]) -> int:
+    """Which of them is furthest from what is exact. What has another shape, or is no number, is."""
+    if any(y.shape != exact.shape for y in outputs):
+        return next(index for index, y in enumerate(outputs) if y.shape != exact.shape)
+    off = np.abs(np.stack(outputs) - exact).reshape(len(outputs), -1).max(axis=1)
+    return int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+
+
+def _add(errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, rounding: float) -> None:
+    if np.isfinite(rounding):
+        errors.add(what, y, exact, rounding)
