@@ -175,16 +175,11 @@ def test_sql_reads_the_history_and_nothing_else(root: Path, run: Path, tmp_path:
     assert {file: file.read_bytes() for file in root.rglob("*") if file.is_file()} == before
 
 
-@pytest.mark.parametrize("value", ["INTERVAL 100000000 MONTH", "'\udcff'", "now()"])
+@pytest.mark.parametrize("value", ["INTERVAL 100000000 MONTH", "'\udcff'"])
 def test_what_python_cannot_hold_is_told(root: Path, value: str) -> None:
-    """Whether it can hold a time with a zone depends on what is installed."""
-    try:
+    with pytest.raises(StoreError, match="Python") as told:
         History(root).sql(f"SELECT {value}")
-    except StoreError as error:
-        assert "Traceback" not in str(error)
-        assert "Python" in str(error)
-    else:
-        assert value == "now()"
+    assert "Traceback" not in str(told.value)
 
 
 def test_a_history_without_runs_has_empty_tables(root: Path) -> None:

@@ -144,7 +144,7 @@ def night(
     if checked:
         raise click.UsageError("--checked names runs that are collected with --collect; here --check CASE checks")
     if os.path.realpath(state_file) == os.path.realpath(alerts_file):
-        raise click.UsageError(f"--state and --alerts both name {alerts_file}; give each a alerts_file of its own")
+        raise click.UsageError(f"--state and --alerts both name {alerts_file}; give each a file of its own")
     sought = Sought(not no_upgrade, _names(pre))
     trials, pinned, expected = _selected(selection, anchors, expectations)
     if only_plan:
