@@ -317,6 +317,8 @@ OPERATORS = {
     "BATCH_TO_SPACE_ND": ([DRAWN, whole(2, 1), whole([1, 0], [0, 2])], (1, 7, 4, 3), ""),
     "RESIZE_NEAREST_NEIGHBOR": ([DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeNearestNeighborOptions"),
     "L2_NORMALIZATION": ([DRAWN], DRAWN.shape, "L2NormOptions"),
+    "ADD_N": ([DRAWN, DRAWN + 1], DRAWN.shape, ""),
+    "EMBEDDING_LOOKUP": ([whole(2, 0, 2), DRAWN[0]], (3, 6, 3), ""),
 }
 
 
@@ -349,6 +351,34 @@ def test_an_output_with_the_name_of_an_input_is_its_next_value(tmp_path):
     runner = Interpreter(model_content=with_float_ends(path)).get_signature_runner()
     given = {"x": np.ones((1, 3), np.float32), "h": np.ones((1, 4), np.float32)}
     np.testing.assert_allclose(runner(**given)["h_next"], oracle_of(path).run(given)["h_next"], rtol=1e-5)
+
+
+def test_a_branch_is_the_one_of_its_condition(tmp_path):
+    writer = files.Writer()
+    x, y, less, zero = (
+        writer.value("x", [1]),
+        writer.value("y", [1]),
+        writer.value("less", [1]),
+        np.zeros(1, np.float32),
+    )
+    writer.graph.tensors[less].type = files.schema.TensorType.BOOL
+    writer.operator("LESS", [x, writer.constant("zero", zero)], less, "LessOptions")
+    writer.operator("IF", [less, x], y, "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
+    main = writer.graph
+    for kind in ("NEG", "TANH"):
+        writer.graph = files.schema.SubGraphT()
+        writer.graph.tensors, writer.graph.operators = [], []
+        given, made = writer.value("given", [1]), writer.value("made", [1])
+        writer.operator(kind, [given], made)
+        writer.graph.inputs, writer.graph.outputs = [given], [made]
+        writer.model.subgraphs.append(writer.graph)
+    writer.graph = main
+    writer.ends({"x": x}, {"y": y})
+    path = files.saved(writer, tmp_path / "branch.tflite")
+    runner = Interpreter(model_path=str(path)).get_signature_runner()
+    for value in (-2.0, 0.5):
+        given = {"x": np.array([value], np.float32)}
+        np.testing.assert_allclose(oracle_of(path).run(given)["y"], runner(**given)["y"], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("start", "kind"), [(0.0, "RESHAPE"), (0.5, "RESHAPE"), (0.0, "TANH")])
