@@ -265,6 +265,28 @@ def test_temporary_files_go_with_a_suite_that_is_killed(tmp_path):
     wait_until(lambda: not os.listdir(users), "temporary files outlived the suite")
 
 
+SUITE_WITH_AN_ADAPTER = """
+import os, signal
+from rnnbench.worker.adapter_process import AdapterProcess
+from rnnbench.worker.supervisor import supervise
+supervise()
+adapter = AdapterProcess("numpy")
+adapter.load()
+assert len(os.listdir("users")) == 2
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_folder_of_an_adapter_goes_with_a_suite_that_is_killed(tmp_path):
+    """Its guard removes it, and the supervisor leaves the guard alone."""
+    (tmp_path / "users").mkdir()
+    variables = {**os.environ, "TMPDIR": str(tmp_path / "users"), "RNNBENCH_USERS_TMPDIR": ""}
+    command = [sys.executable, "-c", SUITE_WITH_AN_ADAPTER]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, check=False, timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: not os.listdir(tmp_path / "users"), "temporary files outlived the suite")
+
+
 def test_another_supervisor_takes_the_place_of_one_that_was_killed():
     supervisor.supervise()
     first = supervisor._supervisor
