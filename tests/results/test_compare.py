@@ -231,8 +231,8 @@ def test_programs_of_another_origin_or_arithmetic_are_told() -> None:
     old = fake.record()
     artifact = old.artifact.model_copy(update={"origin": "authored", "math": "approximate"})
     warnings = compare_runs(run([old], "old"), run([fake.record(artifact=artifact)], "new")).warnings
-    assert "origins of programs differ in 1 trials, in the first of them library in old, authored in new" in warnings
-    assert "kinds of arithmetic differ in 1 trials, in the first of them exact in old, approximate in new" in warnings
+    assert "origins of programs differ in 1 trial, in the first of them library in old, authored in new" in warnings
+    assert "kinds of arithmetic differ in 1 trial, in the first of them exact in old, approximate in new" in warnings
 
 
 @pytest.mark.parametrize(("disturbed", "told"), [(5, True), (3, False), (None, False)])
