@@ -69,7 +69,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> History:
                 measured.append(made.slower(changed, host * (1 + chance.gauss(0, 0.005))))
             runs.append(night_of_shard(folder, night, number, measured, plan))
         merged = write_merged(merge_shards(runs), folder, folder / f"merged{night:03d}").run
-        add.callback((str(merged.path),), compress=False, root=folder / "history", results=folder)
+        add.callback((str(merged.path),), compress=False, history_folder=folder / "history", results=folder)
     return History(folder / "history")
 
 
