@@ -78,6 +78,21 @@ def test_an_interrupt_ends_it_with_its_children(folder):
     wait_until(lambda: all(map(has_ended, numbers)), "a child outlived the call")
 
 
+def test_an_interrupt_while_it_is_started_ends_it_too(folder, monkeypatch):
+    """The program runs already, and nobody has its number."""
+    start = subprocess.Popen
+
+    def interrupted(*arguments, **options):
+        start(*arguments, **options)
+        wait_until(lambda: len(numbers_in(folder)) == 3, "it begins")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_helper(["sh", "-c", f"{BEGINS}sleep 1000"], 900)
+    wait_until(lambda: all(map(has_ended, numbers_in(folder))), "a child outlived the call")
+
+
 def test_it_ends_with_a_suite_that_is_killed(folder):
     script = f"from rnnbench.worker import run_helper; run_helper(['sh', '-c', {BEGINS + 'sleep 1000'!r}], 900)"
     suite = subprocess.Popen([sys.executable, "-c", script])

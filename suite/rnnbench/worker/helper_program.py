@@ -25,16 +25,17 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
     """
     mark = new_mark()
     temporary = supervise()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, MARK: mark, **temporary.variables},
-    )
-    try:
+    process: subprocess.Popen[str] | None = None
+    try:  # An interrupt may come before the call that has started it returns.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, MARK: mark, **temporary.variables},
+        )
         mark_process(process.pid, mark)
         printed, errors = process.communicate(text, limit_s)
     finally:
@@ -43,7 +44,7 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
     return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
 
-def _end(process: subprocess.Popen[str], mark: str) -> None:
+def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
     """Kill what is left, again and again: what is killed may be forking.
 
     A child that has the program's output would be waited for if the program alone were killed.
@@ -54,6 +55,8 @@ def _end(process: subprocess.Popen[str], mark: str) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
+    if process is None:
+        return
     with suppress(subprocess.TimeoutExpired):
         process.wait(KILL_LIMIT_S)
     for stream in (process.stdin, process.stdout, process.stderr):
@@ -62,6 +65,6 @@ def _end(process: subprocess.Popen[str], mark: str) -> None:
                 stream.close()
 
 
-def _living(process: subprocess.Popen[str], mark: str) -> set[int]:
+def _living(process: subprocess.Popen[str] | None, mark: str) -> set[int]:
     """Once it has been waited for, its number may be another's."""
-    return family(process.pid, mark) if process.returncode is None else marked(mark)
+    return marked(mark) if process is None or process.returncode is not None else family(process.pid, mark)
