@@ -25,7 +25,7 @@ _ELEMENTWISE = frozenset(
             "NEG",
         ),
         *("RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "ELU", "LOGISTIC", "TANH", "HARD_SWISH", "GELU"),
-        *("ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "SOFTMAX"),
+        *("SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "SOFTMAX"),
     )
 )
 """Operators that the runtime computes in one kernel with the products around them."""
