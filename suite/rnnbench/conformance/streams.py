@@ -35,6 +35,8 @@ KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
 Below 10 µs a call it makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
+KEPT_APART = 8 * RING
+"""Further calls in which the paths take turns of their own."""
 OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
 """Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
@@ -278,6 +280,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
     """Keep the results of very many calls: public and bound ones in turn, and states.
 
     They make one stream of the ring from `start`: the bound calls have every second chunk. So they are compared, too.
+    Such a stream soon repeats its outputs. In a few more calls each path has a turn of its own: they give others.
     """
     ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
     session, chunks = open_session(), cycle(ring)
@@ -296,6 +299,10 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
         results = [outputs[-1], *session.get_state().values()] if call % RING == 0 else [outputs[-1]]
         kept += results
         sums += [_checksum(array) for array in results]
+    of_all, chunks = session.bind(ring), cycle(ring)
+    for call in range(KEPT_APART):
+        kept.append(_call(session, of_all if call % 2 else None, next(chunks)))
+        sums.append(_checksum(kept[-1]))
     changed = [index for index, array in enumerate(kept) if _checksum(array) != sums[index]]
     if changed:
         detail = (
