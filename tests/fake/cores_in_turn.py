@@ -12,14 +12,14 @@ from rnnbench.worker import trial_process
 
 SLOT = "RNNBENCH_TEST_SLOT"
 """The place of this process among those that run side by side, from 0: `make test` gives it."""
-last_cores = trial_process.cores_for
+last_cores = trial_process.last_cores
 
 
 def take_cores_in_turn() -> None:
     """From now on workers of this process get other cores than those of its neighbours."""
     slot = int(os.environ.get(SLOT, "0"))
     if slot:
-        trial_process.cores_for = lambda threads: cores_of_slot(threads, slot)
+        trial_process.last_cores = lambda count: cores_of_slot(count, slot)
 
 
 def cores_of_slot(threads: int, slot: int) -> list[int]:

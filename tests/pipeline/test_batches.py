@@ -171,6 +171,25 @@ def test_workers_are_there_before_their_turn_where_memory_holds_all_of_them(tmp_
     assert ahead_of(three, 2, 3 * GIB) == []
 
 
+@pytest.mark.parametrize(("device", "held_to"), [("cpu", [(7,), (6,)]), ("cuda", [tuple(range(8))] * 2)])
+def test_a_worker_that_waits_for_a_device_is_held_to_no_core_of_its_own(monkeypatch, tmp_path, device, held_to):
+    asked = []
+
+    class Started:
+        def close(self) -> None: ...
+
+    def start(examined, folders, log, cores):
+        asked.append(tuple(cores))
+        return Started()
+
+    monkeypatch.setattr(batches, "start_trial_worker", start)
+    one = examine(make_trial())
+    pair = replace(one, trial=replace(one.trial, device=device)), context_in(tmp_path)
+    with ExitStack() as open_workers:
+        Batch([pair, pair], list(range(8)), open_workers).start_all()
+    assert asked == held_to
+
+
 def test_no_trial_is_no_batch():
     assert list(build_and_check_all([])) == []
 

@@ -65,7 +65,7 @@ def block(elapsed=0.04, waited=0.048, cpu=0.045, before=0.0):
 MOVED = {
     "in which it used": block(waited=0.4, cpu=0.4),
     "something waited outside of them": block(waited=2.0, cpu=0.03),
-    "used 1.9 cores; 1 were requested": block(waited=0.044, cpu=0.083),
+    "used 1.9 cores; it was held to 1": block(waited=0.044, cpu=0.083),
     "was stopped between blocks": block(before=0.1),
 }
 
@@ -77,7 +77,7 @@ def test_work_outside_of_blocks_is_found(sentence):
 
 def test_threads_that_were_requested_may_work_and_one_more_may_not():
     assert moved_outside([block(cpu=0.09)] * 4, 2) == []
-    assert "cores; 2 were requested" in moved_outside([block(cpu=0.14)] * 4, 2)[0]
+    assert "cores; it was held to 2" in moved_outside([block(cpu=0.14)] * 4, 2)[0]
 
 
 def test_a_machine_that_delays_a_block_or_all_of_them_a_little_accuses_nobody():

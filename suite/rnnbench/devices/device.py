@@ -79,6 +79,8 @@ class DeviceKind:
     open_clock: Callable[[int], Callable[[Callable[[], object]], float]] | None = None
     """Of a stream of the device, by its handle: what gives the seconds from before the work that a call queues there to
     after it, by the device's own events. Called in the process of the timed programs."""
+    driver_threads: int = 0
+    """Threads of a runtime that carry calls to the device while the caller waits. They need cores of their own."""
     process_memory: Callable[[int], int] | None = None
     """Bytes that a process has on the device, by its PID, less those of an empty session. Called in the suite's
     process, while that process exists."""

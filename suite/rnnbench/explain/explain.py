@@ -10,7 +10,7 @@ from rnnbench.explain.worker import ExplainTrial
 from rnnbench.outside_text import safe_text
 from rnnbench.results import Outcome
 from rnnbench.stages import Examined
-from rnnbench.worker import START_LIMIT_S, Host, WorkerError, WorkerProcess, cores_for, own_folder, variables
+from rnnbench.worker import START_LIMIT_S, Host, WorkerError, WorkerProcess, own_folder, variables, worker_cores
 
 BUILDS = 2
 """Times that a program may be built: once as it is run, and once more with its stages written out."""
@@ -34,7 +34,7 @@ def explain_trial(examined: Examined, folder: Path, lines: int) -> Explained:
     trial = examined.trial
     folder.mkdir(parents=True, exist_ok=True)
     with own_folder() as work:
-        command = ExplainTrial(trial, work, folder.resolve(), tuple(cores_for(trial.threads)), lines)
+        command = ExplainTrial(trial, work, folder.resolve(), worker_cores(trial), lines)
         host = Host(work / "log", variables(examined), examined.support.interpreter)
         limit = START_LIMIT_S + BUILDS * trial.limits.build
         with closing(WorkerProcess("rnnbench.explain.worker", command, host)) as worker:

@@ -20,7 +20,7 @@ from rnnbench.fidelity.worker import MeasureRounds, Round, StartFidelity, ToolFa
 from rnnbench.measure import interval_of
 from rnnbench.plan import support
 from rnnbench.rnn import Model, Weights
-from rnnbench.worker import Host, WorkerError, WorkerProcess, cores_for, own_folder
+from rnnbench.worker import Host, WorkerError, WorkerProcess, own_folder, worker_cores
 
 LSTM = Model(cell="lstm", input=64, hidden=512)
 CHUNKS = (1, 32)
@@ -127,7 +127,7 @@ def _run_process(
     trial: Trial, environment: dict[str, str], folder: Path, rounds: int
 ) -> tuple[ToolFacts, Sequence[Round]]:
     """The tool and the figures of one fresh process. Raises WorkerError."""
-    start = StartFidelity(trial, folder, tuple(cores_for(trial.threads)))
+    start = StartFidelity(trial, folder, worker_cores(trial))
     host = Host(folder / "log", {"OMP_NUM_THREADS": "1", **environment})
     worker = WorkerProcess("rnnbench.fidelity.worker", start, host)
     try:

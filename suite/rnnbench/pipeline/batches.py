@@ -82,7 +82,8 @@ def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list
 
 
 class Batch:
-    """Trials that are checked at once, with their workers. Each is held to cores of its own."""
+    """Trials that are checked at once, with their workers. Each is held to cores of its own, but on a device
+    other than the processor: there the cores wait."""
 
     def __init__(self, trials: Sequence[Pair], cores: Sequence[int], open_workers: ExitStack) -> None:
         lock = Lock()
@@ -113,8 +114,10 @@ class Batch:
         if number == len(self._trials):
             return False
         examined, context = self._trials[number]
-        end = len(self._cores) - sum(examined.trial.threads for examined, _ in self._trials[:number])
-        cores = self._cores[max(0, end - examined.trial.threads) : end]
+        cores = self._cores
+        if examined.trial.device == "cpu":
+            end = len(cores) - sum(examined.trial.threads for examined, _ in self._trials[:number])
+            cores = cores[max(0, end - examined.trial.threads) : end]
         worker = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
         self._open_workers.callback(worker.close)
         self._workers.append(worker)

@@ -40,7 +40,7 @@ from rnnbench.results import (
 from rnnbench.rnn import DTYPES
 from rnnbench.sampling import cost_of
 from rnnbench.stages import DispatchFloorSamples, Sampled
-from rnnbench.worker import cores_for, variables
+from rnnbench.worker import variables, worker_cores
 
 
 class Observer(Protocol):
@@ -241,7 +241,7 @@ def _environment(sampled: Sampled, measured: Sampled) -> Environment:
         threads_requested=sampled.trial.threads,
         threads_seen=worker.threads if worker else None,
         threads_busy=state.busy_threads if state else None,
-        affinity_requested=tuple(cores_for(sampled.trial.threads)) if worker else (),
+        affinity_requested=worker_cores(sampled.trial) if worker else (),
         affinity=worker.affinity if worker else (),
         load=state.load if state else None,
         variables=variables(sampled.examined),

@@ -34,8 +34,8 @@ UNSEEN_FACTOR = 4.0
 """How many times longer than its block the suite may wait for it, where no CPU time is used: the machine is busy."""
 UNSEEN_S = 0.5
 CORES_SHARE = 1.25
-"""CPU seconds a second and requested thread. A worker is held to as many cores as it has threads, so an honest one
-cannot have more than 1. What is above is work of the kernel, which it counts too."""
+"""CPU seconds a second and core that a worker is held to. An honest one cannot have more than 1. What is above is work
+of the kernel, which it counts too."""
 BETWEEN_SHARE = 0.1
 """Of the blocks' seconds: CPU time that the stopped worker and its children may use between commands."""
 SLACK_S = 0.05
@@ -61,9 +61,9 @@ class WatchedBlock:
     """As the worker says."""
     times: CommandTimes
 
-    def hidden(self, threads: int) -> float:
+    def hidden(self, cores: int) -> float:
         """CPU seconds that were used outside of the block, beyond what is allowed."""
-        outside = min(self.times.waited - self.elapsed, self.times.cpu - threads * self.elapsed)
+        outside = min(self.times.waited - self.elapsed, self.times.cpu - cores * self.elapsed)
         return outside - HIDDEN_SHARE * self.elapsed - HIDDEN_S
 
     @property
@@ -124,21 +124,21 @@ class CommandWatch:
             or outside_wall_clock(served.start, times.began, times.ended)
         )
 
-    def findings(self, trial: str, threads: int) -> list[Finding]:
-        """What the blocks of a trial show, since the last call of this method."""
+    def findings(self, trial: str, cores: int) -> list[Finding]:
+        """What the blocks of a trial show, since the last call of this method. It was held to so many cores."""
         blocks = self._blocks.pop(trial, [])
         own = [task for task, started_by in self._started_by.items() if started_by == trial]
         beyond = beyond_cores(blocks, cpu_seconds_beyond(self._cores, own))
-        details = [*moved_outside(blocks, threads), *beyond]
+        details = [*moved_outside(blocks, cores), *beyond]
         return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in details]
 
 
-def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
+def moved_outside(blocks: Sequence[WatchedBlock], cores: int) -> list[str]:
     """What blocks of one process show that their own clock does not, a sentence each; none of an honest program."""
     found = []
     elapsed, waited = sum(b.elapsed for b in blocks), sum(b.times.waited for b in blocks)
     cpu, between = sum(b.times.cpu for b in blocks), sum(b.times.cpu_before for b in blocks)
-    if in_most_blocks(b.hidden(threads) for b in blocks):
+    if in_most_blocks(b.hidden(cores) for b in blocks):
         found.append(
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them, in which "
             f"it used {cpu:.3g} s of CPU time: work was done outside of them, or its clock is slow"
@@ -148,9 +148,9 @@ def moved_outside(blocks: Sequence[WatchedBlock], threads: int) -> list[str]:
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them: "
             f"something waited outside of them, or its clock is slow"
         )
-    if cpu > CORES_SHARE * threads * waited + SLACK_S:
+    if cpu > CORES_SHARE * cores * waited + SLACK_S:
         found.append(
-            f"the program used {cpu / waited:.2g} cores; {threads} were requested: further threads or processes worked"
+            f"the program used {cpu / waited:.2g} cores; it was held to {cores}: further threads or processes worked"
         )
     if between > BETWEEN_SHARE * elapsed + SLACK_S:
         found.append(

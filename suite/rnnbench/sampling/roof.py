@@ -10,7 +10,7 @@ from rnnbench.measure import Roof
 from rnnbench.rnn import DTYPES, Cost, call_cost
 from rnnbench.sampling.context import Context
 from rnnbench.stages import Checked
-from rnnbench.worker import Command, Done, Host, WorkerError, WorkerProcess, cores_for
+from rnnbench.worker import Command, Done, Host, WorkerError, WorkerProcess, worker_cores
 
 READINGS = 6
 """Readings in one process of the trials, in its first rounds."""
@@ -92,7 +92,7 @@ class RoofWorker:
             return
         sizes = {reading.working_set for checked in trials for reading in cost_of(checked).readings}
         dtype = DTYPES[trial.dtype].sampled_with
-        start = StartRoof(tuple(sorted(sizes)), dtype, trial.device, trial.threads, tuple(cores_for(trial.threads)))
+        start = StartRoof(tuple(sorted(sizes)), dtype, trial.device, trial.threads, worker_cores(trial))
         host = Host(context.folders.logs / log, KINDS[trial.device].variables)
         self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, host)
 

@@ -36,8 +36,8 @@ from rnnbench.worker import (
     Verify,
     WorkerError,
     WorkerProcess,
-    cores_for,
     start_trial_worker,
+    worker_cores,
 )
 
 SHARED_DEATH = Finding(
@@ -127,7 +127,7 @@ class SamplingWorker:
                 self.trials = []
                 return False
             self._process.pause()
-            self._watch = CommandWatch(self._process.pid, set(cores_for(trials[0].trial.threads)))
+            self._watch = CommandWatch(self._process.pid, set(worker_cores(trials[0].trial)))
         return True
 
     def _start_another(self, when: str) -> None:
@@ -195,7 +195,7 @@ class SamplingWorker:
         """Note what the clocks around the blocks show. Nothing is timed in this process any more."""
         for sampling in self.trials:
             assert self._watch is not None, "the process has answered"
-            sampling.note_findings(self._watch.findings(sampling.trial.id, sampling.trial.threads))
+            sampling.note_findings(self._watch.findings(sampling.trial.id, len(worker_cores(sampling.trial))))
 
     def step_aside(self, cores: Sequence[int]) -> None:
         """Hold the process to other cores. Its seconds count for nobody from now on: others are waited for."""

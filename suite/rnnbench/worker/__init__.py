@@ -59,7 +59,14 @@ if TYPE_CHECKING:
     from rnnbench.worker.protocol import Command, Done, Failed, Reply, encode_reply
     from rnnbench.worker.server import attempt, open_channel, receive_command, serve
     from rnnbench.worker.supervisor import own_folder
-    from rnnbench.worker.trial_process import by_worker, cores_for, log_name, start_trial_worker, variables, worker_key
+    from rnnbench.worker.trial_process import (
+        by_worker,
+        log_name,
+        start_trial_worker,
+        variables,
+        worker_cores,
+        worker_key,
+    )
 
 _NAMES = {
     "adapter_process": ("AdapterProcess",),
@@ -125,7 +132,7 @@ _NAMES = {
     "supervisor": ("own_folder",),
     "trial_process": (
         "by_worker",
-        "cores_for",
+        "worker_cores",
         "log_name",
         "start_trial_worker",
         "variables",
@@ -171,7 +178,6 @@ __all__ = [
     "by_worker",
     "check_file",
     "commands",
-    "cores_for",
     "describe_file",
     "die_with_parent",
     "encode_reply",
@@ -185,6 +191,7 @@ __all__ = [
     "serve",
     "start_trial_worker",
     "variables",
+    "worker_cores",
     "worker_key",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)
