@@ -9,6 +9,7 @@ from rnnbench.reports.reliability import (
     measurement_warnings,
     reliability_sentences,
     slow_bound_warning,
+    unfinished_warnings,
 )
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.results.record import Anchor, Record
@@ -69,6 +70,15 @@ def test_what_earlier_runs_built_and_checked_is_counted_with_its_days(tmp_path):
     built, checked = reliability_sentences(shown(tmp_path, first, second, fake.record(chunk=4)))
     assert built.startswith("Built by earlier runs (2026-01-01), which the build times are of: 1 program.")
     assert checked.startswith("Checked by earlier runs (2026-01-02 to 2026-01-03), as the same programs: 2 trials.")
+
+
+def test_a_run_that_was_cut_off_says_that_trials_may_be_missing(tmp_path):
+    cut_off = Run(tmp_path, fake.info(finished=None), [fake.record()])
+    (warning,) = unfinished_warnings(view_runs([cut_off]))
+    assert cut_off.name in warning
+    assert "have no record yet" in warning
+    ended = Run(tmp_path, fake.info(finished="2026-01-01T00:00:00+00:00"), [fake.record()])
+    assert list(unfinished_warnings(view_runs([ended]))) == []
 
 
 def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_named(tmp_path):

@@ -21,7 +21,7 @@ from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.payoff import library_payoff_table, payoff_table
 from rnnbench.reports.plots import Picture
 from rnnbench.reports.real_time import real_time_table
-from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
+from rnnbench.reports.reliability import measurement_warnings, reliability_sentences, unfinished_warnings
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
@@ -80,7 +80,7 @@ def table(content: Table) -> Markdown:
 def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> Iterator[str]:
     cases = ", ".join(dict.fromkeys(entry.record.case for entry in view.entries))
     yield Markdown("# {}").format(cases or "No trials")
-    for warning in (*view.warnings, *measurement_warnings(view)):
+    for warning in (*view.warnings, *unfinished_warnings(view), *measurement_warnings(view)):
         yield Markdown("> **Warning:** {}").format(warning)
     yield Markdown("## The answer")
     yield _outcomes(view)

@@ -57,6 +57,16 @@ def measurement_warnings(view: View) -> tuple[str, ...]:
     return (*(warning for warning in of_host if warning), *device_warnings(view), *unmeasured_warnings(view))
 
 
+def unfinished_warnings(view: View) -> Iterator[str]:
+    """Of each run that was cut off, or that still goes on: what it has is all that is shown."""
+    for run in view.runs:
+        if run.info.finished is None and run.info.merged is None:
+            yield (
+                f"the run {run.name} has no end: it was interrupted, or it still goes on. Trials that are missing here "
+                f"have no record yet; rnnbench run --resume continues it where its folder is whole"
+            )
+
+
 def slow_bound_warning(view: View) -> str | None:
     """A warning where the bound path, which does less, is slower than the public one in every process."""
     slower = sorted(
