@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
+
+from rnnbench.results import read_run
 
 ROOT = Path(__file__).parents[1]
 LINE = re.compile(r"^\| (`[^|]*`) \| ([^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
@@ -30,19 +31,28 @@ def test_the_table_has_every_shipped_case_once() -> None:
 def test_the_table_has_every_published_run() -> None:
     runs = sorted(str(path.parent.relative_to(ROOT / "results")) for path in (ROOT / "results").glob("**/run.json"))
     committed = [name for name in runs if name.partition("/")[0] in {*_folders(), "questions"}]
-    assert sorted(line[1].strip("`") for line in lines() if line[1] != "—") == committed
+    assert sorted(folder for line in lines() for folder in _named(line[1])) == committed
 
 
 @pytest.mark.parametrize("line", PUBLISHED)
-def test_machine_and_date_are_those_of_the_run(line: tuple[str, ...]) -> None:
-    case, folder, report, machine, date = line
-    run = json.loads((ROOT / "results" / folder.strip("`") / "run.json").read_text())
-    assert run["cases"] == [case.strip("`").rpartition("/")[2]]
-    assert machine.split()[-1] in run["machine"]["cpu"]
-    assert run["machine"]["cores"] == 2
-    assert run["started"].startswith(date)
-    (link,) = re.findall(r"\]\(\.\./(.*?)\)", report)
-    assert (ROOT / link).is_file()
+def test_machine_and_date_are_those_of_the_runs(line: tuple[str, ...]) -> None:
+    case, folders, report, machine, date = line
+    reports = re.findall(r"\]\(\.\./(reports/.*?)\)", report)
+    assert all((ROOT / link).is_file() for link in reports)
+    assert len(reports) == len(_named(folders))
+    for folder in _named(folders):
+        run = read_run(ROOT / "results" / folder)
+        assert run.info.cases == (case.strip("`").rpartition("/")[2],)
+        assert run.info.started.startswith(date)
+        devices = {record.device.name for record in run.records if record.device and record.device.name}
+        on_gpu = {name for name in devices if "NVIDIA" in name}
+        assert on_gpu in (set(), devices)
+        assert all(machine.split()[-1] in name for name in on_gpu or {run.info.machine["cpu"]})
+        assert on_gpu or run.info.machine["cores"] == 2
+
+
+def _named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
 
 
 def _folders() -> set[str]:
