@@ -1,4 +1,4 @@
-"""What the suite measures on an NVIDIA GPU, against a fake of NVIDIA's bindings. It has not run on a GPU."""
+"""What the suite measures on an NVIDIA GPU, against a fake of NVIDIA's bindings."""
 
 from __future__ import annotations
 
@@ -57,14 +57,15 @@ def test_a_roof_has_what_the_programs_did_in_their_time(api: FakeCuda) -> None:
 
 
 def test_each_thread_goes_round_the_working_set(api: FakeCuda) -> None:
-    """The arguments are those of the working set, whose last one is the number of turns."""
+    """The arguments are those of the working set, whose last one is the number of turns. No two threads read the same
+    vector in one turn."""
     probe = CUDA.measure_roof([1 << 20, 64 << 20], "float32", 1)
     gc.collect()
     probe.measure()
     sums, data = sorted(api.memory, key=lambda address: api.memory[address])
     reads = {given[:4] for name, _, given in api.launched if name == "read_vectors"}
     assert reads == {
-        (data, sums, (1 << 20) // VECTOR_BYTES, THREADS % ((1 << 20) // VECTOR_BYTES)),
+        (data, sums, 2 * THREADS, THREADS),
         (data, sums, (64 << 20) // VECTOR_BYTES, THREADS),
     }
 
