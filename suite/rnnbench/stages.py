@@ -44,6 +44,12 @@ class Examined:
         device = self.probe.device(self.trial.device)
         return device is not None and device.software
 
+    @property
+    def waits_for_device(self) -> bool:
+        """Whether the work is done elsewhere, so that the threads on the host mostly wait. They need no core each, and
+        several cores where a driver has threads."""
+        return self.trial.device != "cpu" and not self.on_software_device
+
 
 @dataclass(frozen=True)
 class ImportFigures:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from waiting import PATIENCE_S, started_from_now, statuses, wait_until
 
 from rnnbench.cases import Limits
+from rnnbench.devices import Device
 from rnnbench.pipeline import batches
 from rnnbench.pipeline.batches import AHEAD, Batch, ahead_of, build_and_check_all, in_batches
 from rnnbench.plan import examine
@@ -171,8 +172,13 @@ def test_workers_are_there_before_their_turn_where_memory_holds_all_of_them(tmp_
     assert ahead_of(three, 2, 3 * GIB) == []
 
 
-@pytest.mark.parametrize(("device", "held_to"), [("cpu", [(7,), (6,)]), ("cuda", [tuple(range(8))] * 2)])
-def test_a_worker_that_waits_for_a_device_is_held_to_no_core_of_its_own(monkeypatch, tmp_path, device, held_to):
+@pytest.mark.parametrize(
+    ("device", "software", "held_to"),
+    [("cpu", False, [(7,), (6,)]), ("cuda", False, [tuple(range(8))] * 2), ("vulkan", True, [(7,), (6,)])],
+)
+def test_a_worker_that_waits_for_a_device_is_held_to_no_core_of_its_own(
+    monkeypatch, tmp_path, device, software, held_to
+):
     asked = []
 
     class Started:
@@ -184,7 +190,8 @@ def test_a_worker_that_waits_for_a_device_is_held_to_no_core_of_its_own(monkeypa
 
     monkeypatch.setattr(batches, "start_trial_worker", start)
     one = examine(make_trial())
-    pair = replace(one, trial=replace(one.trial, device=device)), context_in(tmp_path)
+    probe = replace(one.probe, devices={device: Device("one", software=software)})
+    pair = replace(one, trial=replace(one.trial, device=device), probe=probe), context_in(tmp_path)
     with ExitStack() as open_workers:
         Batch([pair, pair], list(range(8)), open_workers).start_all()
     assert asked == held_to

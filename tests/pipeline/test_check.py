@@ -9,7 +9,8 @@ from harness_trials import SilentObserver, context_in, make_trial
 from waiting import ended, started_from_now, wait_until
 
 from rnnbench.cases import ExpectedFailure, Limits
-from rnnbench.pipeline import check_trials
+from rnnbench.devices import Device
+from rnnbench.pipeline import check, check_trials
 from rnnbench.pipeline.check import CheckPool, WaitingTrials
 from rnnbench.plan import begin_run, examine, examine_all
 from rnnbench.results import Store, read_run
@@ -45,6 +46,26 @@ def test_a_thread_that_finds_every_group_taken_helps_with_the_longest() -> None:
     assert waiting.next(None) == large[0]
     assert waiting.next(None) == small[0]
     assert waiting.next(None) == large[1]
+
+
+@pytest.mark.parametrize(("device", "software", "cores"), [("cpu", False, 1), ("cuda", False, 8), ("vulkan", True, 1)])
+def test_a_worker_that_waits_for_a_device_may_use_every_core(tmp_path, monkeypatch, device, software, cores) -> None:
+    """A driver's threads would wait for a core that the caller asks on (docs/devices.md)."""
+    asked = []
+
+    def start(examined, folders, log, cores):
+        asked.append(len(cores))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "start_trial_worker", start)
+    monkeypatch.setattr(check.os, "sched_getaffinity", lambda process: set(range(8)))
+    (one,) = examined("honest", 1)
+    probe = replace(one.probe, devices={device: Device("one", software=software)})
+    plan = begin_run([one.trial], Store(tmp_path))
+    pool = CheckPool(plan, context_in(plan.folder), SilentObserver())
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(jobs=1, examined=[replace(one, trial=replace(one.trial, device=device), probe=probe)])
+    assert asked == [cores]
 
 
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):

@@ -82,8 +82,8 @@ def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list
 
 
 class Batch:
-    """Trials that are checked at once, with their workers. Each is held to cores of its own, but on a device
-    other than the processor: there the cores wait."""
+    """Trials that are checked at once, with their workers. Each is held to cores of its own, unless it
+    waits for a device."""
 
     def __init__(self, trials: Sequence[Pair], cores: Sequence[int], open_workers: ExitStack) -> None:
         lock = Lock()
@@ -115,7 +115,7 @@ class Batch:
             return False
         examined, context = self._trials[number]
         cores = self._cores
-        if examined.trial.device == "cpu":
+        if not examined.waits_for_device:
             end = len(cores) - sum(examined.trial.threads for examined, _ in self._trials[:number])
             cores = cores[max(0, end - examined.trial.threads) : end]
         worker = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)

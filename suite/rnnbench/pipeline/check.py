@@ -162,6 +162,8 @@ class CheckPool:
 
     def _start(self, examined: Examined, context: Context, core: int) -> ForkingWorker:
         cores: Sequence[int] | None = [core] if examined.trial.threads == 1 else None
+        if examined.waits_for_device:
+            cores = sorted(os.sched_getaffinity(0))
         process = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
         worker = ForkingWorker(process)
         self._open.add(worker)
