@@ -11,8 +11,8 @@ from rich.console import Console
 
 from rnnbench.devices import KINDS, Device
 from rnnbench.reports.costs import memory_table, metrics_table
-from rnnbench.reports.device_state import device_state_table, device_warnings, unmeasured_warnings
-from rnnbench.reports.devices import crossing_tables, device_tables
+from rnnbench.reports.device_state import device_facts, device_state_table, device_warnings, unmeasured_warnings
+from rnnbench.reports.devices import crossing_tables, device_in_words, device_tables
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.findings import missing_table
 from rnnbench.reports.markdown import page
@@ -60,6 +60,52 @@ ALONG_BATCH = [
     *(on("cpu", 1, 10.0 * batch, batch) for batch in (1, 2, 8, 32)),
     *(on("cuda", 1, 30.0 + batch / 8, batch) for batch in (1, 2, 8, 32)),
 ]
+
+
+def test_a_report_names_the_devices_that_its_trials_ran_on_but_the_processor() -> None:
+    shown = view(on("cuda", 1, 30.0), on("cuda", 4, 40.0))
+    words = "synthetic GPU (sm_00; synthetic driver)"
+    assert page(shown, [], "").count(words) == 2, "once as an answer, and once with the machine"
+    stream = io.StringIO()
+    print_summary(run(on("cuda", 1, 30.0)), Console(file=stream, width=200))
+    assert f"On {words}." in stream.getvalue()
+    processor = on("cpu", 1, 10.0).model_copy(update={"device": Device("a processor")})
+    assert "a processor" not in page(view(processor), [], "")
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        (Device("A"), "A"),
+        (Device("A", "driver 1", "sm_90", 80 << 30), "A (sm_90, 80.0 GiB; driver 1)"),
+        (Device("A", driver="driver 1"), "A (driver 1)"),
+    ],
+)
+def test_a_device_is_named_with_what_its_driver_tells(device: Device, words: str) -> None:
+    assert device_in_words(device) == words
+
+
+def test_the_facts_of_a_trial_s_device_are_those_that_were_measured() -> None:
+    made = on("cuda", 4, 40.0)
+    assert device_facts(made) == [("device", "synthetic GPU (sm_00; synthetic driver)")]
+    full = made.model_copy(
+        update={
+            "device_state": DeviceState(clock=(1.98e9, 1.98e9), temperature=(38.0, 41.0), power=(124.0, 190.0)),
+            "memory": made.memory.model_copy(update={"device": 8 << 20, "allocated": 1 << 20, "allocated_peak": None}),
+            "metrics": {"device_time_per_step": 3.19e-6},
+        }
+    )
+    assert device_facts(full)[1:] == [
+        ("clock", "1,980 MHz"),
+        ("temperature", "38 to 41 °C"),
+        ("power", "124 to 190 W"),
+        (
+            "memory",
+            "8.00 MiB of the process, less an empty session; 1.00 MiB of the program, by the runtime's own count",
+        ),
+        ("by its own events, device/step", "3.19 µs"),
+    ]
+    assert device_facts(on("cpu", 4, 40.0)) == []
 
 
 def by_title(shown: View) -> dict[str, dict[str, tuple[tuple[str, ...], ...]]]:

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
+from rnnbench.devices import Device
 from rnnbench.history import History
 from rnnbench.results import CheckResult, ExpectedFailureResult, LatencyFloor, MemoryUse, Run, read_run
 from rnnbench.site import newest_runs, write_site
@@ -29,6 +30,7 @@ def full_records():
     yield record.model_copy(
         update={
             "floor": LatencyFloor(nbytes=9, operations=8, weights=7, hoisted=None, level="L2", seconds=1e-6, ratio=3.0),
+            "device": Device("synthetic GPU", "synthetic driver", "sm_00", 1 << 30, software=True),
             "memory": MemoryUse(run_peak=5, growth=0.5, growth_calls=1000),
             "conformance": {"values": CheckResult(verdict="fail"), "reset": CheckResult(verdict="fail")},
             "expected_failures": (
@@ -69,6 +71,13 @@ def test_failed_checks_and_expected_failures_keep_their_names(stored):
     assert {name: check.verdict for name, check in record.conformance.items()} == {"values": "fail", "reset": "fail"}
     assert [failure.what for failure in record.expected_failures] == ["values"]
     assert record.fails_as_expected == run.records[-1].fails_as_expected
+
+
+def test_a_device_that_the_processor_played_is_still_known_as_one(stored):
+    history, run = stored
+    (made,) = newest_runs(history, Path("nowhere"))
+    assert made.by_trial[run.records[-1].trial].device == run.records[-1].device
+    assert made.by_trial[run.records[-1].trial].on_software_device
 
 
 def test_a_site_of_a_history_alone_has_all_pages_and_says_what_it_lacks(stored, tmp_path):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rnnbench.reports.comparison_page import COMMENT_CHARACTERS, comparison_markdown
     from rnnbench.reports.conformance_matrix import conformance_table
     from rnnbench.reports.conformance_summary import print_conformance
+    from rnnbench.reports.device_state import device_facts
+    from rnnbench.reports.devices import device_in_words, device_names
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.escape import grid, line, show
     from rnnbench.reports.expected_failures import expected_failures_table
@@ -45,6 +47,8 @@ _NAMES = {
     "cache": ("print_cache",),
     "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
+    "device_state": ("device_facts",),
+    "devices": ("device_in_words", "device_names"),
     "doctor": ("print_fitness",),
     "escape": ("grid", "line", "show"),
     "expected_failures": ("expected_failures_table",),
@@ -119,6 +123,9 @@ __all__ = [
     "comparison_markdown",
     "conformance_table",
     "count",
+    "device_facts",
+    "device_in_words",
+    "device_names",
     "digits",
     "draw_latency",
     "draw_operations",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rnnbench.devices import KINDS, DeviceKind
+from rnnbench.measure import METRICS
 from rnnbench.reports import units
+from rnnbench.reports.devices import device_in_words
 from rnnbench.reports.tables import Table, program, strategy
-from rnnbench.results import DeviceState, Entry, View
+from rnnbench.results import DeviceState, Entry, Record, View
 
 NAMED = 3
 """Processes that a warning names."""
@@ -30,6 +32,31 @@ def device_state_table(entries: Sequence[Entry]) -> Table:
         "count blocks: those whose clock changed by more than 2 %, those whose clock the driver held down, and those "
         "during which another process was on the device.",
     )
+
+
+def device_facts(record: Record) -> list[tuple[str, str]]:
+    """What a trial's record has of its device while it was sampled, in words; nothing of the processor."""
+    if record.device is None or record.params.device == "cpu":
+        return []
+    state, memory = record.device_state or DeviceState(), record.memory
+    on_device = (
+        ("of the process, less an empty session", memory.device),
+        ("of the program, by the runtime's own count", memory.allocated),
+        ("of it at most", memory.allocated_peak),
+    )
+    facts = {
+        "device": device_in_words(record.device),
+        "clock": _clock(state),
+        "temperature": _temperature(state),
+        "power": _power(state),
+        "memory": "; ".join(f"{units.nbytes(nbytes)} {whose}" for whose, nbytes in on_device if nbytes is not None),
+        **{
+            f"by its own events, {metric.title}": units.seconds(record.metrics.get(metric.name))
+            for metric in METRICS.values()
+            if metric.of_device
+        },
+    }
+    return [(name, text) for name, text in facts.items() if text not in ("", units.MISSING)]
 
 
 def unmeasured_warnings(view: View) -> list[str]:
@@ -71,11 +98,23 @@ def _blocks(entry: Entry) -> int:
 
 def _state(state: DeviceState, blocks: int) -> tuple[str, ...]:
     return (
-        _range(state.clock, lambda hertz: f"{hertz / 1e6:,.0f}", "MHz"),
-        _range(state.temperature, lambda degrees: f"{degrees:.0f}", "°C"),
-        _range(state.power, lambda watts: f"{watts:.0f}", "W"),
+        _clock(state),
+        _temperature(state),
+        _power(state),
         *(f"{marked} of {blocks}" for marked in (state.moved_blocks, state.throttled_blocks, state.shared_blocks)),
     )
+
+
+def _clock(state: DeviceState) -> str:
+    return _range(state.clock, lambda hertz: f"{hertz / 1e6:,.0f}", "MHz")
+
+
+def _temperature(state: DeviceState) -> str:
+    return _range(state.temperature, lambda degrees: f"{degrees:.0f}", "°C")
+
+
+def _power(state: DeviceState) -> str:
+    return _range(state.power, lambda watts: f"{watts:.0f}", "W")
 
 
 def _range(ends: tuple[float, float] | None, shown: Callable[[float], str], unit: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rnnbench.devices import Device
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.results import (
@@ -23,6 +24,19 @@ CROSSING_NOTE = (
     "Which device has the shorter bound latency. Level: the 95 % intervals overlap. Devices are compared only where "
     f"both were measured. {FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
 )
+
+
+def device_names(view: View) -> list[str]:
+    """The devices other than the processor that the trials ran on, in words."""
+    found = {entry.record.device: entry.record.params.device for entry in view.entries if entry.record.device}
+    return [device_in_words(device) for device, kind in found.items() if kind != "cpu"]
+
+
+def device_in_words(device: Device) -> str:
+    """`NVIDIA H100 80GB HBM3 (sm_90, 79.6 GiB; NVIDIA 580.159.04)`."""
+    what = (device.capability, units.nbytes(device.memory) if device.memory else "")
+    facts = "; ".join(filter(None, (", ".join(filter(None, what)), device.driver)))
+    return f"{device.name} ({facts})" if facts else device.name
 
 
 def device_tables(view: View) -> Iterator[tuple[str, list[Table]]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rnnbench.reports import units
+from rnnbench.reports.devices import device_names
 from rnnbench.reports.expected_failures import outcome_of
 from rnnbench.reports.lowered import sizes, strategies
 from rnnbench.reports.tables import NOT_BELIEVED, P99_SAMPLES, Table
@@ -168,8 +169,9 @@ def not_believed_count(view: View) -> int:
 
 def machine_table(view: View) -> Table:
     machine = view.runs[0].info.machine
-    rows = tuple((key.removesuffix("_s").replace("_", " "), _shown(key, value)) for key, value in _flat(machine))
-    return Table("Machine", ("what", "value"), rows, text=2)
+    rows = [(key.removesuffix("_s").replace("_", " "), _shown(key, value)) for key, value in _flat(machine)]
+    rows += [("device", name) for name in device_names(view)]
+    return Table("Machine", ("what", "value"), tuple(rows), text=2)
 
 
 def version_table(view: View) -> Table:

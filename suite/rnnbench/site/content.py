@@ -25,6 +25,7 @@ from rnnbench.history import (
     find_events,
     release_series,
 )
+from rnnbench.reports import device_names
 from rnnbench.results import (
     Entry,
     Run,
@@ -81,6 +82,11 @@ class Machine:
     @property
     def cpu(self) -> str:
         return str(self.view.runs[-1].info.machine.get("cpu", "processor not recorded"))
+
+    @property
+    def devices(self) -> list[str]:
+        """Those other than the processor that its trials ran on."""
+        return device_names(self.view)
 
     @property
     def is_stored(self) -> bool:

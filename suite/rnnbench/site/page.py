@@ -18,7 +18,7 @@ from typing import Any
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
-from rnnbench.reports import count, digits, multiple, nbytes, ratio, seconds
+from rnnbench.reports import count, device_facts, digits, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
 
 PURPOSE = "the site"
@@ -76,7 +76,7 @@ class Folder:
             "issue": issue_address,
             "day": lambda night: night[:10],
         }
-        environment.globals |= {"count": count}
+        environment.globals |= {"count": count, "device_facts": device_facts}
         return environment
 
 

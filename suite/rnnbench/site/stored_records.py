@@ -40,6 +40,7 @@ def record_of(row: Row) -> Record:
         **_some(row, TOP),
         "version": dict(_versions(row.get("versions", ""))),
         "params": parameters,
+        "device": _device(row),
         "support": {"level": row["support"], "upstream": row.get("upstream", "")},
         "conformance": {
             name: {"verdict": "fail", "detail": NAME_ONLY} for name in _names(row.get("failed_checks", ""))
@@ -110,6 +111,15 @@ def _floor(row: Row) -> Content | None:
     unmeasured = "" if content["seconds"] is not None else NAME_ONLY
     known = {name: value for name, value in content.items() if value is not None}
     return {**known, "hoisted": row.get("hoisted"), "level": known.get("level", ""), "unmeasured": unmeasured}
+
+
+def _device(row: Row) -> Content | None:
+    """Without it, the times of a device that the processor played would be ranked."""
+    of = {column.removeprefix("device_"): value for column, value in row.items() if column.startswith("device_")}
+    if "name" not in of:
+        return None
+    memory = {"memory": int(of["memory"])} if "memory" in of else {}
+    return {**_some(of, ("name", "driver", "capability", "software")), **memory}
 
 
 def _artifact(row: Row) -> Content | None:
