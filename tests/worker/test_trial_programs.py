@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import os
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,10 @@ from rnnbench.pipeline.build_and_check import build, check, import_framework, lo
 from rnnbench.pipeline.same_programs import SamePrograms, agree
 from rnnbench.plan import examine
 from rnnbench.rnn.weights import draw_weights
+from rnnbench.worker import tail_builds
+from rnnbench.worker.kept_programs import later
 from rnnbench.worker.launcher import WorkerError
+from rnnbench.worker.tail_builds import TailBuilds
 from rnnbench.worker.trial_process import log_name, start_trial_worker
 from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
 
@@ -75,6 +80,8 @@ class LyingProgram(HonestProgram):
         until = time.process_time() + self.lies.get("tail takes", 0.0)
         while begun and time.process_time() < until:
             continue
+        if begun:
+            self.lies.get("tail does", int)()
         tail = super().tail()
         if begun and "tail said" in self.lies:
             self.tail_build_s = self.lies["tail said"]
@@ -98,9 +105,9 @@ class Worker:
         before = self.programs.begin_build(trial, request)
         return self.programs.end_build(trial, request, self.programs.build(request), before)
 
-    def load(self):
-        with self.programs.watched(TRIAL, LOADING):
-            return self.programs.load(TRIAL, REQUEST)
+    def load(self, trial=TRIAL, request=REQUEST):
+        with self.programs.watched(trial, LOADING):
+            return self.programs.load(trial, request)
 
     def found(self):
         return [finding.detail for finding in self.programs.take_findings()]
@@ -221,6 +228,140 @@ def test_a_build_that_is_hidden_outside_of_build_is_told(tmp_path, doing):
     with worker.programs.watched(TRIAL, doing):
         program.open()
     assert worker.found() == [f"while it was {doing}, hidden.so was written into the cache: work of the build"]
+
+
+OF_ONE_STEP = make_trial(chunk=1)
+
+
+class SideBySide:
+    """A trial of one step by one adapter, and one whose first ragged call builds by another. One store has both."""
+
+    def __init__(self, folder, lies=None, tail_lies=None):
+        self.trial = Worker(folder, Adapter(**lies or {}), "one")
+        self.beside = Worker(folder, Adapter(**tail_lies or {}), "other")
+        request = of_one_step(REQUEST)
+        self.trial.build(OF_ONE_STEP, request)
+        self.program = self.trial.load(OF_ONE_STEP, request)
+        self.beside.build()
+        self.beside.load()
+        assert self.trial.found() == self.beside.found() == []
+
+    def build_tail(self):
+        with self.beside.programs.watched(TRIAL, CHECKING):
+            self.beside.programs.time_tail(TRIAL, STEP)
+
+    def tail_is_built(self):
+        return TailBuilds(self.beside.store, "other").noted(TRIAL)
+
+    def checked(self, seconds=math.inf):
+        return self.trial.programs.watched(OF_ONE_STEP, CHECKING, seconds)
+
+    def listed(self):
+        """The names of the files on the lists of what each wrote later."""
+        store = self.trial.store
+        return [{path.name for path in store.listed(later(trial)).values()} for trial in (OF_ONE_STEP, TRIAL)]
+
+
+TAIL_FILES = {"code.bin", "weights.bin", "facts.json"}
+FOUND = "while it was checked, {} was written into the cache: work of the build"
+
+
+def test_a_trial_is_not_accused_of_the_tail_that_another_one_builds_beside_it(tmp_path):
+    both = SideBySide(tmp_path)
+    with both.checked():
+        both.build_tail()
+    assert both.trial.found() == both.beside.found() == []
+    assert both.listed() == [set(), TAIL_FILES]
+
+
+def test_a_trial_that_looks_while_a_tail_is_built_waits_for_it(tmp_path, monkeypatch):
+    both, naps = SideBySide(tmp_path), []
+    part = tmp_path / "programs" / "other" / "part"
+
+    def nap(seconds):
+        naps.append(seconds)
+        part.write_text("all of it")
+        going_on.close()
+
+    monkeypatch.setattr(tail_builds, "sleep", nap)
+    with ExitStack() as going_on, both.checked():
+        going_on.enter_context(both.tail_is_built())
+        part.write_text("half")
+    assert naps == [tail_builds.PAUSE_S]
+    assert both.trial.found() == []
+
+
+def no_nap(seconds):
+    pytest.fail("it waits")
+
+
+def test_a_trial_without_time_waits_for_no_tail(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail_builds, "sleep", no_nap)
+    both = SideBySide(tmp_path)
+    with both.tail_is_built(), both.checked(seconds=0.0):
+        (tmp_path / "programs" / "hidden.so").write_text("compiled at last")
+    assert both.trial.found() == [FOUND.format("hidden.so")]
+
+
+def test_a_trial_whose_store_did_not_change_waits_for_no_tail(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail_builds, "sleep", no_nap)
+    both = SideBySide(tmp_path)
+    with both.tail_is_built(), both.checked():
+        pass
+    assert both.trial.found() == []
+
+
+def test_a_trial_does_not_wait_for_a_process_that_died_in_its_tail(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail_builds, "sleep", no_nap)
+    both = SideBySide(tmp_path)
+    with both.checked():
+        child = os.fork()
+        if child == 0:
+            with both.tail_is_built():
+                os._exit(0)
+        os.waitpid(child, 0)
+        (tmp_path / "programs" / "hidden.so").write_text("compiled at last")
+    assert both.trial.found() == [FOUND.format("hidden.so")]
+
+
+@pytest.mark.parametrize("when", ["before", "in", "after"])
+def test_work_that_a_trial_hides_is_found_beside_a_tail(tmp_path, when):
+    hidden = tmp_path / "programs" / "one" / "hidden.so"
+    does = {"tail does": lambda: both.program.open()} if when == "in" else {}
+    both = SideBySide(tmp_path, {"opening writes": [hidden]}, does)
+    with both.checked():
+        if when == "before":
+            both.program.open()
+        both.build_tail()
+        if when == "after":
+            both.program.open()
+    assert both.trial.found() == [FOUND.format("one/hidden.so")]
+    assert both.listed()[0] == {"hidden.so"}
+
+
+def test_a_file_of_a_tail_that_is_written_again_is_work_of_the_trial_that_does(tmp_path):
+    both = SideBySide(tmp_path)
+    with both.checked():
+        both.build_tail()
+        (tmp_path / "programs" / "other" / "chunk-1" / "code.bin").write_text("another program")
+    assert both.trial.found() == [FOUND.format("other/chunk-1/code.bin")]
+
+
+@pytest.mark.parametrize("sources", ["third", "other"])
+def test_trials_that_build_tails_at_the_same_time_each_keep_their_own(tmp_path, sources):
+    """Of the same adapter they share the program of one step."""
+    chunk_8 = make_trial(chunk=8)
+    request = dataclasses.replace(REQUEST, strategy=chunk_8.strategy)
+    worker = Worker(tmp_path, Adapter(), sources)
+    both = SideBySide(tmp_path, tail_lies={"tail does": lambda: worker.programs.time_tail(chunk_8, STEP)})
+    worker.build(chunk_8, request)
+    worker.load(chunk_8, request)
+    with worker.programs.watched(chunk_8, CHECKING, math.inf):
+        both.build_tail()
+    assert both.beside.found() == worker.found() == []
+    files = {f"{sources}/chunk-1/{name}" for name in TAIL_FILES}
+    assert set(worker.store.listed(later(chunk_8))) == files
+    assert set(worker.store.listed(later(TRIAL))) == {f"other/chunk-1/{name}" for name in TAIL_FILES}
 
 
 @pytest.mark.parametrize("said", [0.0, 0.001])

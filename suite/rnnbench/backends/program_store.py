@@ -2,7 +2,8 @@
 
 Adapters write into `ProgramStore.programs`. Beside it, `lists` has a file for each build, with the size and the SHA-256
 of all files that appeared or changed while it ran. What is on no list is a leftover of a build that was ended, and what
-differs from its list is damaged. Neither is ever loaded. A store has one writer at a time.
+differs from its list is damaged. Neither is ever loaded. A store has one writer at a time, except for programs of one
+step (`worker/tail_builds.py`).
 """
 
 from __future__ import annotations
@@ -72,9 +73,13 @@ class ProgramStore:
                         stamps[f"{under}{entry.name}"] = stamp
         return stamps
 
-    def changed_since(self, before: Look) -> tuple[str, ...]:
+    def written_since(self, before: Look) -> Look:
         """Files that are there now, and were not or were others before."""
-        return tuple(sorted(name for name, stamp in self.look().items() if before.get(name) != stamp))
+        return {name: stamp for name, stamp in self.look().items() if before.get(name) != stamp}
+
+    def changed_since(self, before: Look) -> tuple[str, ...]:
+        """The names of these files, in their order."""
+        return tuple(sorted(self.written_since(before)))
 
     def note(self, key: str, names: Iterable[str], files: Iterable[Path] = ()) -> None:
         """Put files on the list of a build, with those of any other list that has one of `files`.

@@ -32,6 +32,7 @@ from rnnbench.results import Finding, FindingKind
 from rnnbench.stages import BuildFigures
 from rnnbench.worker.kept_programs import KeptPrograms, later
 from rnnbench.worker.outside_files import OutsideFiles
+from rnnbench.worker.tail_builds import TailBuilds
 
 TAIL_SHARE = 0.5
 """The least share of the suite's own seconds that an adapter may say for the program of one step. The suite's have what
@@ -40,7 +41,9 @@ TAIL_ROOM_S = 0.1
 """Seconds beyond that share that count for nothing: TorchScript's first passes over a loaded program take as long."""
 LATER_SESSIONS = 2
 """Sessions whose first ragged call, where the program is built by then, is compared with the one that builds."""
-
+LONGEST_WAIT_S, SHARE_OF_WAIT = 60.0, 0.5
+"""The most that a trial waits until others have built their programs of one step: seconds, and a share of the time that
+it has left. Those of torch.compile, which are the slowest, take some 10 s each."""
 
 Count = Allocated | str | None
 
@@ -57,6 +60,7 @@ class TrialPrograms:
         self._store = store
         self._kept = kept
         self._cache = store.programs / sources[:16]
+        self._tails = TailBuilds(store, sources[:16])
         self._loaded: dict[str, Program] = {}
         self._findings: list[Finding] = []
         self._wrote_later: set[str] = set()
@@ -149,11 +153,15 @@ class TrialPrograms:
         return self._store.described(program, request)
 
     @contextmanager
-    def watched(self, trial: Trial, doing: str) -> Iterator[None]:
-        """Find what is written into the cache meanwhile. The program of one step may be."""
-        before, had_tail = self._store.look(), self._has_tail(trial)
+    def watched(self, trial: Trial, doing: str, seconds: float = 0.0) -> Iterator[None]:
+        """Find what is written into the cache meanwhile. The program of one step may be, and those of other trials.
+
+        `seconds` is the time that the trial has from now on.
+        """
+        before, had_tail, begun = self._store.look(), self._has_tail(trial), time.monotonic()
         yield
-        changed = self._store.changed_since(before)
+        left = seconds - (time.monotonic() - begun)
+        changed = self._tails.without_others(trial, before, min(LONGEST_WAIT_S, left * SHARE_OF_WAIT))
         if changed:
             self._store.note(later(trial), changed)
             self._wrote_later.add(trial.id)
@@ -168,7 +176,8 @@ class TrialPrograms:
 
         They are seconds of work: neither waiting for a busy machine nor the work of many threads makes them more.
         """
-        builds, *opens = [self._time_ragged_call(trial, inputs) for _ in range(1 + LATER_SESSIONS)]
+        with self._tails.noted(trial):
+            builds, *opens = [self._time_ragged_call(trial, inputs) for _ in range(1 + LATER_SESSIONS)]
         return max(0.0, min(builds) - min(map(max, opens)))
 
     def _time_ragged_call(self, trial: Trial, inputs: Arrays) -> tuple[float, float]:

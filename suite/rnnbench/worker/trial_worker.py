@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -244,7 +245,7 @@ class TrialWorker:
                 seen.append(self._programs.time_tail(trial, {"x": reference.x[:1]}))
             yield from run_checks(program, reference, seconds)
 
-        with self._programs.watched(trial, CHECKING):
+        with self._programs.watched(trial, CHECKING, math.inf if seconds is None else seconds):
             explained = dict(self._watch.explained(trial.id, results()))
         seconds = self._programs.tail_build_s(trial, seen[0] if seen else None)
         tail_build_s = self._programs.keep_tail(trial, self.held.request(trial), seconds)
