@@ -138,7 +138,7 @@ def _try_vectors_in_users_folder() -> None:
         with _inductors_folder(users_folder() / Path(default_cache_dir()).name):
             return check_build(isa, code)
 
-    VecISA.check_build = check_in_users_folder  # type: ignore[method-assign]
+    VecISA.check_build = check_in_users_folder  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
