@@ -18,7 +18,7 @@ from rnnbench.rnn import Model
 
 ENDURANCE_S = 3600.0
 """More than any machine needs for so many steps and calls, which are far beyond what other checks feed."""
-STEPS, CALLS = 1_500, 300
+STEPS, CALLS, OTHERS = 1_500, 300, 20
 BETWEEN = ("isolation", "closing")
 """Checks that run while a stream is left alone. They open some fifteen sessions."""
 
@@ -41,6 +41,7 @@ def trial_for(fault: Fault):
 def test_a_planted_fault_is_found(fault, references, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)
+    monkeypatch.setattr(endurance_module, "OTHERS", OTHERS)
     first, *others = CHECKS
     made = {fault.found_by, *(BETWEEN if fault.found_by == "left-alone" else ())}
     monkeypatch.setattr(suite, "CHECKS", [first, *(check for check in others if check.name in made)])
@@ -71,4 +72,5 @@ def test_no_planted_fault_needs_more_turns_than_a_case_that_says_what_is_enough_
     assert {check for check in needed if needed[check] > enough[check]} == set()
     assert STEPS <= endurance_module.STEPS_ENOUGH
     assert CALLS <= endurance_module.CALLS_ENOUGH
+    assert OTHERS <= endurance_module.OTHERS_ENOUGH
     assert streams.OPENED_ENOUGH > streams.OPEN_AT_ONCE

@@ -34,6 +34,7 @@ def test_a_later_run_computes_nothing_and_has_the_same_numbers(tmp_path, kept):
         trajectories.from_zeros()
         assert trajectories.ring_trajectory.settled_after >= 0
         assert trajectories.rounding_at(1) > 0
+        kept.write()
     assert first.seconds > 0
     assert second.seconds == 0
     np.testing.assert_array_equal(first.from_zeros().y, second.from_zeros().y)
@@ -42,6 +43,7 @@ def test_a_later_run_computes_nothing_and_has_the_same_numbers(tmp_path, kept):
 
 def test_a_damaged_file_is_computed_again(tmp_path, kept):
     y = ReferenceTrajectories(TRIAL, tmp_path / "1", kept).from_zeros().y
+    kept.write()
     (file,) = files(tmp_path / "cache")
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
@@ -53,6 +55,7 @@ def test_a_damaged_file_is_computed_again(tmp_path, kept):
 
 def test_another_seed_model_or_suite_is_computed(tmp_path, kept, monkeypatch):
     ReferenceTrajectories(TRIAL, tmp_path / "1", kept).from_zeros()
+    kept.write()
     smaller = next(iter(TRIAL.model.smaller()))
     for number, other in enumerate((replace(TRIAL, seed=1), replace(TRIAL, model=smaller)), 2):
         trajectories = ReferenceTrajectories(other, tmp_path / str(number), kept)
@@ -62,3 +65,16 @@ def test_another_seed_model_or_suite_is_computed(tmp_path, kept, monkeypatch):
     changed = ReferenceTrajectories(TRIAL, tmp_path / "4", in_cache(tmp_path))
     changed.from_zeros()
     assert changed.seconds > 0
+
+
+def test_what_took_long_is_kept_before_the_process_ends(tmp_path, kept, monkeypatch):
+    monkeypatch.setattr(kept_references, "LONG_S", 0.0)
+    ReferenceTrajectories(TRIAL, tmp_path / "1", kept).from_zeros()
+    assert len(files(tmp_path / "cache")) == 1
+
+
+def test_nothing_is_kept_once_the_suite_was_changed(tmp_path, kept, monkeypatch):
+    ReferenceTrajectories(TRIAL, tmp_path / "1", kept).from_zeros()
+    monkeypatch.setattr(kept_references, "seen_now", lambda *_: "another suite")
+    kept.write()
+    assert files(tmp_path / "cache") == []

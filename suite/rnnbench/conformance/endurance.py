@@ -49,9 +49,9 @@ NOISE = 64 << 10
 """Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
 SESSIONS = 4
 """Sessions of a window, when the sessions are counted. The checks before have opened many: none is the first."""
-OTHERS = 32
-"""Rounds of a window of looks, states that are set, resets, rests and refused calls, with which a leak of a page a
-round shows. All windows together may take `limits.endurance`."""
+OTHERS, OTHERS_ENOUGH = 32, 20
+"""Rounds of a window of looks, states that are set, resets, rests and refused calls, and how many are enough: with 17 a
+leak of a page a round shows. All windows together may take `limits.endurance`."""
 LEAST_CALLS = 2 * WINDOWS * NOISE // 4096
 """Calls below which `memory` says nothing: with so many, a leak of half a page a call grows by NOISE in each window."""
 
@@ -240,12 +240,13 @@ def _rounds_of_others(
 
     def window() -> int:
         rounds, begun = 0, time.perf_counter()
-        while rounds < OTHERS and (not rounds or time.perf_counter() - begun < seconds / WINDOWS):
+        while rounds < most and (not rounds or time.perf_counter() - begun < seconds / WINDOWS):
             work()
             rounds += 1
         return rounds
 
     seconds = reference.trial.limits.endurance
+    most = planned_turns(reference.trial.limits, OTHERS, OTHERS_ENOUGH)
     return work, window
 
 

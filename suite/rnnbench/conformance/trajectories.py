@@ -357,9 +357,10 @@ class ReferenceTrajectories:
     def _made(
         self, path: Path, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
+        before = self.seconds
         save_arrays(path, self._timed(compute))
         if self._kept is not None:
-            self._kept.keep(path, key)
+            self._kept.keep(path, key, self.seconds - before)
         return load_arrays(path)
 
     def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

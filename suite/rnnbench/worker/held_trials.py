@@ -36,6 +36,11 @@ class HeldTrials:
     def reference(self, trial: Trial) -> ReferenceTrajectories:
         return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files, self._kept))
 
+    def keep_references(self) -> None:
+        """Keep for later runs what was computed since the last call of this method."""
+        if self._kept is not None:
+            self._kept.write()
+
 
 def worker_state() -> WorkerState:
     """Threads and cores of this process."""

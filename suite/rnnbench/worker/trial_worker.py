@@ -210,6 +210,7 @@ class TrialWorker:
     def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures:
         reference = self.held.reference(command.trial)
         reference.compute()
+        self.held.keep_references()
         return commands.ReferenceFigures(reference.seconds)
 
     def check(self, command: commands.RunChecks) -> CheckResults | Failed:
@@ -247,6 +248,7 @@ class TrialWorker:
 
         with self._programs.watched(trial, CHECKING, math.inf if seconds is None else seconds):
             explained = dict(self._watch.explained(trial.id, results()))
+        self.held.keep_references()
         seconds = self._programs.tail_build_s(trial, seen[0] if seen else None)
         tail_build_s = self._programs.keep_tail(trial, self.held.request(trial), seconds)
         return CheckResults(explained, tail_build_s, reference.seconds, worker_state())

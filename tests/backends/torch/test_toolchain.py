@@ -9,13 +9,14 @@ import pytest
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.torch import TorchBackend
-from rnnbench.backends.torch.inductor import keep_precompiled_headers
+from rnnbench.backends.torch.inductor import inductor_in, keep_what_is_of_the_machine
 from rnnbench.backends.torch.toolchain import find_out
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
 
 codecache = pytest.importorskip("torch._inductor.codecache")
+cpu_vec_isa = pytest.importorskip("torch._inductor.cpu_vec_isa")
 joint_graph = pytest.importorskip("torch._inductor.fx_passes.joint_graph")
 
 Question = tuple[tuple[Any, ...], dict[str, Any]]
@@ -57,10 +58,23 @@ def test_precompiled_headers_outlive_the_worker_that_has_a_folder_of_its_own(
     for name in ("_HEADER_DIR", "_HEADER_LOCK_DIR"):
         monkeypatch.setattr(codecache, name, getattr(codecache, name))
     monkeypatch.setenv("RNNBENCH_USERS_TMPDIR", str(tmp_path))
-    keep_precompiled_headers()
+    keep_what_is_of_the_machine()
     codecache.write(content="", extension="h", specified_dir=codecache._HEADER_DIR)
     (header,) = tmp_path.glob("torchinductor_*/precompiled_headers/*.h")
     assert Path(codecache._HEADER_LOCK_DIR) == header.parent / "locks"
+
+
+def test_vectors_are_tried_in_a_folder_that_outlives_the_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RNNBENCH_USERS_TMPDIR", str(tmp_path))
+    monkeypatch.setattr(cpu_vec_isa.VecISA, "_probe_load", lambda isa, program: bool(programs.append(Path(program))))
+    monkeypatch.setattr(codecache.CppBuilder, "build", lambda builder: None)
+    programs = list[Path]()
+    with inductor_in(tmp_path / "store"):
+        cpu_vec_isa.VecAVX2().check_build(cpu_vec_isa.VecISA._avx_code)
+    (program,) = programs
+    assert program.is_relative_to(next(tmp_path.glob("torchinductor_*")))
 
 
 def build(route: str, cache: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -114,24 +114,46 @@ def tracing_settings(request: Request) -> Iterator[None]:
         sys.setrecursionlimit(recursion_limit)
 
 
-def keep_precompiled_headers() -> None:
-    """Inductor's precompiled headers lie where the user's torch has them, and are made once for all processes.
-
-    Inductor (2.13) names their folder when it is imported, by TMPDIR, which a worker has for itself.
-    """
+def keep_what_is_of_the_machine() -> None:
+    """What Inductor makes once for a machine lies where the user's torch has it, and not in a worker's own TMPDIR:
+    precompiled headers, and the programs with which it tries whether the compiler knows the processor's vectors."""
     from torch._inductor import codecache
 
+    # Inductor (2.13) names their folder when it is imported.
     own = Path(codecache._HEADER_DIR)
     codecache._HEADER_DIR = str(users_folder() / own.parent.name / own.name)
     codecache._HEADER_LOCK_DIR = str(Path(codecache._HEADER_DIR) / Path(codecache._HEADER_LOCK_DIR).name)
+    _try_vectors_in_users_folder()
+
+
+@cache
+def _try_vectors_in_users_folder() -> None:
+    """Once in a process. Inductor tries them when it first compiles or loads a program, in the folder of that time."""
+    from torch._inductor.cpu_vec_isa import VecISA
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    check_build = VecISA.check_build
+
+    def check_in_users_folder(isa: VecISA, code: str) -> bool:
+        with _inductors_folder(users_folder() / Path(default_cache_dir()).name):
+            return check_build(isa, code)
+
+    VecISA.check_build = check_in_users_folder  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
 def inductor_in(cache: Path) -> Iterator[None]:
-    """Inductor's folder is in `cache`. Inductor reads the folder's name from the environment at each access."""
-    keep_precompiled_headers()
+    """Inductor's folder is in `cache`."""
+    keep_what_is_of_the_machine()
+    with _inductors_folder(cache / "inductor"):
+        yield
+
+
+@contextmanager
+def _inductors_folder(folder: Path) -> Iterator[None]:
+    """Inductor reads the folder's name from the environment at each access."""
     previous = os.environ.get(FOLDER)
-    os.environ[FOLDER] = str(cache.resolve() / "inductor")
+    os.environ[FOLDER] = str(folder.resolve())
     try:
         yield
     finally:

@@ -17,12 +17,12 @@ from torch._inductor.cpp_builder import CppBuilder, CppTorchDeviceOptions
 from torch._inductor.cpu_vec_isa import VecISA, pick_vec_isa
 from torch._inductor.fx_passes import joint_graph
 
-from rnnbench.backends.torch.inductor import keep_precompiled_headers
+from rnnbench.backends.torch.inductor import keep_what_is_of_the_machine
 
 
 def find_out(route: str) -> None:
     """What builds on this route for the processor find out. An earlier build has precompiled the headers."""
-    keep_precompiled_headers()
+    keep_what_is_of_the_machine()
     {"compile": _of_compile, "aoti": _of_aoti}[route](pick_vec_isa())
     codecache.torch_key()
     joint_graph.lazy_init(torch.device("cpu"))
