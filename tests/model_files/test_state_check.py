@@ -274,3 +274,10 @@ def test_numbers_of_steps_that_fail_are_told_and_no_case_has_them(tmp_path):
     assert "# Calls of 1 step fail, so there are none:" in text
     with pytest.raises(ModelFileError, match="calls of 1 and of 8 steps fail: why"):
         case_of_file(section, "packed", network, failing_steps={1: "why", 8: "why"})
+
+
+def test_a_file_whose_only_input_has_no_elements_is_told(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 0
+    with pytest.raises(ModelFileError, match="all its inputs are states or constants"):
+        checked(tmp_path, proto)

@@ -44,6 +44,7 @@ WHOLE_STATES = frozenset({"onnx", "pt2", "savedmodel", "stablehlo", "tflite"})
 """Formats whose states may be whole numbers, or true and false."""
 CONSTANT_FLOATS = ("float16", "float32", "float64")
 """The types of NumPy among those of inputs that are the same in every call."""
+NO_INPUT = "all its inputs are states or constants; one that is new in each call is needed"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -108,7 +109,7 @@ def _check(
     """Raises ModelFileError for arrays that the suite cannot feed or compare."""
     floats = STREAMED.get(file_format, ("float32",))
     if not streams:
-        raise ModelFileError("all its inputs are states or constants; one that is new in each call is needed")
+        raise ModelFileError(NO_INPUT)
     if not results:
         raise ModelFileError("it has no outputs, so there is nothing to compare")
     _check_types(streams, beside, floats)

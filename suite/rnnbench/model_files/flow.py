@@ -25,13 +25,22 @@ MOVES = frozenset(
         "Expand",
         "QuantizeLinear",
         "DequantizeLinear",
+        "SplitToSequence",
+        "SequenceAt",
+        "SequenceErase",
+        "ConcatFromSequence",
+        "Optional",
+        "OptionalGetElement",
     ]
 )
 """Operators whose outputs are elements of their first input. To quantise them is to move them, too."""
 _MOVE_OTHERS: dict[str, slice] = {
     "Concat": slice(None),
+    "QLinearConcat": slice(2, None, 3),
     "ScatterElements": slice(0, 3, 2),
     "ScatterND": slice(0, 3, 2),
+    "SequenceConstruct": slice(None),
+    "SequenceInsert": slice(0, 2),
     "Where": slice(1, 3),
 }
 """Operators whose outputs are elements of several inputs, and which."""

@@ -32,3 +32,5 @@ LARGEST_INTEGER = 1 << 24
 """Of an integer input: the suite has all inputs in float32, which holds each integer up to this one."""
 JSON_BYTES = 32 << 20
 """Of the graph of a `.pt2` file or the layers of a `.keras` file, as text. Parsed it takes 10 to 20 times as much."""
+EXPANDED_BYTES = 64 << 20
+"""Of the weights of a `.pt2` file beyond what it stores: an expanded weight repeats elements."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnbench.model_files.calling import INTEGERS, batch_axis, constant_of, constant_shape
+from rnnbench.model_files.calling import INTEGERS, NO_INPUT, batch_axis, constant_of, constant_shape
 from rnnbench.model_files.description import ArrayDescription, FileDescription, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH as ROWS
@@ -148,6 +148,8 @@ class _Check:
         self._outputs = [
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
+        if not self._streams:
+            raise ModelFileError(NO_INPUT)
         one_row = any(self._batch_axis_of(array) is None for array in self._states)
         self.rows, self._steps = 1 if one_row else rows, STEPS
         self._made = description.of_role("output", "state_out")

@@ -258,3 +258,21 @@ def test_a_layer_of_keras_whose_loop_gives_its_states_runs_as_the_oracle(tmp_pat
     session.set_state(start)
     y = np.concatenate([session.step({"x": step[None]})["y"] for step in x])
     np.testing.assert_allclose(y, run_reference(network, Weights(), x, start).y, atol=1e-6)
+
+
+def test_a_bound_ring_of_a_file_is_the_callers_again(tmp_path: Path) -> None:
+    """An input in the order of the file is no copy by itself."""
+    path = files.saved(files.elman(batch=1), tmp_path / "cell.tflite")
+    found = describe(path)
+    network = network_of(path, section_of(found, path.name), found)
+    request = Request("tensorflow", network, Weights(), Strategy("given", "stitched", 1), 1, Precision.of("float32"))
+    session = LitertBackend().build(request, tmp_path / "cache").open()
+    ring = [{"x": x[None].copy()} for x in draw_inputs(network, 2, 1, 0)]
+    expected = [session.step(chunk)["y"].copy() for chunk in ring]
+    session.reset()
+    bound = session.bind(ring)
+    for chunk in ring:
+        chunk["x"].fill(7)
+    for y in expected:
+        bound()
+        np.testing.assert_array_equal(bound.output()["y"], y)

@@ -271,6 +271,22 @@ def test_iree_says_why_it_cannot_compile_one(folder, tmp_path):
         runtime.IreeBackend().build(request, tmp_path)
 
 
+def test_iree_names_the_operation_that_tensorflows_passes_leave(tmp_path):
+    """The compiler would end with SIGSEGV (docs/upstream/iree-unknown-operation.md)."""
+    runtime = pytest.importorskip("rnnbench.backends.iree")
+
+    def step(module, x):
+        module.last[0].assign(x[0])
+        return {"y": module.last + 0.0}
+
+    path = saved_module(tmp_path, step, {"x": (1, 4)}, last=np.zeros((2, 4), np.float32))
+    found = describe(path)
+    network = network_of(path, section_of(found, path.name), found)
+    request = Request("tensorflow", network, Weights(), Strategy("given", "stitched", 1), 1, Precision.of("float32"))
+    with pytest.raises(BuildError, match=r"passes leave .*tf\.ResourceStridedSliceAssign.* as it is.*tensor_scatter"):
+        runtime.IreeBackend().build(request, tmp_path / "cache")
+
+
 def changed(change):
     def write(folder):
         from tensorflow.core.protobuf import saved_model_pb2

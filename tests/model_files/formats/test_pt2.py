@@ -633,3 +633,56 @@ def test_a_value_may_be_two_outputs_and_a_number_an_argument(tmp_path):
     made = Pt2Program(tmp_path / "cell.pt2")({"x": given[0], "h": given[1]})
     assert torch.equal(made["gru_cell"], made["gru_cell_1"])
     assert made["gru_cell"].data_ptr() != made["gru_cell_1"].data_ptr()
+
+
+class Expanded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("share", torch.tensor([0.5]).expand(4))
+
+    def forward(self, x):
+        return x * self.share
+
+
+def test_an_expanded_weight_repeats_what_is_stored(tmp_path):
+    torch.export.save(torch.export.export(Expanded(), (torch.zeros(1, 4),)), tmp_path / "expanded.pt2")
+    (made,) = oracle_of(tmp_path / "expanded.pt2").run({"x": np.ones((1, 4))}).values()
+    np.testing.assert_array_equal(made, np.full((1, 4), 0.5))
+
+
+class SharedMemory(torch.nn.Module):
+    """`both` changes in each call, and `first` is a part of it."""
+
+    def __init__(self, taken):
+        super().__init__()
+        self.register_buffer("both", torch.zeros(2, 1, 3))
+        self.register_buffer("first", self.both[0])
+        self.taken = taken
+
+    def forward(self, x):
+        self.both.mul_(0.5)
+        self.both.add_(x)
+        return x + (self.first if self.taken else self.both[0])
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_part_of_a_state_that_is_a_buffer_too_is_refused(tmp_path, taken):
+    """torch.export writes it as another buffer, in the same memory: it would stay as it was."""
+    torch.export.save(torch.export.export(SharedMemory(taken), (torch.zeros(1, 3),)), tmp_path / "shared.pt2")
+    if not taken:
+        assert [pair.before for pair in describe(tmp_path / "shared.pt2").state] == ["both"]
+        return
+    with pytest.raises(ModelFileError, match="changes its buffer 'both', and takes 'first', which lies in the same"):
+        describe(tmp_path / "shared.pt2")
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_normalisation_in_training_mode_is_refused(tmp_path, training):
+    """It changes its running means, which torch does not declare."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).train(training)
+    torch.export.save(torch.export.export(module, (torch.zeros(2, 3),)), tmp_path / "norm.pt2")
+    if not training:
+        assert not describe(tmp_path / "norm.pt2").state
+        return
+    with pytest.raises(ModelFileError, match="batch_norm is in training mode"):
+        describe(tmp_path / "norm.pt2")

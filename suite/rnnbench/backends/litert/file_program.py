@@ -189,7 +189,7 @@ class FileBound(SynchronousBound):
     def __init__(self, session: FileSession, ring: list[np.ndarray]) -> None:
         self._session = session
         self._invoke = session.invoke()
-        self._ring = cycle([session.laid(x) for x in ring])
+        self._ring = cycle([session.laid(x.copy()) for x in ring])  # The ring is the caller's again.
 
     def __call__(self) -> None:
         session = self._session

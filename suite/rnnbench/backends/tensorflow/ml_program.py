@@ -40,6 +40,8 @@ TENSOR_LISTS = "tf-tensor-list-ops-decomposition"
 """From a loop's TensorArrays to tensors. The pass looks at a function named `main` and at those that it calls."""
 LOWER = "tf-lower-to-mlprogram-and-hlo"
 
+_LEFT = re.compile(r'"(tf\.\w+)"\(')
+"""An operation of TensorFlow that the passes have not lowered: iree-compile ends with SIGSEGV at it."""
 _OF_LOOPS = ("While", "StatelessWhile", "Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
 """A While, and the operations that it becomes in an executed graph."""
 
@@ -145,6 +147,11 @@ def _lowered(mlir: Any, folder: str, names: list[str]) -> dict[str, str]:
         lowered = mlir.run_pass_pipeline(functional, LOWER, True)
     except Exception as error:  # the passes' errors have no narrower base class
         raise BuildError(f"TensorFlow's passes failed: {str(error)[:2000]}") from error
+    if left := sorted({*_LEFT.findall(lowered)}):
+        raise BuildError(
+            f"TensorFlow's passes leave {', '.join(left)} as it is, which no compiler takes. A variable of which a "
+            "part is assigned can be assigned as a whole: v.assign(tf.tensor_scatter_nd_update(v, …))"
+        )
     return {"tf-executor": graph, "tf": functional, "stablehlo": lowered}
 
 

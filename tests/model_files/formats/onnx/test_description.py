@@ -451,3 +451,25 @@ def test_a_state_beside_single_numbers_is_asked_for(tmp_path, name, asked):
         tmp_path, files.model(nodes, given, files.arrays(("new", (1, 4)), ("shown", (1, 4))), [table])
     )
     assert [question.array for question in description.questions if question.key == "state"] == asked
+
+
+def test_states_are_followed_through_sequences_and_optional_values(tmp_path):
+    """torch writes a split of both states so, and a list of them."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["hc"], ["parts"], axis=0, keepdims=1),
+        helper.make_node("SequenceAt", ["parts", "first"], ["h"]),
+        helper.make_node("Optional", ["h"], ["maybe"]),
+        helper.make_node("OptionalGetElement", ["maybe"], ["h0"]),
+        helper.make_node("SequenceAt", ["parts", "second"], ["c0"]),
+        helper.make_node("LSTM", ["x", "W", "R", "B", "", "h0", "c0"], ["y", "hn", "cn"], hidden_size=4),
+        helper.make_node("SequenceConstruct", ["hn"], ["some"]),
+        helper.make_node("SequenceInsert", ["some", "cn"], ["both"]),
+        helper.make_node("ConcatFromSequence", ["both"], ["z"], axis=0),
+    ]
+    places = [files.weight("first", np.array(0)), files.weight("second", np.array(1))]
+    inputs = files.arrays(("x", ("T", "B", 3)), ("hc", (2, "B", 4)))
+    outputs = files.arrays(("y", ("T", 1, "B", 4)), ("z", (2, "B", 4)))
+    weights = [*files.recurrent_weights("LSTM", 3, 4), *places]
+    description = described(tmp_path, files.model(nodes, inputs, outputs, weights, opset=18))
+    assert pairs(description) == {"hc": ("z", "traced")}
+    assert not description.notes

@@ -8,9 +8,10 @@ import onnx_files as files
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper
 
 from rnnbench.model_files import ModelFileError, describe
+from rnnbench.model_files.formats.onnx.file import read_onnx
 
 SEEDS = [files.recurrent(operator).SerializeToString() for operator in files.GATES]
 GROWTH = 200 << 20
@@ -136,3 +137,32 @@ def test_other_kinds_of_files_are_refused_unread(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(ModelFileError, match=r"is not read|are read"):
         describe(tmp_path / name)
+
+
+def test_nodes_that_are_out_of_order_are_put_in_order(tmp_path):
+    """`convert_float_to_float16(keep_io_types=True)` writes its casts at the end; ONNX Runtime takes such a file."""
+    proto = files.recurrent("LSTM")
+    nodes = [*proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(reversed(nodes))
+    path = files.saved(proto, tmp_path / "network.onnx")
+    assert read_onnx(path).model.graph == files.recurrent("LSTM").graph
+    assert refusal(path) == ""
+
+
+def test_nodes_of_an_inner_graph_count_in_the_order(tmp_path):
+    taken = helper.make_graph([helper.make_node("Neg", ["late"], ["a"])], "one", [], files.arrays(("a", (1, 2))))
+    other = helper.make_graph([helper.make_node("Abs", ["x"], ["b"])], "two", [], files.arrays(("b", (1, 2))))
+    nodes = [
+        helper.make_node("If", ["flag"], ["y"], then_branch=taken, else_branch=other),
+        helper.make_node("Tanh", ["x"], ["late"]),
+    ]
+    inputs = files.arrays(("x", (1, 2)), ("flag", TensorProto.BOOL, ()))
+    path = files.saved(files.model(nodes, inputs, files.arrays(("y", (1, 2)))), tmp_path / "network.onnx")
+    assert [node.op_type for node in read_onnx(path).model.graph.node] == ["Tanh", "If"]
+
+
+def test_nodes_that_wait_for_each_other_are_refused(tmp_path):
+    nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Tanh", ["a"], ["b"])]
+    proto = files.model(nodes, files.arrays(("x", (1, 2))), files.arrays(("b", (1, 2))))
+    assert "topologically sorted" in refusal(files.saved(proto, tmp_path / "network.onnx"))

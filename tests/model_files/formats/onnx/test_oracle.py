@@ -503,3 +503,23 @@ def test_a_scan_goes_along_any_axis_in_any_direction(axis, turned, tmp_path):
         expected.append(h * part)
     np.testing.assert_allclose(made["hn"], h)
     np.testing.assert_allclose(made["y"], np.stack(expected[::-1] if turned else expected, axis=axis))
+
+
+def test_an_optional_value_is_its_value(tmp_path):
+    nodes = [
+        helper.make_node("Optional", ["x"], ["maybe"]),
+        helper.make_node("OptionalGetElement", ["maybe"], ["it"]),
+        helper.make_node("Tanh", ["it"], ["y"]),
+    ]
+    proto = files.model(nodes, files.arrays(("x", (1, 2))), files.arrays(("y", (1, 2))), opset=18)
+    made = oracle_of(files.saved(proto, tmp_path / "network.onnx")).run({"x": np.ones((1, 2))})
+    assert np.array_equal(made["y"], np.tanh(np.ones((1, 2))))
+
+
+def test_a_size_below_zero_is_an_open_one(tmp_path):
+    """Some exporters write -1 where the caller chooses the size."""
+    proto = files.recurrent("GRU")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    oracle = oracle_of(files.saved(proto, tmp_path / "network.onnx"))
+    given = {"x": np.ones((5, 2, 3)), "h0": np.zeros((1, 2, 4))}
+    assert oracle.run(given)["y"].shape[0] == 5

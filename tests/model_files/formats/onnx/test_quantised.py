@@ -118,3 +118,20 @@ def test_other_forms_are_refused_with_what_to_do(tmp_path, change, says):
     change(proto)
     with pytest.raises(ModelFileError, match=says):
         oracle_of(files.saved(proto, tmp_path / "cell.onnx"))
+
+
+def test_the_quantisers_operators_for_16_bits_are_onnxs_own(tmp_path):
+    """Before version 21 of ONNX's operators, which have 16 and 4 bits, it writes those of com.microsoft."""
+    proto = files.quantised_cell("int16")
+    for node in proto.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            node.domain = "com.microsoft"
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    path = files.saved(proto, tmp_path / "cell.onnx")
+    assert describe(path).activations == "static"
+    session, oracle = onnxruntime.InferenceSession(str(path)), oracle_of(path)
+    given = {"x": np.ones((1, 3), np.float32), "h": np.full((1, 4), 0.5, np.float32)}
+    made = oracle.run(given)
+    for name, theirs in zip(("y", "h_out"), session.run(["y", "h_out"], given), strict=True):
+        assert np.abs(theirs - made[name]).max() < 0.1
+        assert not np.array_equal(theirs, made[name])

@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.onnx.file import graph_inputs
-from rnnbench.model_files.formats.onnx.tensors import subgraphs
+from rnnbench.model_files.formats.onnx.tensors import names_inside, subgraphs
 from rnnbench.model_files.traits import Operation, dependences, reached
 
 
@@ -80,13 +80,4 @@ def _rings(graph: Any) -> tuple[str, ...]:
 
 def _operations(graph: Any) -> Iterator[Operation]:
     for node in graph.node:
-        yield Operation({*node.input, *_taken_inside(node)} - {""}, [name for name in node.output if name])
-
-
-def _taken_inside(node: Any) -> Iterator[str]:
-    """Names that the graphs in a node use. Those that they make themselves are nobody's else."""
-    for graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from inner.input
-            yield from _taken_inside(inner)
+        yield Operation({*node.input, *names_inside(node)} - {""}, [name for name in node.output if name])

@@ -14,6 +14,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.onnx.default_states import without_defaults
+from rnnbench.model_files.formats.onnx.node_order import put_in_order
 from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
 from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
@@ -24,7 +25,7 @@ EXTRA = "files"
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """An ONNX file that was read. `model` is its ModelProto, with functions put in place of their calls."""
+    """An ONNX file that was read. `model` is its ModelProto, functions in place of their calls, and nodes in order."""
 
     model: Any
     weight_bytes: int
@@ -59,6 +60,7 @@ def read_onnx(path: Path) -> OnnxFile:
     _check_nodes(model)
     _check_arrays(model)
     weight_bytes, external = check_tensors(model, path.parent, type_names())
+    put_in_order(model)
     _check_model(onnx, model, path if external else None)
     if model.functions:
         model = require_onnx("onnx.inliner").inline_local_functions(model)

@@ -15,11 +15,11 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
-from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ranges
+from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ranges, use_onnx_quantisers
 from rnnbench.model_files.formats.onnx.recurrent_operators import OPERATORS, recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
-from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version, shape_of
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic, Range
@@ -75,6 +75,7 @@ class OnnxOracle:
         with self._named():
             self._model = read_onnx(path).model
             load_external(self._model, path.parent, type_names())
+            use_onnx_quantisers(self._model)
             _refuse(self._model)
             self._narrow = narrow_values(self._model)
             self._quantised = _Quantised.of(self._model)
@@ -98,7 +99,7 @@ class OnnxOracle:
     def _use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         model = retyped(self._model, arithmetic)
-        self.inputs = {value.name: value.type.tensor_type for value in graph_inputs(model.graph)}
+        self.inputs = {value.name: value for value in graph_inputs(model.graph)}
         with self._named():
             self._evaluator = _evaluator_class(arithmetic, self._narrow, self._quantised, opset_version(model))(model)
 
@@ -117,14 +118,14 @@ class OnnxOracle:
     def _cast(self, name: str, array: np.ndarray) -> np.ndarray:
         if name not in self.inputs:
             raise ValueError(f"the file has no input '{safe_text(name, 80)}'; it has {list(self.inputs)}")
-        tensor = self.inputs[name]
-        dtype = require_onnx().helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        if tensor.HasField("shape"):
-            sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+        value = self.inputs[name]
+        dtype = require_onnx().helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        declared = shape_of(value)
+        if declared is not None:
+            sizes = [size if isinstance(size, int) else "any" for size in declared]
             fits = len(sizes) == array.ndim
-            if not fits or any(size not in (None, own) for size, own in zip(sizes, array.shape, strict=True)):
-                shown = ["any" if size is None else size for size in sizes]
-                raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")
+            if not fits or any(size not in ("any", own) for size, own in zip(sizes, array.shape, strict=True)):
+                raise ValueError(f"{name}: expected the shape {sizes}, got {list(array.shape)}")
         if dtype.kind == "f" and array.dtype.kind in "fiu":
             return self._arithmetic.cast(array).astype(dtype, copy=False)
         if not np.can_cast(array.dtype, dtype, "same_kind"):

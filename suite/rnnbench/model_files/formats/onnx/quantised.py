@@ -16,6 +16,7 @@ from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Activations, Range
 
+_MICROSOFT = "com.microsoft"
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _TYPES = ("int8", "uint8", "int16", "uint16")
 _ADVICE = "quantise it with onnxruntime.quantization.quantize_static (QuantFormat.QDQ), or export it in float32"
@@ -26,7 +27,22 @@ def activations_of(model: Any) -> Activations:
     nodes = [*all_nodes(model)]
     if any(map(is_dynamic, nodes)):
         return "dynamic"
-    return "static" if any(is_own(node, _QUANTIZE) for node in nodes) else ""
+    return "static" if any(is_own(node, _QUANTIZE) or _is_microsofts(node, _QUANTIZE) for node in nodes) else ""
+
+
+def use_onnx_quantisers(model: Any) -> None:
+    """Rename QuantizeLinear and DequantizeLinear of `com.microsoft`: they compute what ONNX's own of later versions do.
+
+    The quantiser writes them for 16 and 4 bits, where the file's version of the operators has not these types.
+    Source: docs/ContribOperators.md of ONNX Runtime.
+    """
+    for node in all_nodes(model):
+        if _is_microsofts(node, _QUANTIZE, _DEQUANTIZE):
+            node.domain = ""
+
+
+def _is_microsofts(node: Any, *operators: str) -> bool:
+    return node.op_type in operators and bool(node.domain == _MICROSOFT)
 
 
 def fixed_ranges(model: Any) -> dict[str, Range]:

@@ -4,10 +4,10 @@ Loop: the reference takes a condition that is left out for false, and joins the 
 have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
 Scan: it goes along axis 0 alone, and forward alone.
 ConvTranspose: `conv_transpose` says why.
+Optional: it gives a list, which OptionalGetElement hands on as it is.
 BatchNormalization before version 14: it normalises by the mean and the variance of the call, as in training.
 Softmax, LogSoftmax before version 13: it takes the named axis alone, without those that follow.
-Source: onnx/reference/ops/op_{loop,dequantize_linear,conv_transpose,batch_normalization,softmax,log_softmax}.py (onnx
-1.23), and the text of the operators.
+Source: onnx/reference/ops/op_*.py of each operator (onnx 1.23), and the text of the operators.
 """
 
 from __future__ import annotations
@@ -31,22 +31,26 @@ def reference_operators(opset: int) -> list[Any]:
     """Classes that replace the reference's own, for a version of ONNX's operators."""
     loop = require_onnx("onnx.reference.ops.op_loop").Loop
     transpose = require_onnx("onnx.reference.ops.op_conv_transpose").ConvTranspose
+    operator = require_onnx("onnx.reference.op_run").OpRun
     classes = [
         type("Loop", (loop,), {"op_domain": "", "_run": _loop, "passes": _Passes()}),
         type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
+        type("Optional", (operator,), {"op_domain": "", "_run": _optional}),
         _scan_class(require_onnx("onnx.reference.ops.op_scan").Scan),
     ]
     if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
-        operator = require_onnx("onnx.reference.op_run").OpRun
         classes += [type(name, (operator,), {"op_domain": "", "_run": _softmax}) for name in ("Softmax", "LogSoftmax")]
     if opset < _FIRST_TRAINING_MODE:
-        operator = require_onnx("onnx.reference.op_run").OpRun
         classes.append(type("BatchNormalization", (operator,), {"op_domain": "", "_run": _normalised}))
     if opset < _FIRST_DEQUANTIZE:
         forms = require_onnx("onnx.reference.ops.op_dequantize_linear")
         newest = max(int(name.rpartition("_")[2]) for name in vars(forms) if name.startswith("DequantizeLinear_"))
         classes.append(type("DequantizeLinear", (getattr(forms, f"DequantizeLinear_{newest}"),), {"op_domain": ""}))
     return classes
+
+
+def _optional(self: Any, value: Any = None, **options: Any) -> tuple[Any, ...]:
+    return (value,)
 
 
 def _normalised(self: Any, x: Any, *rows: Any, epsilon: float = 1e-5, **options: Any) -> tuple[Any, ...]:

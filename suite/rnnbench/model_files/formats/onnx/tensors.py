@@ -63,6 +63,15 @@ def graphs(model: Any) -> Iterator[Any]:
         waiting += [inner for node in graph.node for inner in subgraphs(node)]
 
 
+def names_inside(node: Any) -> Iterator[str]:
+    """Names that the graphs in a node use. Those that they make themselves are nobody's else."""
+    for graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from inner.input
+            yield from names_inside(inner)
+
+
 def all_nodes(model: Any) -> Iterator[Any]:
     for function in model.functions:
         yield from function.node

@@ -25,7 +25,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node
+from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node, values_in
 from rnnbench.model_files.formats.pt2.nodes import nodes_of
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
@@ -36,6 +36,9 @@ MODEL = "/models/model.json"
 _SAVE = "save it with torch.export.save (TorchScript and what AOTInductor compiled are not read)"
 STORED = {"bfloat16": "uint16"}
 """The type of the bits of elements that NumPy has no type for."""
+_NORMALISES = frozenset(("batch_norm", "instance_norm", "native_batch_norm"))
+_MEANS, _TRAINING = 3, 5
+"""Index of the running means, and of whether the call's own are used, in the arguments of these operators."""
 _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
 
 
@@ -58,6 +61,9 @@ class _Reader:
         if len(entries) > limits.NODES or sum(entry.file_size for entry in entries) > limits.WEIGHT_BYTES:
             raise ModelFileError(f"it unpacks to more than {limits.WEIGHT_BYTES >> 30} GiB; that much is not read")
         self._entries = {entry.filename: entry for entry in entries}
+        self._expanded = 0
+        self._names, self._memory = dict[str, str](), dict[str, str]()
+        """The name of each weight in the file by its value, and where the file has it by its name."""
         roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
         if len(roots) != 1 or len(self._entries) != len(entries):
             raise ModelFileError(f"it is no .pt2 file of torch.export: it has not one models/model.json; {_SAVE}")
@@ -67,11 +73,13 @@ class _Reader:
         model = self._json(MODEL)
         graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
         nodes, self._tensors = nodes_of(graph)
+        _check_inference(nodes)
         weights, buffers, inputs = self._given(signature["input_specs"])
         after, outputs = self._made(signature["output_specs"])
         changed, sharing = self._written(nodes, weights, buffers, inputs, after.values())
         after |= {buffers[value]: value for value in changed}
         values = {name: value for value, name in buffers.items()}
+        self._check_memory([values[name] for name in after], {*_taken(nodes), *after.values()})
         states = tuple(
             (self._array(name, values[name]), self._array(f"{name}_next", after[name])) for name in sorted(after)
         )
@@ -108,6 +116,7 @@ class _Reader:
             elif kind in ("parameter", "buffer", "tensor_constant"):
                 value, name = fields["arg"]["name"], fields[f"{kind}_name"]
                 weights[value] = stored[name]
+                self._names[value] = name
                 if kind == "buffer":
                     buffers[value] = name
             else:
@@ -152,6 +161,18 @@ class _Reader:
             raise ModelFileError(_writes("input" if value in given else "weight", value))
         return found & buffers.keys(), sharing
 
+    def _check_memory(self, changed: Collection[str], taken: Collection[str]) -> None:
+        """Raises ModelFileError where a call takes another weight in the memory of a buffer that it changes."""
+        for value in changed:
+            memory = self._memory[self._names[value]]
+            others = (name for other, name in self._names.items() if other != value and other in taken)
+            if shared := next((name for name in others if self._memory[name] == memory), None):
+                names = (safe_text(name, 80) for name in (self._names[value], shared))
+                raise ModelFileError(
+                    "a call changes its buffer '{}', and takes '{}', which lies in the same memory; export a network "
+                    "that makes the one of the other when it is called".format(*names)
+                )
+
     def _array(self, name: str, value: str) -> Pt2Array:
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= limits.NAME_CHARACTERS:
             raise ModelFileError("an input or output has a name that cannot be printed")
@@ -170,6 +191,7 @@ class _Reader:
                 raise ModelFileError(
                     f"its weight '{shown}' is in '{safe_text(entry['path_name'], 80)}'; it is not read"
                 )
+            self._memory[name] = entry["path_name"]
             yield name, self._tensor(shown, f"{self._root}/data/{folder}/{entry['path_name']}", entry["tensor_meta"])
 
     def _tensor(self, shown: str, path: str, meta: Mapping[str, Any]) -> np.ndarray:
@@ -181,7 +203,10 @@ class _Reader:
         strides, offset = [_whole(size) for size in meta["strides"]], _whole(meta["storage_offset"])
         there, elements = self._entries[path].file_size, math.prod(shape, start=1)
         ahead = (stride * (size - 1) for size, stride in zip(shape, strides, strict=True))
-        needed = max(elements, offset + sum(ahead) + 1) if elements else 0
+        needed = offset + sum(ahead) + 1 if elements else 0
+        self._expanded += max(0, elements * dtype.itemsize - there)
+        if self._expanded > limits.EXPANDED_BYTES:
+            needed = max(needed, elements)
         if there < needed * dtype.itemsize or there % dtype.itemsize:
             raise ModelFileError(
                 f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {name} and its strides "
@@ -195,6 +220,21 @@ class _Reader:
             return np.zeros(shape, stored.dtype)
         laid_out = [stride * stored.itemsize for stride in strides]
         return np.lib.stride_tricks.as_strided(stored[offset:], shape, laid_out).copy()
+
+
+def _taken(nodes: Sequence[Pt2Node]) -> Iterator[str]:
+    return (name for node in nodes for name in values_in([*node.args, *node.kwargs.values()]))
+
+
+def _check_inference(nodes: Sequence[Pt2Node]) -> None:
+    """Raises ModelFileError where a call changes running means, which torch does not declare of these operators."""
+    for node in nodes:
+        means, training = (node.args[place] if place < len(node.args) else None for place in (_MEANS, _TRAINING))
+        if node.operator in _NORMALISES and training is True and means is not None:
+            raise ModelFileError(
+                f"{node.operator} is in training mode, where it changes its running means; export the network for "
+                "inference (eval())"
+            )
 
 
 def _with_own_names(outputs: Sequence[Pt2Array]) -> list[Pt2Array]:

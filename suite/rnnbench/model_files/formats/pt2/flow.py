@@ -8,7 +8,7 @@ from typing import Any
 from rnnbench.model_files.axes import Axes
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.flow import Carried, Flow
-from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref, values_in
 from rnnbench.model_files.traits import Operation
 
 _MOVES = frozenset(
@@ -76,7 +76,7 @@ def operations_of(file: Pt2File) -> Iterator[Operation]:
     """What each node takes and gives. One that changes its first argument gives it, and what that is a view of."""
     base: dict[str, str] = {}
     for node in file.nodes:
-        takes = set(_all_values([*node.args, *node.kwargs.values()]))
+        takes = set(values_in([*node.args, *node.kwargs.values()]))
         gives = set(node.outputs)
         first = next(_values(node.args[0]), None) if node.args else None
         if first is not None and node.operator in _VIEWS:
@@ -102,7 +102,7 @@ def features_of(file: Pt2File) -> Iterator[Feature]:
 
 def unused_inputs(file: Pt2File) -> set[str]:
     """Names of the inputs that no operator takes, and that are no output."""
-    used = {name for node in file.nodes for name in _all_values([*node.args, *node.kwargs.values()])}
+    used = {name for node in file.nodes for name in values_in([*node.args, *node.kwargs.values()])}
     used |= {array.value for array in file.outputs}
     return {array.name for array in file.inputs if array.value not in used}
 
@@ -124,13 +124,4 @@ def _move(flow: Flow, source: str, target: str) -> None:
 def _values(argument: Any) -> Iterator[str]:
     for each in argument if isinstance(argument, list | tuple) else [argument]:
         if isinstance(each, Ref):
-            yield each.name
-
-
-def _all_values(arguments: Any) -> Iterator[str]:
-    """Those in lists in lists included."""
-    for each in arguments:
-        if isinstance(each, list | tuple):
-            yield from _all_values(each)
-        elif isinstance(each, Ref):
             yield each.name

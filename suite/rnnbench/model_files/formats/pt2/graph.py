@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,3 +83,12 @@ class Pt2File:
         """Of the weights as the file has them."""
         types = ((array, NUMBER_FORMATS.get(self.types[value])) for value, array in self.weights.items())
         return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)
+
+
+def values_in(arguments: Any) -> Iterator[str]:
+    """Names of the values among arguments, those in lists in lists included."""
+    for each in arguments:
+        if isinstance(each, list | tuple):
+            yield from values_in(each)
+        elif isinstance(each, Ref):
+            yield each.name
