@@ -80,6 +80,7 @@ def test_without_room_beside_each_process_is_checked_before_the_next_one_begins(
         return run
 
     monkeypatch.setattr("rnnbench.sampling.interleaved.cores_beside", lambda *_: [])
+    monkeypatch.setattr("rnnbench.sampling.interleaved.sets_at_once", lambda *_: 1)
     monkeypatch.setattr(SamplingWorker, "verify", noted("verify", verify))
     monkeypatch.setattr(SamplingWorker, "prepare", noted("prepare", begin))
     trial = make_trial(measure=MEASURE)
