@@ -9,7 +9,7 @@ import os
 import random
 import time
 
-from killed_runs import kill_and_resume, start, written
+from killed_runs import at_random, kill_and_resume, start, written
 from waiting import wait_until
 
 KILLS = int(os.environ.get("RNNBENCH_KILLS", "200"))
@@ -39,7 +39,7 @@ def test_two_hundred_kills_lose_no_record_and_leave_no_process(tmp_path):
     wait_until(lambda: written(whole) >= TRIALS // 2, "half of the trials have no record", process)
     half_s = time.monotonic() - began
     process.communicate()
-    done = kill_and_resume(killed, FIRST, KILLS, random.Random(0), half_s)
+    done = kill_and_resume(killed, FIRST, KILLS, at_random(random.Random(0), half_s))
     print(
         f"\n{done.kills} kills up to {half_s:.1f} s after the start, {done.at_risk} of them of runs with records; "
         f"{done.runs} runs of {TRIALS} trials, {done.records} records; {done.lost} lost, {done.doubled} doubled, "

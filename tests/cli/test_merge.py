@@ -47,7 +47,8 @@ def runs(folder: Path) -> list[str]:
 
 
 def test_the_merged_run_has_the_trials_of_the_whole_plan(rnnbench, tmp_path):
-    rnnbench("merge", *runs(tmp_path), "-o", "whole")
+    told = [rnnbench("merge", *runs(tmp_path), "-o", "whole").stdout.splitlines()[-1] for _ in range(2)]
+    assert told == ["merged  whole", "already merged  whole"]
     whole = rnnbench("list", *OPTIONS, "--shard", "1/1").stdout.split()
     assert len(whole) == 6
     rnnbench("export", "whole", "-o", "rows.csv")

@@ -1,4 +1,4 @@
-"""Runs of the real command in a process of its own, and killing that process at random moments."""
+"""Runs of the real command in a process of its own, and killing that process at random or named moments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ class Killed:
     kills: int = 0
     at_risk: int = 0
     """Kills of a run that had records already."""
+    with_workers: int = 0
+    """Kills of a command that had processes beside its own."""
     runs: int = 0
     records: int = 0
     lost: int = 0
@@ -79,21 +82,33 @@ class Killed:
     slowest_end_s: float = 0.0
 
 
-def kill_and_resume(
-    folder: Path, first: tuple[str, ...], kills: int, draw: random.Random, latest_s: float = 2.2
-) -> Killed:
-    """Kill the command so many times, each up to `latest_s` after its start. It begins as `first`, then it resumes.
+def at_random(draw: random.Random, latest_s: float) -> Callable[[subprocess.Popen[str]], None]:
+    """Waits for a time that is drawn, up to `latest_s` after the start of the command."""
+    return lambda process: time.sleep(draw.uniform(SOONEST_S, latest_s))
 
-    Where a run has ended another one begins. The last one is resumed to its end.
+
+def kill_and_resume(
+    folder: Path,
+    first: tuple[str, ...],
+    kills: int,
+    wait: Callable[[subprocess.Popen[str]], None],
+    codes: Sequence[str] = (),
+) -> Killed:
+    """Kill the command so many times, each after a `wait`. It begins as `first`, then it resumes.
+
+    Where a run has ended another one begins. The last one is resumed to its end. Where there are `codes`, each command
+    begins with the next one: there is one more of them than kills.
     """
     done = Killed()
     before: dict[str, list[bytes]] = {}
     while done.kills < kills:
-        process = start(folder, *(("run", "--resume", "latest") if _unfinished(folder) else first))
-        time.sleep(draw.uniform(SOONEST_S, latest_s))
+        arguments = ("run", "--resume", "latest") if _unfinished(folder) else first
+        process = start(folder, *arguments, code=codes[done.kills] if codes else "")
+        wait(process)
         if process.poll() is None:
             done.kills += 1
             done.at_risk += _unfinished(folder) and written(folder) > 0
+            done.with_workers += len(left_of(folder)) > 1
         process.kill()
         process.communicate(timeout=PATIENCE_S)
         _count_what_outlived(folder, done)
@@ -101,7 +116,8 @@ def kill_and_resume(
         done.lost += sum(after.get(path, [])[: len(lines)] != lines for path, lines in before.items())
         before = after
     if _unfinished(folder):
-        _, errors = start(folder, "run", "--resume", "latest").communicate(timeout=PATIENCE_S)
+        process = start(folder, "run", "--resume", "latest", code=codes[-1] if codes else "")
+        _, errors = process.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in errors, errors
     _count_records(folder, done)
     return done

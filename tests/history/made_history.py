@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import fake_records as fake
 import pytest
 
-from rnnbench.history import History
+from rnnbench.history import History, store
 from rnnbench.results import Record, Timing, tables
 
 MACHINE = {"cpu": "Fake CPU 9000", "cores": 2}
 Night = Callable[[int, Record], Record | None]
 """What a night makes of a record; None: it is not measured."""
+_files: dict[str, bytes] = {}
+"""Files of rows by what is in them."""
 
 
 def trials() -> list[Record]:
@@ -48,10 +51,22 @@ def make(
     night: Night = lambda n, record: record,
     machine: Callable[[int], dict] = lambda n: MACHINE,
 ) -> History:
-    """A history of so many nights, with a scatter of 0.5 %. They share a database, which takes long to open."""
+    """A history of so many nights, with a scatter of 0.5 %.
+
+    They share a database, which takes long to open, and equal nights of all histories share a file of rows.
+    """
     with closing(tables.open_database("tests")) as database, pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "open_database", lambda _: database.cursor())
+        patch.setattr(store, "parquet", _parquet_once)
         return _made(folder, nights, night, machine)
+
+
+def _parquet_once(types: Mapping[str, str], rows: tables.TableRows, purpose: str) -> bytes:
+    lines = list(rows)
+    written = json.dumps(lines)
+    if written not in _files:
+        _files[written] = tables.parquet(types, lines, purpose)
+    return _files[written]
 
 
 def _made(folder: Path, nights: int, night: Night, machine: Callable[[int], dict]) -> History:

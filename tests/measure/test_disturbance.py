@@ -12,7 +12,7 @@ import time
 import pytest
 from waiting import PATIENCE_S, join
 
-from rnnbench.measure import Disturbance
+from rnnbench.measure import Disturbance, disturbance
 from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, read_core_counters
 
 
@@ -38,6 +38,22 @@ def core():
     os.sched_setaffinity(0, {max(mine)})
     yield max(mine)
     os.sched_setaffinity(0, mine)
+
+
+def test_what_the_hypervisor_took_of_the_own_cores_since_then_is_stolen(core, tmp_path, monkeypatch):
+    """As /proc/stat counts it, in ticks: the eighth number of each core's line."""
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(disturbance, "_STAT", stat)
+
+    def write(ticks):
+        stat.write_text(
+            f"cpu 1 2 3 4 5 6 7 999 0 0\ncpu{core} 1 2 3 4 5 6 7 {ticks} 0 0\ncpu{core + 1} 1 2 3 4 5 6 7 99 0 0\n"
+        )
+
+    write(20)
+    before = read_core_counters()
+    write(23)
+    assert disturbance_since(before).stolen == pytest.approx(3 / os.sysconf("SC_CLK_TCK"))
 
 
 def test_a_process_on_the_same_core_is_noticed(core):

@@ -61,6 +61,11 @@ def test_processes_count_together_and_each_has_slopes_of_its_own():
     assert (growth.per_1000_calls, growth.calls) == (0, 1000)
 
 
+def test_a_leak_of_most_processes_is_growth_though_the_first_has_none():
+    growth = growth_of([[(100, 0)] * 3, *[[(100, PAGE)] * 3] * 2])
+    assert (growth.per_1000_calls, growth.calls) == (10 * PAGE, 900)
+
+
 @pytest.mark.parametrize("blocks", range(LEAST_BLOCKS))
 def test_too_few_blocks_give_calls_and_no_growth(blocks):
     growth = growth_of([[(100, PAGE)] * blocks])

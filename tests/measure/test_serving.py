@@ -7,7 +7,15 @@ import pytest
 
 from rnnbench.measure import serving as module
 from rnnbench.measure.impossible import impossible_served
-from rnnbench.measure.serving import SETTLE_S, WARM_CALLS, arrival_times, frame_times, serve
+from rnnbench.measure.serving import (
+    REQUESTS,
+    SETTLE_S,
+    WARM_CALLS,
+    arrival_times,
+    frame_times,
+    longest_serving,
+    serve,
+)
 
 
 class Time:
@@ -49,6 +57,11 @@ def test_it_ends_with_the_first_miss_too_many(clock):
 def test_it_ends_when_its_time_is_spent(clock):
     served = serve(lambda: clock.sleep(1.0), frame_times(300, 0.010), longest=2.5)
     assert served.done == 3
+
+
+@pytest.mark.parametrize("rate", [0.5, 200.0])
+def test_serving_may_take_three_times_as_long_as_its_requests_take_to_come(rate):
+    assert longest_serving(rate) == pytest.approx(3 * arrival_times(REQUESTS, rate, 0)[-1], rel=0.2)
 
 
 def test_the_same_seed_gives_the_same_arrivals():

@@ -211,6 +211,9 @@ def test_what_is_not_as_it_was_when_the_run_began_is_said(tmp_path):
     assert "the machine's cpu is " in changes
     assert "was Z80" in changes
     assert "load" not in changes, "it is never the same"
+    on_a_cluster = " / ".join(resume_run(folder, elsewhere=True).changes)
+    assert "fake.rnnbench-fake is 1.0" in on_a_cluster
+    assert "the machine's" not in on_a_cluster, "this one measures nothing"
 
 
 def test_two_runs_of_one_second_have_a_folder_each(tmp_path):

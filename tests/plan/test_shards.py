@@ -89,6 +89,13 @@ def test_no_shard_costs_more_than_another_by_more_than_one_group(sizes, of):
     assert max(costs) - min(costs) <= max(groups) + 1e-9
 
 
+def test_the_dearest_groups_are_given_away_first():
+    """In the order of the plan two cheap groups would be in two shards, and the dear one on top of one of them."""
+    trials = [trial_of(f"case{number}", "fake:honest", 1, 1, budget) for number, budget in enumerate((5.0, 5.0, 12.0))]
+    dear = trials[2].id
+    assert {shard for shard in cut(trials, 2, ()).shards if dear in shard} == {(dear,)}
+
+
 def test_a_trial_that_samples_longer_costs_more():
     short, long = (trial_of("case", "fake:honest", 1, 1, budget) for budget in (0.3, 12.0))
     assert estimated_cost(short) == pytest.approx(PREPARATION_S + 0.3)

@@ -450,6 +450,18 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     assert "the probe measured beside less than two processes" in section(text, "Dashes in the tables, and why")
 
 
+@pytest.mark.parametrize("unmeasured", [None, "", "no probe is compiled here"])
+def test_a_floor_that_is_not_there_has_a_dash_with_a_reason(unmeasured) -> None:
+    floor = (
+        unmeasured
+        if unmeasured is None
+        else LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", unmeasured=unmeasured)
+    )
+    text = markdown(fake.record().model_copy(update={"floor": floor}))
+    reason = unmeasured or "its record has none"
+    assert ["× of floor", reason, "1"] in rows(section(text, "Dashes in the tables, and why"))
+
+
 def test_a_dispatch_floor_that_is_not_there_says_why() -> None:
     entry = fake.record()
     timing = entry.timing.model_copy(update={"dispatch_floor": DispatchFloor(unmeasured="it has no counter")})

@@ -91,7 +91,9 @@ def test_what_a_stateful_call_costs_is_a_figure() -> None:
         *(entry(chunk, bound=100e-6, spread=0.0) for chunk in CHUNKS),
         *(entry(chunk, bound=112e-6, spread=0.0, state="stateful") for chunk in CHUNKS),
     ]
-    (row,) = stateful_cost_table(entries).rows
+    table = stateful_cost_table(entries[::-1])
+    assert table.columns[2:] == tuple(f"chunk {chunk}" for chunk in sorted(CHUNKS))
+    (row,) = table.rows
     assert row[2:] == ("12.0 µs",) * 4
 
 

@@ -76,6 +76,19 @@ def test_a_backend_that_moved_is_one_paragraph_with_a_folded_list_and_commands(s
     assert f"WHERE trial = '{trial}' AND machine = 'fakemachine' ORDER BY started\"" in text
 
 
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        (("fakemlir 1", "fakemlir 2"), "Versions: fakemlir 1 → fakemlir 2. Machine `fakemachine`."),
+        (("", "fakemlir 2"), "Versions: none → fakemlir 2. Machine `fakemachine`."),
+        (("fakemlir 2",) * 2, "The versions did not change (fakemlir 2). Machine `fakemachine`."),
+    ],
+)
+def test_a_group_says_whether_versions_changed(saved: Alerts, news: News, versions: tuple[str, str], told: str) -> None:
+    found = SLOW.model_copy(update={"versions": versions})
+    assert told in page(saved, news, Alert(id="a", state="new", found=found))
+
+
 @pytest.mark.parametrize(("ratio", "word"), [(1.02, "small"), (1.05, "medium"), (1.3, "large"), (2.5, "very large")])
 def test_a_change_has_a_class_of_magnitude(saved: Alerts, news: News, ratio: float, word: str) -> None:
     found = SLOW.model_copy(update={"ratio": ratio, "interval": (ratio, ratio)})

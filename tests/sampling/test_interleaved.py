@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from harness_trials import make_trial, run_trials
 from rnnbench.cases import Measure
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
+from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
-from rnnbench.sampling import dispatch_floor, groups
+from rnnbench.sampling import TrialSampling, dispatch_floor, groups
+from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.interleaved import InterleavedSampling
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -117,6 +120,16 @@ def test_where_a_backend_has_no_smallest_program_the_record_says_why(monkeypatch
     floor = records[trial.id].timing.dispatch_floor
     assert floor.seconds is None
     assert floor.unmeasured == "NumPy has no RNN operator."
+
+
+@pytest.mark.parametrize("blocks", [(), ((1e-6,), ()), ((), (1e-6,))])
+def test_a_smallest_program_without_a_block_in_some_process_is_no_floor(blocks):
+    """Nor is the median of the others: the trial was in all of these processes."""
+    examined = examine(make_trial("numpy:eager"))
+    floor = DispatchFloor([examined])
+    (smallest,) = floor.for_trials([TrialSampling(examined)])
+    smallest.paths["bound"] = SimpleNamespace(samples=lambda: SimpleNamespace(processes=blocks))
+    assert floor.samples_of(examined).unmeasured == "the rounds ended before it had a block"
 
 
 def test_growth_rests_on_the_calls_that_were_sampled(everything):

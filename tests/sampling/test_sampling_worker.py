@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
+from types import SimpleNamespace
 
 import pytest
 from harness_trials import check_trial, context_in, make_trial, run_trials
@@ -14,6 +16,7 @@ from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.sampling.sampling_worker import SHARED_DEATH
+from rnnbench.worker import Verify
 
 MEMORY = Limits(memory=170 << 20)
 """A worker has some 60 MiB resident before it loads a program."""
@@ -53,6 +56,19 @@ def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_pa
     assert MEMORY.memory < 3 * 8 * HELD
     _, records = run_trials(trials, tmp_path)
     assert [record.outcome for record in records.values()] == ["ok"] * 3, [record.reason for record in records.values()]
+
+
+def test_a_trial_s_limit_is_raised_by_what_other_trials_added_and_not_by_what_it_takes_itself():
+    """MiB that are resident before and after each call of two trials in turn."""
+    resident, limits, added = iter([60, 160, 160, 165, 165, 165]), [], defaultdict(int)
+    process = SimpleNamespace(
+        resident=lambda look: next(resident) << 20, ask=lambda command, seconds, memory: limits.append(memory >> 20)
+    )
+    worker = SimpleNamespace(_added=added, _buffer=0)
+    first, second = (SimpleNamespace(trial=make_trial(chunk=chunk, limits=MEMORY)) for chunk in (2, 4))
+    for sampling in (first, second, first):
+        SamplingWorker._ask_within_limits(worker, process, sampling, Verify(sampling.trial))
+    assert limits == [170, 170 + 100, 170 + 5]
 
 
 def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from harness_trials import make_trial, run_trials
 
 from rnnbench.cases import Measure
 from rnnbench.measure.serving import REQUESTS
-from rnnbench.measure.stream_search import FRAMES, most_missed
+from rnnbench.measure.stream_search import FRAMES, QUICK_FRAMES, Attempt, most_missed
 from rnnbench.results.rows import row
 from rnnbench.results.store import read_run
+from rnnbench.sampling.scenarios import _search
+from rnnbench.stages import StreamProcess
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -38,6 +41,22 @@ def test_the_streams_that_are_held_rest_on_full_tests(scenarios):
         assert full[streams.held].missed <= most_missed(FRAMES)
         assert (streams.frames, streams.missed) == (FRAMES, full[streams.held].missed)
         assert streams.p99 == full[streams.held].p99 >= streams.median
+
+
+@pytest.mark.parametrize(("failed", "second"), [(16, 16), (None, 13)])
+def test_a_later_process_is_first_asked_for_what_the_one_before_it_held(failed, second):
+    """Then for what that one did not hold."""
+    before = [StreamProcess(3, 4, ()), StreamProcess(12, failed, ())]
+    search = _search(SimpleNamespace(trial=make_trial(measure=Measure(precision=0.25)), streams=before))
+    assert search.next() == Attempt(12, FRAMES)
+    search.note(Attempt(12, FRAMES), held=True)
+    assert search.next() == Attempt(second, FRAMES)
+
+
+def test_the_first_process_is_first_asked_for_one_stream():
+    trial = make_trial(measure=Measure(precision=0.25))
+    for before in ([], [StreamProcess(0, 1, ())]):
+        assert _search(SimpleNamespace(trial=trial, streams=before)).next() == Attempt(1, QUICK_FRAMES)
 
 
 def test_all_requests_have_a_latency_or_are_counted_as_unserved(scenarios):

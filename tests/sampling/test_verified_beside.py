@@ -68,6 +68,28 @@ def test_every_process_is_checked(beside, tmp_path):
     assert record.environment.affinity == record.environment.affinity_requested
 
 
+def test_without_room_beside_each_process_is_checked_before_the_next_one_begins(monkeypatch, tmp_path):
+    """Each set of processes has its number: by that its logs are named, and the order of its turns is drawn."""
+    steps, verify, begin = [], SamplingWorker.verify, SamplingWorker.prepare
+
+    def noted(name, method):
+        def run(self):
+            steps.append(name)
+            method(self)
+
+        return run
+
+    monkeypatch.setattr("rnnbench.sampling.interleaved.cores_beside", lambda *_: [])
+    monkeypatch.setattr("rnnbench.sampling.interleaved.sets_at_once", lambda *_: 1)
+    monkeypatch.setattr(SamplingWorker, "verify", noted("verify", verify))
+    monkeypatch.setattr(SamplingWorker, "prepare", noted("prepare", begin))
+    trial = make_trial(measure=MEASURE)
+    run, records = run_trials([trial], tmp_path)
+    processes = len(records[trial.id].latency("bound").process_medians)
+    assert steps[:4] == ["prepare", "verify", "prepare", "verify"]
+    assert {log.name for log in run.rglob("sample-*.log")} == {f"sample-{number}.log" for number in range(processes)}
+
+
 def test_a_trial_that_fails_the_check_is_left_out_of_the_processes_that_were_prepared_meanwhile(beside, tmp_path):
     wrong, honest = make_trial("fake:wrong-once-timed", measure=MEASURE), make_trial(measure=MEASURE)
     _, records = run_trials([wrong, honest], tmp_path)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, console
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import (
-    ENVIRONMENT_FOLDER,
-    HISTORY,
-    PACKAGE,
-    RELEASE_LIST,
-    REPORTS,
-    RESULTS,
-    Duration,
-    GivenPath,
-    Selection,
-    Share,
-    WholeNumber,
-    console,
-)
+from rnnbench.cli.option_types import Duration, GivenPath, Share, WholeNumber
+from rnnbench.cli.options import ENVIRONMENT_FOLDER, HISTORY, PACKAGE, RELEASE_LIST, REPORTS, RESULTS, console
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,18 +12,9 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import NONCONFORMING, OK
-from rnnbench.cli.options import (
-    BUDGET,
-    ENVIRONMENT_FOLDER,
-    PACKAGE,
-    RELEASE_LIST,
-    RESULTS,
-    THRESHOLD,
-    Selection,
-    console,
-    selection,
-)
+from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, PACKAGE, RELEASE_LIST, RESULTS, THRESHOLD, console
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial

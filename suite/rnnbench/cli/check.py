@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
+from rnnbench.cli.option_types import Number, WholeNumber
 from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
@@ -21,15 +22,12 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     SHARD,
-    Number,
-    Selection,
-    WholeNumber,
     console,
     open_cache,
     place_of,
-    selection,
 )
 from rnnbench.cli.output import tell, tell_left
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Case, ExpectedFailure, Trial

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, GivenPath, Selection, console
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, console
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from rnnbench.cli.options import BACKEND, Selection, console
+from rnnbench.cli.options import BACKEND, console
+from rnnbench.cli.selection import Selection
 
 
 @click.command(short_help="Check whether this machine is fit for benchmarking.")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import GivenPath, Selection, WholeNumber, console, selection
+from rnnbench.cli.option_types import GivenPath, WholeNumber
+from rnnbench.cli.options import console
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from rnnbench.cli.options import RESULTS, GivenPath, require_replaceable
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import RESULTS, require_replaceable
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:

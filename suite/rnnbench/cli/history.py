@@ -10,7 +10,8 @@ import click
 
 from rnnbench.cli.backfill import backfill
 from rnnbench.cli.confirm import confirm
-from rnnbench.cli.options import ALERTS, HISTORY, RESULTS, WholeNumber
+from rnnbench.cli.option_types import WholeNumber
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import GivenPath, console
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import ANCHORS, NO_BASELINE, SHARD, Selection, load_anchors, selection
+from rnnbench.cli.options import ANCHORS, NO_BASELINE, SHARD, load_anchors
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.plan import Shard

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.options import RESULTS, GivenPath, console
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import RESULTS, console
 from rnnbench.cli.output import tell
 
 

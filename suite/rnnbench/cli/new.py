@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.options import GivenPath
+from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:

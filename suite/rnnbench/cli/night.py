@@ -13,6 +13,7 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import FAILED, NONCONFORMING, OK
+from rnnbench.cli.option_types import ExistingPath, GivenPath, WholeNumber
 from rnnbench.cli.options import (
     ALERTS,
     ANCHORS,
@@ -23,15 +24,11 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     THRESHOLD,
-    ExistingPath,
-    GivenPath,
-    Selection,
-    WholeNumber,
     console,
     load_anchors,
-    selection,
 )
 from rnnbench.cli.output import tell
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial

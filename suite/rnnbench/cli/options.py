@@ -1,43 +1,28 @@
-"""Options that several commands share, and the selection of trials."""
+"""Options that several commands share, and what they stand for."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from rnnbench.cli.option_types import Duration, GivenPath, Share
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rnnbench.cache import CacheFolder
-    from rnnbench.cases import Case, Target, Trial
+    from rnnbench.cases import Case
     from rnnbench.fleet import Place
     from rnnbench.plan import Shard
 
 PIPE_WIDTH = 110
 """Width in columns of output to a file or a pipe."""
-
-
-class GivenPath(click.Path):
-    """A path. An empty text is none: a variable of a shell was not set, and the present folder was not meant."""
-
-    def __init__(self, **how: Any) -> None:
-        super().__init__(path_type=Path, **how)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("expected a path, got an empty text", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 RESULTS = click.option(
@@ -83,34 +68,6 @@ ALERTS = click.option(
 )
 
 
-class ExistingPath(GivenPath):
-    """A path at which something lies. Where nothing does, the name beside it that may be meant is told."""
-
-    def __init__(self, **how: Any) -> None:
-        super().__init__(exists=True, **how)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from rnnbench.spelling import near_path
-
-        path = Path(value)
-        if value and not os.path.lexists(path) and (near := near_path(path)):
-            self.fail(f"'{path}' does not exist; {near}", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class WholeNumber(click.IntRange):
-    """A whole number in a range. What is none is told in words, with the range."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            number: int = super().convert(value, param, ctx)
-        except click.BadParameter:
-            upto = "" if self.max is None else f" to {self.max:,}"
-            beyond = " on" if self.max is None else ""
-            self.fail(f"expected a whole number from {self.min:,}{upto}{beyond}, got '{value}'", param, ctx)
-        return number
-
-
 def require_replaceable(output: Path, option: str, *inputs: Path) -> None:
     """Refuse an output that would replace a file of a run, or of what the command reads: `inputs` are files or folders.
 
@@ -128,52 +85,6 @@ def require_replaceable(output: Path, option: str, *inputs: Path) -> None:
 def _runs_around(path: Path) -> list[Path]:
     """The folders of runs that a path is in."""
     return [folder for folder in path.parents if os.path.isfile(folder / "run.json")]
-
-
-class Number(click.FloatRange):
-    """A number in a range. NaN is in none, though it is neither smaller nor larger."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            number: float = super().convert(value, param, ctx)
-        except click.BadParameter:
-            number = math.nan
-        if math.isnan(number):
-            self.fail(f"expected a number from {self.min:,g} to {self.max:,g}, got '{value}'", param, ctx)
-        return number
-
-
-class Share(click.ParamType[float]):
-    """A share such as 3% or 0.03 within bounds, which a command gets as a fraction."""
-
-    name = "share"
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low = low
-        self.high = high
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from rnnbench.cases import parse_share
-
-        share = parse_share(value)
-        if share is None or not self.low <= share <= self.high:
-            bounds = f"{100 * self.low:g}% to {100 * self.high:g}%"
-            self.fail(f"expected a share from {bounds}, such as 3% or 0.03, got '{value}'", param, ctx)
-        return share
-
-
-class Duration(click.ParamType[float]):
-    """A time such as 90s or 5min, which a command gets in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from rnnbench.cases import parse_duration
-
-        seconds = parse_duration(value)
-        if seconds is None or seconds <= 0:
-            self.fail(f"expected a duration such as 60s or 5min, got '{value}'", param, ctx)
-        return seconds
 
 
 def _environments(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path:
@@ -275,99 +186,6 @@ BACKEND = click.option(
     help="Backends to use: name (its default route), name:route, or name:* (all routes). "
     " [default: every installed backend]",
 )
-_SELECTION = (
-    click.argument("cases", nargs=-1, metavar="CASE…", type=GivenPath()),
-    BACKEND,
-    click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Replace a value of the cases, for example model.hidden=256.",
-    ),
-    click.option(
-        "--only", multiple=True, metavar="ID", help="Keep only the trial with this id, or with these last 8 hex digits."
-    ),
-    click.option(
-        "--filter",
-        "filters",
-        multiple=True,
-        metavar="EXPR",
-        help="Keep only trials that match, for example time=looped,chunk=1|16.",
-    ),
-    click.option(
-        "--max-trials",
-        type=WholeNumber(min=1),
-        default=10_000,
-        show_default=True,
-        help="Refuse a matrix with more trials than this.",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The cases, backends and trials that a command line selects."""
-
-    cases: tuple[Path, ...]
-    backends: tuple[str, ...]
-    overrides: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    filters: tuple[str, ...] = ()
-    max_trials: int = 10_000
-
-    def load_cases(self) -> list[Case]:
-        """The cases, each file read once, also where it is named twice. Raises CaseError."""
-        from rnnbench.cases import case_files, load_case
-        from rnnbench.plan import check_case_names
-        from rnnbench.worker import describe_file
-
-        if not self.cases:
-            raise click.UsageError(
-                "give at least one case file or a folder of case files, for example cases/smoke.yaml"
-            )
-        named = [file for path in self.cases for file in case_files(path)]
-        files = {os.path.realpath(file): file for file in named}
-        loaded = [load_case(file, self.overrides, self.max_trials, describe_file) for file in files.values()]
-        check_case_names(loaded)
-        return loaded
-
-    def select(self, cases: list[Case], targets: list[Target], endurance: float | None = 0.0) -> list[Trial]:
-        """The selected trials of the cases on these targets. Raises CaseError.
-
-        `endurance` is the time in seconds of each long check; None takes the time of each case.
-        """
-        from rnnbench.cases import select
-
-        trials = [
-            trial
-            for case in cases
-            for trial in case.trials(targets, self.max_trials, case.endurance if endurance is None else endurance)
-        ]
-        return select(trials, self.only, self.filters)
-
-    def targets(
-        self,
-        cases: Sequence[Case] = (),
-        *,
-        baseline: bool = False,
-        installed: bool = True,
-        everywhere: bool = False,
-    ) -> list[Target]:
-        """The named targets; or, if none is named, the default route of every installed backend. Raises BackendError.
-
-        With `baseline`, NumPy's are added. Unless `installed` is false, each must be installed in this environment.
-        With `everywhere`, backends that are not installed are there too where none is named. Where all `cases` run
-        model files, a name alone is the backend's route that reads them.
-        """
-        from rnnbench.plan import targets_of
-
-        names = [name for text in self.backends for name in text.split(",") if name.strip()]
-        if self.backends and not names:
-            raise click.UsageError("--backend is empty; give at least one backend, for example --backend=numpy")
-        runs_files = bool(cases) and all(case.file_formats for case in cases)
-        reading = frozenset[str]().union(*(case.file_formats for case in cases)) if runs_files else ()
-        return targets_of(names, baseline=baseline, installed=installed, everywhere=everywhere, reading=reading)
 
 
 def load_anchors(text: str | None, *, wanted: bool) -> list[Case]:
@@ -383,20 +201,6 @@ def load_anchors(text: str | None, *, wanted: bool) -> list[Case]:
     if not case.pinned:
         raise CaseError.at(Place(case.path or case.name), "pins no versions; expected a case with the key 'pinned'")
     return [case]
-
-
-def selection(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorator: adds the options that select trials, and passes them as one `selection`."""
-
-    @wraps(command)
-    def with_selection(**options: Any) -> None:
-        selected = {field.name: options.pop(field.name) for field in fields(Selection)}
-        command(selection=Selection(**selected), **options)
-
-    decorated: Callable[..., None] = with_selection
-    for option in reversed(_SELECTION):
-        decorated = option(decorated)
-    return decorated
 
 
 def place_of(address: str | None, machine_class: str | None) -> Place | None:

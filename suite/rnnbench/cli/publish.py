@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rnnbench.cli.options import ExistingPath
+from rnnbench.cli.option_types import ExistingPath
 from rnnbench.cli.output import tell
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import run_leaves
+from rnnbench.cli.option_types import WholeNumber
 from rnnbench.cli.options import (
     ANCHORS,
     ENVIRONMENT_FOLDER,
@@ -23,16 +24,14 @@ from rnnbench.cli.options import (
     REPORTS,
     RESULTS,
     SHARD,
-    Selection,
-    WholeNumber,
     console,
     load_anchors,
     on_again,
     open_cache,
     place_of,
-    selection,
 )
 from rnnbench.cli.output import tell, tell_left
+from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cache import CacheFolder

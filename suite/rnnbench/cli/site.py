@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from rnnbench.cli.options import ALERTS, HISTORY, RESULTS, GivenPath
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
 from rnnbench.cli.output import tell
 
 

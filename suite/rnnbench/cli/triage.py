@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from rnnbench.cli.history import LAST, look
-from rnnbench.cli.options import ALERTS, HISTORY, GivenPath, require_replaceable
+from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.options import ALERTS, HISTORY, require_replaceable
 
 
 @click.command(short_help="Write what is new, mended and open, for a person who decides.")

@@ -12,7 +12,7 @@ import pytest
 
 from rnnbench.backends import BackendError
 from rnnbench.cases import CaseError, ExpectedFailure, Target, Trial
-from rnnbench.cli.options import Selection
+from rnnbench.cli.selection import Selection
 from rnnbench.disk import read_plain
 from rnnbench.plan import expected_failures, probe_or_stand_in
 from rnnbench.pytest_plugin import requested_backends

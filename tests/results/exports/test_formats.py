@@ -5,9 +5,12 @@ github-action-benchmark and Bencher are no Python packages: docs/exports.md says
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fake_records as fake
@@ -16,9 +19,12 @@ import pytest
 from junitparser import JUnitXml
 from made_runs import NEW, OLD, SLOWER, exported, made_records, made_run
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from pytest_benchmark.stats import Stats
 
 from rnnbench.results import ExpectedFailureResult, Run, StoreError, read_run
 from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
+from rnnbench.results.exports.measured import machine_facts
+from rnnbench.results.exports.pytest_benchmark import _statistics
 
 FIGURES = ("bencher", "github-action-benchmark", "pyperf", "pytest-benchmark")
 WITH_FIGURES = {record.trial for record in made_records(OLD)[:3]}
@@ -59,6 +65,10 @@ def test_the_action_s_entries_have_a_name_a_unit_and_a_value_above_zero(run) -> 
     assert (bound["unit"], bound["value"]) == ("us", record.latency("bound").median * 1e6)
     assert re.fullmatch(r"± \d+(\.\d+)?", bound["range"]), "a number, so that the action can change its unit"
     assert float(bound["range"][2:]) == pytest.approx(125 - bound["value"], rel=1e-5), "the longer side of the interval"
+    assert bound["extra"].splitlines()[-1] == "3 processes"
+    first, shared = made_records(OLD)[1:3]
+    (bound,) = [entry for entry in entries if entry["name"] == f"{shared.trial} bound"]
+    assert bound["extra"].splitlines()[-1] == f"measured as {first.trial}"
 
 
 def test_bencher_s_measures_are_numbers_in_the_units_of_its_built_in_ones(run) -> None:
@@ -106,6 +116,18 @@ def test_statistics_are_of_the_samples_or_else_of_the_processes(run, tmp_path) -
         for name, value in (("median", np.median(seconds)), ("stddev", seconds.std(ddof=1)), ("max", seconds.max())):
             assert each["stats"][name] == pytest.approx(value)
         assert each["stats"]["ld15iqr"] <= each["stats"]["q1"] <= each["stats"]["median"] <= each["stats"]["q3"]
+
+
+def test_outliers_and_means_of_rounds_are_those_that_pytest_benchmark_computes() -> None:
+    seconds, own = np.random.default_rng(0).gamma(2.0, 1.0, 300), Stats()
+    for each in seconds.tolist():
+        own.update(each)
+    stats = _statistics(seconds, 1)
+    assert stats["iqr_outliers"]
+    for name in ("outliers", "stddev_outliers", "iqr_outliers", "rounds"):
+        assert stats[name] == getattr(own, name), name
+    for name in ("min", "max", "mean", "stddev", "median", "ld15iqr", "hd15iqr", "ops", "total"):
+        assert stats[name] == pytest.approx(getattr(own, name)), name
 
 
 def test_a_shared_measurement_is_marked(run) -> None:
@@ -180,3 +202,23 @@ def test_both_ends_of_an_interval_are_in_the_metrics(run) -> None:
         if (sample.labels["trial"], sample.labels["path"]) == (SLOWER, "bound")
     ]
     assert tuple(ends) == read_run(run).by_trial[SLOWER].latency("bound").interval
+
+
+def test_versions_are_in_the_same_order_whichever_order_the_record_has(tmp_path) -> None:
+    """Of a label with another text Prometheus makes another series."""
+    record = fake.record().model_copy(update={"version": {"onnx": "1.2", "ml": "3", "a": "4"}})
+    (trial,) = _trials(exported("openmetrics", fake.write_run(tmp_path / "run", [record])).decode())
+    assert trial.labels["versions"] == "a 4, ml 3, onnx 1.2"
+
+
+def test_what_json_has_no_number_for_is_text_in_json_lines() -> None:
+    values = {"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5, "e": None}
+    stream = io.StringIO()
+    EXPORTS["jsonl"].write(SimpleNamespace(rows=lambda: [values]), stream)
+    assert json.loads(stream.getvalue()) == {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5, "e": None}
+
+
+def test_facts_of_a_machine_are_text_or_whole_numbers_that_every_reader_has(tmp_path) -> None:
+    """A double has each whole number below 2⁵³."""
+    machine = {"cpu": "x", "cores": (1 << 53) - 1, "memory": 1 << 53, "idle": True, "share": 0.5}
+    assert machine_facts(Run(tmp_path, fake.info(machine=machine), ())) == {"cpu": "x", "cores": (1 << 53) - 1}

@@ -76,7 +76,10 @@ def _text(value: object) -> object:
 
 
 def _statistics(seconds: npt.NDArray[np.float64], calls_per_round: int) -> dict[str, float | int | str]:
-    """What pytest-benchmark computes of its rounds. The standard deviation of a single round is 0 there too."""
+    """What pytest-benchmark computes of its rounds, with NumPy's quartiles instead of medians of halves.
+
+    The standard deviation of a single round is 0 there too.
+    """
     q1, median, q3 = (float(value) for value in np.percentile(seconds, (25, 50, 75)))
     mean, deviation = float(seconds.mean()), float(seconds.std(ddof=1)) if len(seconds) > 1 else 0.0
     low, high = q1 - FENCE * (q3 - q1), q3 + FENCE * (q3 - q1)

@@ -1,0 +1,96 @@
+"""Types of arguments and options: paths, numbers, shares and times. What is none of a type is told in words."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class GivenPath(click.Path):
+    """A path. An empty text is none: a variable of a shell was not set, and the present folder was not meant."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(path_type=Path, **how)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("expected a path, got an empty text", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class ExistingPath(GivenPath):
+    """A path at which something lies. Where nothing does, the name beside it that may be meant is told."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(exists=True, **how)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from rnnbench.spelling import near_path
+
+        path = Path(value)
+        if value and not os.path.lexists(path) and (near := near_path(path)):
+            self.fail(f"'{path}' does not exist; {near}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range. What is none is told in words, with the range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            upto = "" if self.max is None else f" to {self.max:,}"
+            beyond = " on" if self.max is None else ""
+            self.fail(f"expected a whole number from {self.min:,}{upto}{beyond}, got '{value}'", param, ctx)
+        return number
+
+
+class Number(click.FloatRange):
+    """A number in a range. NaN is in none, though it is neither smaller nor larger."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number: float = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
+        if math.isnan(number):
+            self.fail(f"expected a number from {self.min:,g} to {self.max:,g}, got '{value}'", param, ctx)
+        return number
+
+
+class Share(click.ParamType[float]):
+    """A share such as 3% or 0.03 within bounds, which a command gets as a fraction."""
+
+    name = "share"
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low = low
+        self.high = high
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from rnnbench.cases import parse_share
+
+        share = parse_share(value)
+        if share is None or not self.low <= share <= self.high:
+            bounds = f"{100 * self.low:g}% to {100 * self.high:g}%"
+            self.fail(f"expected a share from {bounds}, such as 3% or 0.03, got '{value}'", param, ctx)
+        return share
+
+
+class Duration(click.ParamType[float]):
+    """A time such as 90s or 5min, which a command gets in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from rnnbench.cases import parse_duration
+
+        seconds = parse_duration(value)
+        if seconds is None or seconds <= 0:
+            self.fail(f"expected a duration such as 60s or 5min, got '{value}'", param, ctx)
+        return seconds
