@@ -18,6 +18,7 @@ from rnnbench.cli.options import (
     RESULTS,
     Duration,
     GivenPath,
+    GivenText,
     Selection,
     Share,
     WholeNumber,
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
 )
 @RELEASE_LIST
 @PACKAGE
-@click.option("--reference", metavar="V", help="The release that stands beside each.  [default: the newest]")
+@click.option(
+    "--reference",
+    metavar="V",
+    type=GivenText(),
+    help="The release that stands beside each.  [default: the newest]",
+)
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
 @click.option("--pairs", default=8, show_default=True, type=WholeNumber(2, 40), help="Pairs of processes a release.")

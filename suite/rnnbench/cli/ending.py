@@ -17,7 +17,7 @@ from typing import NoReturn
 import click
 
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
-from rnnbench.cli.output import make_streams_usable, tell
+from rnnbench.cli.output import make_streams_usable, short_words, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,6 +29,13 @@ LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM
 AGAIN_S = 0.05
 """Seconds until an interrupt is raised again that was dropped: in a destructor, or a callback of compiled code."""
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
+
+
+class _Shown(StringIO):
+    """What click shows of a mistake, with all that a value has: for other than terminals it drops their commands."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Ending:
@@ -87,7 +94,7 @@ def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Seque
     except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
         _end_interrupted(ending)
     except click.ClickException as error:
-        error.show(shown := StringIO())
+        error.show(shown := _Shown())
         _say(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -251,7 +258,7 @@ def _end_quietly() -> None:
 def _say(sentence: str) -> None:
     """On a full disk, the file that gets the errors may be on it."""
     with suppress(OSError):
-        tell(sentence, is_error=True)
+        tell(short_words(sentence), is_error=True)
 
 
 def _drop_output() -> None:

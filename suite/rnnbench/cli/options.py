@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.types import StringParamType
 
 from rnnbench.cli.output import tell
 
@@ -38,6 +39,16 @@ class GivenPath(click.Path):
         if value == "":
             self.fail("expected a path, got an empty text", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class GivenText(StringParamType):
+    """A text. One without a letter is none, as for `GivenPath`: the command would take its default without a word."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(super().convert(value, param, ctx))
+        if not text.strip():
+            self.fail(f"expected a text, got '{text}'; leave the option out for its default", param, ctx)
+        return text
 
 
 RESULTS = click.option(
@@ -242,6 +253,7 @@ SHARD = click.option(
 ANCHORS = click.option(
     "--anchors",
     metavar="FILE",
+    type=GivenText(),
     help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which tell what "
     "the machine did. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
 )
@@ -257,6 +269,7 @@ ON = click.option(
     "--on",
     "address",
     metavar="ADDRESS",
+    type=GivenText(),
     help="Measure on the nodes of a Ray cluster: 'ray' (the cluster of this machine), HOST:PORT or ray://HOST:PORT.",
 )
 REBUILD = click.option(
@@ -265,7 +278,10 @@ REBUILD = click.option(
     help="Build and check every program in this run, also where an earlier run has done so (see `rnnbench cache`).",
 )
 MACHINE_CLASS = click.option(
-    "--machine-class", metavar="NAME", help="With --on: only on nodes that were started with the resource NAME."
+    "--machine-class",
+    metavar="NAME",
+    type=GivenText(),
+    help="With --on: only on nodes that were started with the resource NAME.",
 )
 BACKEND = click.option(
     "--backend",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 4_000
 """Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
+LONGEST_WORD = 400
+"""Characters of a word in a mistake: more than any name of a trial has, so that the sentence around it is seen."""
+_BEGIN, _END = 200, 100
+"""Those that are kept of a longer word."""
 
 
 def make_streams_usable() -> None:
@@ -38,6 +43,15 @@ def tell(text: object, *, is_error: bool = False) -> None:
 
     lines = str(text).split("\n")
     click.echo("\n".join(visible(line, LONGEST_LINE) for line in lines), err=is_error)
+
+
+def short_words(text: str) -> str:
+    """The text with the middle of words left out that are longer than any that a person gives."""
+    return re.sub(
+        rf"\S{{{LONGEST_WORD + 1},}}",
+        lambda word: f"{word[0][:_BEGIN]}… ({len(word[0]) - _BEGIN - _END:,} more characters) …{word[0][-_END:]}",
+        text,
+    )
 
 
 def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
