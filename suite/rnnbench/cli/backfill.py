@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 @click.argument("backend", metavar="BACKEND[:ROUTE]")
 @click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=GivenPath())
 @click.option(
-    "--versions", default="", metavar="SPEC", help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0."
+    "--versions",
+    metavar="SPEC",
+    type=GivenText(),
+    help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0.  [default: all]",
 )
 @RELEASE_LIST
 @PACKAGE
@@ -72,7 +75,7 @@ if TYPE_CHECKING:
 def backfill(
     backend: str,
     cases: tuple[Path, ...],
-    versions: str,
+    versions: str | None,
     listed: Path | None,
     package: str | None,
     reference: str | None,
@@ -112,12 +115,12 @@ def backfill(
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(loaded := selection.load_cases(), selection.targets(loaded, installed=False))
     of_package = package or released_package(trials[0].target.backend)
-    releases = list_releases(of_package, versions, listed)
+    releases = list_releases(of_package, versions or "", listed)
     kept = newest_of_minors(releases) if minors else releases
     beside = reference or stored_reference(history_folder, of_package) or releases[-1].version
     plan = Backfill(
         tuple(trials),
-        find_release(releases, of_package, beside),
+        find_release(releases, of_package, beside, "--reference" if reference else str(history_folder)),
         PairBudget(within, threshold, pairs),
         Store(results),
         history_folder,

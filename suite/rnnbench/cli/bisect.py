@@ -19,6 +19,7 @@ from rnnbench.cli.options import (
     RELEASE_LIST,
     RESULTS,
     THRESHOLD,
+    GivenText,
     Selection,
     console,
     selection,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     help="What is bad: a SLOWER latency, or the outcome of the bad release (nothing is timed).",
 )
 @click.option("--path", default="bound", show_default=True, type=click.Choice(["bound", "public"]), help="The latency.")
-@click.option("--versions", default="", metavar="SPEC", help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
+@click.option("--versions", metavar="SPEC", type=GivenText(), help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
 @RELEASE_LIST
 @PACKAGE
 @BUDGET
@@ -56,7 +57,7 @@ def bisect(
     bad: str,
     subject: str,
     path: str,
-    versions: str,
+    versions: str | None,
     listed: Path | None,
     package: str | None,
     budget: float,
@@ -94,7 +95,7 @@ def bisect(
 
     trial = _one(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
     of_package = package or released_package(trial.target.backend)
-    releases = _releases(list_releases(of_package, versions, listed), of_package, good, bad)
+    releases = _releases(list_releases(of_package, versions or "", listed), of_package, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")
     leaves(lambda: f"Finished steps are in {results}.")
     selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
@@ -118,7 +119,7 @@ def _releases(listing: Sequence[Release], package: str, good: str, bad: str) -> 
     """From the good one to the bad one, both included."""
     from rnnbench.pipeline import between, find_release
 
-    ends = find_release(listing, package, good), find_release(listing, package, bad)
+    ends = find_release(listing, package, good, "--good"), find_release(listing, package, bad, "--bad")
     releases = between(listing, *ends)
     if len(releases) < 2 or releases[0] != ends[0]:
         raise click.UsageError(f"--good {good} must be older than --bad {bad}")
