@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from rnnbench.cli.options import RESULTS, GivenPath, require_replaceable
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell_warnings
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -55,8 +55,7 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
         raise click.UsageError(f"{name} is a folder of files; name it with -o FOLDER")
     read = Store(results).read(run)
     (exported,), impossible = sound([read])
-    for warning in (*read.warnings, *impossible):
-        tell(f"warning: {warning}", is_error=True)
+    tell_warnings((*read.warnings, *impossible))
     try:
         if isinstance(chosen, FolderExport):
             assert output is not None

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -52,6 +52,12 @@ def short_words(text: str) -> str:
         lambda word: f"{word[0][:_BEGIN]}… ({len(word[0]) - _BEGIN - _END:,} more characters) …{word[0][-_END:]}",
         text,
     )
+
+
+def tell_warnings(warnings: Iterable[str]) -> None:
+    """On standard error, a line each."""
+    for warning in warnings:
+        tell(f"warning: {warning}", is_error=True)
 
 
 def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
