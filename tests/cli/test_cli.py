@@ -117,6 +117,7 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         ),
         (("run", "--resume=latest", "--no-baseline"), "do not give --no-baseline"),
         (("list", "tiny.yaml", "--backend=" + "x" * 5000), "xxx… (4,703 more characters) …xxx"),
+        (("new", "", "-o", "my.yaml"), "'WHAT': expected a text, got ''"),
         (("report", ""), "the name of a run is empty; give a run's folder"),
         (("compare", "a", "b", "--json="), "expected a file, got an empty text"),
         (("compare", "a", "b", "--json=x", "--markdown=./x"), "--markdown and --json name one file; name two"),

@@ -47,7 +47,8 @@ class GivenText(StringParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(super().convert(value, param, ctx))
         if not text.strip():
-            self.fail(f"expected a text, got '{text}'; leave the option out for its default", param, ctx)
+            default = "; leave the option out for its default" if isinstance(param, click.Option) else ""
+            self.fail(f"expected a text, got '{text}'{default}", param, ctx)
         return text
 
 
