@@ -17,7 +17,7 @@ from typing import NoReturn
 import click
 
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
-from rnnbench.cli.output import make_streams_usable, short_words, tell
+from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -258,7 +258,7 @@ def _end_quietly() -> None:
 def _say(sentence: str) -> None:
     """On a full disk, the file that gets the errors may be on it."""
     with suppress(OSError):
-        tell(short_words(sentence), is_error=True)
+        tell(sentence, is_error=True)
 
 
 def _drop_output() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 4_000
 """Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
 LONGEST_WORD = 400
-"""Characters of a word in a mistake: more than any name of a trial has, so that the sentence around it is seen."""
+"""Characters of a word in a mistake or a warning: more than the name of a trial has. The sentence around it is seen."""
 _BEGIN, _END = 200, 100
 """Those that are kept of a longer word."""
 
@@ -38,14 +38,16 @@ def make_streams_usable() -> None:
 
 
 def tell(text: object, *, is_error: bool = False) -> None:
-    """Print lines of text. Of each, what cannot be seen is shown as escapes. Errors and warnings go to stderr."""
+    """Print lines of text. Of each, what cannot be seen is shown as escapes. Errors and warnings go to stderr, with
+    long words cut.
+    """
     from rnnbench.results import visible
 
-    lines = str(text).split("\n")
+    lines = (_short_words(str(text)) if is_error else str(text)).split("\n")
     click.echo("\n".join(visible(line, LONGEST_LINE) for line in lines), err=is_error)
 
 
-def short_words(text: str) -> str:
+def _short_words(text: str) -> str:
     """The text with the middle of words left out that are longer than any that a person gives."""
     return re.sub(
         rf"\S{{{LONGEST_WORD + 1},}}",
