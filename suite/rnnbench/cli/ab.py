@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, Selection, console, selection
+from rnnbench.cli.options import (
+    BUDGET,
+    ENVIRONMENT_FOLDER,
+    NEW_RESULTS,
+    REPORTS,
+    THRESHOLD,
+    Selection,
+    console,
+    selection,
+)
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     metavar="ENV",
     help="Environment B, which is compared with A.  [default: the environment that runs this command]",
 )
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @BUDGET
 @THRESHOLD

@@ -12,10 +12,10 @@ from rnnbench.cli.ending import leaves
 from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     HISTORY,
+    NEW_RESULTS,
     PACKAGE,
     RELEASE_LIST,
     REPORTS,
-    RESULTS,
     Duration,
     GivenPath,
     GivenText,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     help="The smallest change of latency that matters, 3% or 0.03.",
 )
 @HISTORY
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @ENVIRONMENT_FOLDER
 def backfill(

@@ -15,9 +15,9 @@ from rnnbench.cli.exit_status import NONCONFORMING, OK
 from rnnbench.cli.options import (
     BUDGET,
     ENVIRONMENT_FOLDER,
+    NEW_RESULTS,
     PACKAGE,
     RELEASE_LIST,
-    RESULTS,
     THRESHOLD,
     GivenText,
     Selection,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @PACKAGE
 @BUDGET
 @THRESHOLD
-@RESULTS
+@NEW_RESULTS
 @ENVIRONMENT_FOLDER
 def bisect(
     selection: Selection,

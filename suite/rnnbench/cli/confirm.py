@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, GivenPath, Selection, console
+from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, NEW_RESULTS, GivenPath, Selection, console
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @BUDGET
 @ALERTS
-@RESULTS
+@NEW_RESULTS
 @ENVIRONMENT_FOLDER
 def confirm(
     cases: tuple[Path, ...],

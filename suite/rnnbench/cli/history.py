@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,6 +173,8 @@ def _open(history_folder: Path) -> History:
     from rnnbench.results import StoreError
     from rnnbench.spelling import near_path
 
+    if os.path.lexists(history_folder) and not history_folder.is_dir():
+        raise StoreError(f"{history_folder} is not a folder; name another one with --history")
     if not history_folder.is_dir() and (near := near_path(history_folder)):
         raise StoreError(f"the folder {history_folder} does not exist; {near}")
     opened = History(history_folder)

@@ -20,8 +20,8 @@ from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     HISTORY,
+    NEW_RESULTS,
     REPORTS,
-    RESULTS,
     THRESHOLD,
     ExistingPath,
     GivenPath,
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 )
 @HISTORY
 @ALERTS
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
 @ENVIRONMENT_FOLDER

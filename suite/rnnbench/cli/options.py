@@ -52,29 +52,39 @@ class GivenText(StringParamType):
         return text
 
 
-RESULTS = click.option(
-    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
-)
-
-
-def _report_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
-    """Refuses what a report cannot be written to. It is written last, and a run may take hours."""
+def _writable_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
+    """Refuses what cannot be written to. A report is written last, and a run may take hours; before the runs of a
+    comparison its environments are made.
+    """
     there = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
+    where = "" if there == folder else f"{folder} cannot be made: "
     if not there.is_dir():
-        raise click.BadParameter(f"{there} is not a folder; choose another folder", context, option)
+        raise click.BadParameter(f"{where}{there} is not a folder; choose another folder", context, option)
     if not os.access(there, os.W_OK | os.X_OK):
         raise click.BadParameter(
-            f"{there} is not writable; make it writable, or choose another folder", context, option
+            f"{where}{there} is not writable; make it writable, or choose another folder", context, option
         )
     return folder
 
 
+RESULTS = click.option(
+    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
+)
+NEW_RESULTS = click.option(
+    "--results",
+    default=Path("results"),
+    show_default=True,
+    type=GivenPath(),
+    callback=_writable_folder,
+    help="Folder for runs.",
+)
+"""Of a command that makes runs."""
 REPORTS = click.option(
     "--reports",
     default=Path("reports"),
     show_default=True,
     type=GivenPath(),
-    callback=_report_folder,
+    callback=_writable_folder,
     help="Folder for reports.",
 )
 HISTORY = click.option(

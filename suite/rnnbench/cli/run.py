@@ -18,11 +18,11 @@ from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     MACHINE_CLASS,
+    NEW_RESULTS,
     NO_BASELINE,
     ON,
     REBUILD,
     REPORTS,
-    RESULTS,
     SHARD,
     Selection,
     WholeNumber,
@@ -52,7 +52,7 @@ _OF_A_PLAN = (
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
 @selection
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
 @click.option(
