@@ -242,6 +242,19 @@ def test_folders_of_others_stay_however_full_the_cache_is(built, tmp_path):
     assert not (tmp_path / "cache/iree").exists()
 
 
+def test_a_link_in_the_place_of_an_entry_is_not_followed_and_stays(cache, built, tmp_path):
+    """`rnnbench cache` would count all files of the disk that it leads to, and `--clear` ended with a traceback."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "one.txt").write_text("dear")
+    cache.keep("iree", KEY, built, FACTS)
+    for name in ("0" * 32, ".making-x"):
+        (tmp_path / "cache/iree" / name).symlink_to(other)
+    assert [use.entries for use in cache.uses()] == [1]
+    assert cache.clear() == 1
+    assert (other / "one.txt").read_text() == "dear"
+
+
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_fails_nobody(built, tmp_path):
     (tmp_path / "cache").write_text("a file")
     cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))

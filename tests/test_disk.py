@@ -165,6 +165,9 @@ def test_a_file_that_the_user_named_stays_a_link_or_a_pipe(tmp_path):
         write_given(link, lambda file, text=text: file.write(text))
         assert link.is_symlink()
         assert (tmp_path / "mine" / "file").read_bytes() == text
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        write_given(tmp_path / "loop", lambda file: file.write(b"text"))
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:

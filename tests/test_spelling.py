@@ -1,6 +1,6 @@
 """Names that are not known: the nearest one is offered, or all of them. Numbers have the noun that fits."""
 
-from rnnbench.spelling import count, did_you_mean, hint, near_path
+from rnnbench.spelling import absent, count, did_you_mean, hint, near_path
 
 NAMES = ("hidden", "input")
 
@@ -25,6 +25,13 @@ def test_a_suffix_alone_makes_no_name_near(tmp_path):
     (tmp_path / "short.yaml").touch()
     assert near_path(tmp_path / "nosuch.yaml") == ""
     assert near_path(tmp_path / "shorts.yaml") == near_path(tmp_path / "short") == "did you mean 'short.yaml'?"
+
+
+def test_a_link_that_leads_nowhere_is_told_and_its_own_name_is_not_offered(tmp_path):
+    (tmp_path / "model.onnx").symlink_to("moved.onnx")
+    assert absent(tmp_path / "model.onnx") == "is a link to moved.onnx, which does not exist; correct the link"
+    assert absent(tmp_path / "modl.onnx") == "does not exist; did you mean 'model.onnx'?"
+    assert absent(tmp_path / "none" / "x") == "does not exist; correct its path"
 
 
 def test_a_number_has_the_noun_that_fits():

@@ -219,12 +219,12 @@ class Cache:
                     shutil.rmtree(left, ignore_errors=True)
 
     def _being_written(self) -> list[Path]:
-        return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*")]
+        return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*") if _is_own(left)]
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
         """When each was last used, its bytes, its folder. One that cannot be read is the oldest."""
         for kind in self._kinds():
-            for place in kind.glob(_KEYS):
+            for place in filter(_is_own, kind.glob(_KEYS)):
                 entry = read_cached(place / ENTRY, _read_entry)
                 used = 0.0
                 with suppress(OSError):
@@ -301,6 +301,11 @@ def _copied(original: BinaryIO, file: BinaryIO) -> Content:
         digest.update(piece)
         nbytes += file.write(piece)
     return Content(nbytes, digest.hexdigest())
+
+
+def _is_own(place: Path) -> bool:
+    """Whether it is a folder, as the cache makes them. A link is not, and may lead to a whole disk."""
+    return place.is_dir() and not place.is_symlink()
 
 
 def _size_of(folder: Path) -> int:

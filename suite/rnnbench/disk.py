@@ -137,8 +137,14 @@ def write_given(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def followed(path: Path) -> Path:
-    """Where a path leads: a link to a file of the user's stays one when the file is replaced."""
-    return Path(os.path.realpath(path))
+    """Where a path leads: a link to a file of the user's stays one when the file is replaced.
+
+    Raises OSError for a loop of links, which leads nowhere.
+    """
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return real
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:

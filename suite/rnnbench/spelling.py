@@ -25,6 +25,13 @@ def hint(word: str, names: Iterable[str]) -> str:
     return did_you_mean(word, known) or f"expected one of {', '.join(known)}"
 
 
+def absent(path: Path) -> str:
+    """What is said of a path at which there is no file: where a link leads, or the name beside it that may be meant."""
+    if os.path.islink(path):
+        return f"is a link to {os.readlink(path)}, which does not exist; correct the link"
+    return f"does not exist; {near_path(path) or 'correct its path'}"
+
+
 def near_path(path: Path) -> str:
     """`did you mean 'model.onnx'?`, of what lies beside an absent file or folder; empty where no name is near.
 

@@ -1,22 +1,30 @@
 """`--on`: what happens on a real cluster of two nodes where a process, a node, the driver or a joining client is lost.
 
-Takes three minutes on two quiet cores. Needs the extra `fleet`.
+Takes three minutes on two quiet cores, and the signals longer: RNNBENCH_INTERRUPTS=N sends N. Needs the extra `fleet`.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import random
+import re
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from ray_nodes import Command, LocalCluster, command_in, running_cluster
-from waiting import ended, wait_until
+from waiting import PATIENCE_S, ended, wait_until
 
 from rnnbench.results import read_run
 
 NODE_PROCESS = "rnnbench.fleet.node_process"
+SIGNALS = int(os.environ.get("RNNBENCH_INTERRUPTS", 32))
+ALL_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 HONEST = ("--backend=fake:honest", "--no-baseline")
 
 
@@ -84,6 +92,47 @@ def test_an_interrupted_driver_leaves_no_task_and_its_run_goes_on(command, clust
     assert after[: len(before)] == before, "what has a record is not run again"
     assert len({record["trial"] for record in after}) == len(after) == 3
     assert read_run(folder).info.finished
+
+
+def test_a_run_that_gets_signals_at_random_moments_goes_on(command, cluster):
+    draw, wrong, sent, slowest = random.Random(0), [], 0, 0.0
+    begun = time.monotonic()
+    command("run", "tiny.yaml", *HONEST)
+    took = time.monotonic() - begun
+    while sent < SIGNALS:
+        before = {folder: lines_of(folder) for folder in command.folder.glob("results/[!.]*")}
+        open_runs = [folder for folder in before if not read_run(folder).info.finished]
+        how = ("--resume", str(open_runs[0])) if open_runs else ("tiny.yaml", *HONEST)
+        process = command.start("run", *how, preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL))
+        wait_until(lambda process=process: answers_signals(process), "the command begins", process)
+        number = ALL_SIGNALS[sent % len(ALL_SIGNALS)]
+        try:
+            process.wait(draw.uniform(0, took))
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            sent += 1
+        signalled = time.monotonic()
+        printed, _ = process.communicate(timeout=PATIENCE_S)
+        wait_until(lambda: not cluster.processes(NODE_PROCESS), "tasks end with the driver")
+        slowest = max(slowest, time.monotonic() - signalled)
+        expected = {0, -signal.SIGKILL if number == signal.SIGKILL else 130}
+        if process.returncode not in expected or "Traceback" in printed:
+            wrong.append(f"{number!r}: status {process.returncode}: {printed[-2000:]}")
+        wrong += [
+            f"{number!r}: {folder} lost records"
+            for folder in before
+            if lines_of(folder)[: len(before[folder])] != before[folder]
+        ]
+    print(f"\nrun --on: {sent} signals, {len(wrong)} wrong, the slowest end {slowest:.2f} s")
+    assert not wrong, "\n".join(wrong)
+
+
+def answers_signals(process):
+    """Whether the command has begun: it has a handler for SIGTERM."""
+    if process.poll() is not None:
+        return True
+    (mask,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+    return bool(int(mask, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def test_a_check_goes_through_the_client_too(command, cluster):

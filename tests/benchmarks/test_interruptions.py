@@ -23,4 +23,4 @@ def test_thirty_signals_lose_nothing_and_leave_nothing(tmp_path, command):
         pytest.skip(f"RNNBENCH_INTERRUPTED names {CHOSEN} alone")
     done = interrupt(command, tmp_path, SIGNALS, random.Random(0))
     print(f"\n{summary({command.name: done})}")
-    assert done.wrong == []
+    assert not done.wrong, "\n".join(done.wrong)

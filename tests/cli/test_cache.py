@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -43,8 +44,9 @@ def test_a_time_in_no_calendar_is_a_dash(rnnbench, cache):
         assert "fake" in rnnbench("cache").stdout
 
 
-def test_a_cache_that_is_no_folder_is_a_mistake(rnnbench, cache):
-    cache.write_text("")
+@pytest.mark.parametrize("make", [Path.touch, lambda cache: cache.symlink_to(cache)], ids=["file", "loop"])
+def test_a_cache_that_is_no_folder_is_a_mistake(rnnbench, cache, make):
+    make(cache)
     assert f"{cache} is not a folder; RNNBENCH_CACHE names the folder" in rnnbench("cache", status=2).stderr
 
 

@@ -108,6 +108,22 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("compare", "one", "two"), "no run 'one'"),
         (("run", ""), "expected a path, got an empty text"),
         (("run", "tiny.yaml", "--results="), "expected a path, got an empty text"),
+        (("run", "tiny.yaml", "--anchors="), "'--anchors': expected a text, got ''; leave the option out"),
+        (("run", "tiny.yaml", "--on=ray", "--machine-class="), "'--machine-class': expected a text, got ''"),
+        (("history", "backfill", "fake", "tiny.yaml", "--reference= "), "'--reference': expected a text, got ' '"),
+        (
+            ("run", "--resume=latest", "--filter=chunk=1"),
+            "continues the run as it began; do not give --filter",
+        ),
+        (("run", "--resume=latest", "--no-baseline"), "do not give --no-baseline"),
+        (("list", "tiny.yaml", "--backend=" + "x" * 5000), "xxx… (4,703 more characters) …xxx"),
+        (("ab", "tiny.yaml", "--b=x==1", "--results=tiny.yaml"), "tiny.yaml is not a folder; choose another folder"),
+        (("bisect", "tiny.yaml", "--good=1", "--bad=2", "--results=tiny.yaml/x"), "tiny.yaml is not a folder; choose"),
+        (("night", "tiny.yaml", "--results=tiny.yaml"), "'--results': "),
+        (("history", "backfill", "fake", "tiny.yaml", "--results=tiny.yaml"), "'--results': "),
+        (("history", "confirm", "tiny.yaml", "--results=tiny.yaml"), "'--results': "),
+        (("history", "list", "--history=broken"), "broken is not a folder; name another one with --history"),
+        (("new", "", "-o", "my.yaml"), "'WHAT': expected a text, got ''"),
         (("report", ""), "the name of a run is empty; give a run's folder"),
         (("compare", "a", "b", "--json="), "expected a file, got an empty text"),
         (("compare", "a", "b", "--json=x", "--markdown=./x"), "--markdown and --json name one file; name two"),
@@ -119,13 +135,17 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
     ],
 )
 def test_a_mistake_has_one_sentence_and_status_2(rnnbench, folder, arguments, says):
+    (folder / "broken").symlink_to("nowhere")
     assert says in rnnbench(*arguments, status=2).stderr
     assert not records_in(folder)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("report", "{}"), ("frob{}",), ("run", "{}.yaml"), ("run", "tiny.yaml", "--backend", "fake:{}"), ("list", "--{}")],
+    [
+        *(("report", "{}"), ("frob{}",), ("run", "{}.yaml"), ("run", "tiny.yaml", "--backend", "fake:{}")),
+        *(("list", "--{}"), ("list", "tiny.yaml", "--max-trials", "{}")),
+    ],
 )
 def test_a_mistake_shows_what_was_given_and_no_terminal_obeys_it(rnnbench, arguments):
     """Of click's mistakes and of the suite's own."""

@@ -37,6 +37,13 @@ def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regressi
     )
 
 
+def test_a_run_of_which_nothing_can_be_read_is_named_and_why(rnnbench, folder, base):
+    damaged = changed(folder / "damaged", base, records=("{", "["))
+    errors = rnnbench("compare", str(damaged), str(base), status=2).stderr
+    assert f"have no trial in common; {damaged} has no record that can be read" in errors
+    assert f"warning: {damaged}/records.jsonl:1: not JSON" in errors
+
+
 def test_fail_on_names_what_exits_with_one(rnnbench, base, crashed):
     rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished,slower")
     rnnbench("compare", str(base), str(crashed), "--fail-on", "vanished", "--fail-on", "failed", status=1)

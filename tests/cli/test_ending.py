@@ -54,14 +54,23 @@ def append_and_wait(*arguments):
         time.sleep(0.01)
 room.append_record = append_and_wait
 """
-STOP = """
+WAIT = """
 import os, time
+def wait():
+    for _ in range(6000):
+        time.sleep(0.1)
+"""
+"""Many short sleeps. Python answers a signal that comes just before a sleep begins only once that sleep has ended."""
+STOP = (
+    WAIT
+    + """
 stopped = getattr(room, name)
 def stop(*arguments, **options):
     open(os.environ["RNNBENCH_TEST_FOLDER"] + "/reached", "w").close()
-    time.sleep(600)
+    wait()
 setattr(room, name, stop)
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -255,14 +264,14 @@ def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rn
 def test_a_signal_that_a_destructor_drops_comes_again(folder):
     code = f"""
 {STOPPED_IN["the beginning"]}
-import os, time
+{WAIT}
 class Slow:
     def __del__(self):
         open(os.environ["RNNBENCH_TEST_FOLDER"] + "/reached", "w").close()
-        time.sleep(600)
+        wait()
 def stop(*arguments, **options):
     Slow()
-    time.sleep(600)
+    wait()
 setattr(room, name, stop)
 """
     process = start(folder, "list", "tiny.yaml", code=code)
@@ -275,10 +284,10 @@ setattr(room, name, stop)
 
 def test_a_second_signal_ends_a_command_that_is_slow_to_end(folder):
     code = """
-import os, time, rnnbench.cli.ending as ending
+import rnnbench.cli.ending as ending
 def slow(sentence):
     open(os.environ["RNNBENCH_TEST_FOLDER"] + "/ending", "w").close()
-    time.sleep(600)
+    wait()
 ending._say = slow
 """
     code += STOPPED_IN["the beginning"] + STOP

@@ -63,4 +63,4 @@ def test_a_report_that_could_not_be_written_is_refused_before_any_trial(rnnbench
 
 def test_a_results_folder_that_is_a_file_is_refused(rnnbench):
     error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
-    assert "cannot write results to tiny.yaml: it is not a folder" in error.replace("\n", " ")
+    assert "'--results': tiny.yaml is not a folder; choose another folder" in error.replace("\n", " ")

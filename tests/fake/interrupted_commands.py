@@ -130,7 +130,7 @@ COMMANDS = (
     ),
     LongCommand(
         "bisect",
-        ("bisect", *_FAKE, _ONE, "--good=1.0", "--bad=1.2", "--budget=10s", "--package=rnnbench-fake"),
+        ("bisect", *_FAKE, _ONE, "--good=1.0", "--bad=1.2", "--budget=60s", "--package=rnnbench-fake"),
     ),
     LongCommand(
         "history add",

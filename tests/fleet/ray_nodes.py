@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -90,11 +91,11 @@ class Command:
         self.folder = folder
         self.cluster = cluster
 
-    def start(self, *arguments: str, on: Sequence[str] | None = None) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, on: Sequence[str] | None = None, **options: Any) -> subprocess.Popen[str]:
         place = ["--on", self.cluster.address] if on is None else list(on)
         command = [sys.executable, "-m", "rnnbench", *arguments, *place]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(command, cwd=self.folder, env=self.cluster.environment, text=True, **pipes)
+        return subprocess.Popen(command, cwd=self.folder, env=self.cluster.environment, text=True, **pipes, **options)
 
     def __call__(self, *arguments: str, on: Sequence[str] | None = None, status: int = 0) -> str:
         """What it prints. It ends with that status."""
@@ -107,7 +108,7 @@ class Command:
         return printed
 
     def run_folder(self) -> Path:
-        (folder,) = (self.folder / "results").iterdir()
+        (folder,) = (self.folder / "results").glob("[!.]*")
         return folder
 
 

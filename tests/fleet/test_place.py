@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 from harness_command import run_command
 from ray_nodes import CASE
 
-from rnnbench.fleet import FleetError, Place, require_cluster
+from rnnbench.fleet import FleetError, Place, cluster, require_cluster
 from rnnbench.optional import MissingExtraError
 
 
@@ -46,6 +47,20 @@ def test_where_nobody_listens_no_run_is_begun(folder, free_port):
         error = run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--on", address, status=2).stderr
         assert f"--on {address}: no cluster is there: Connection refused" in error
     assert not (folder / "results").exists()
+
+
+def test_a_machine_in_no_cluster_is_told_how_to_make_one(monkeypatch):
+    def find_nothing(**_):
+        raise ConnectionError("Could not find any running Ray instance. Please set `--address`")
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+    ray = SimpleNamespace(init=find_nothing, shutdown=lambda: None, exceptions=exceptions)
+    monkeypatch.setattr(cluster, "require", lambda *_: ray)
+    told = pytest.raises(
+        FleetError, match=r"^--on ray: this machine is in no cluster; start one with `ray start --head`"
+    )
+    with told, cluster.join(Place("ray")):
+        pass
 
 
 @pytest.mark.parametrize("name", ["CPU", "measure", "1epyc", "a b", "--on"])

@@ -259,6 +259,13 @@ def test_a_link_to_a_state_stays_a_link_and_its_lock_is_that_of_the_file(tmp_pat
         pass
 
 
+def test_a_state_that_cannot_be_written_is_told_with_its_option(tmp_path):
+    (tmp_path / "file").touch()
+    refused = pytest.raises(StoreError, match=r"cannot write to .*night\.yaml: .*file is not a folder; .* with --state")
+    with refused, hold_state(tmp_path / "file" / "night.yaml"):
+        pass
+
+
 def test_two_nights_at_once_are_refused(nights):
     again = hold_state(nights.folders.state)
     refused = pytest.raises(StoreError, match=r"night\.yaml is in use: another night")

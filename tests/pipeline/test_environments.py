@@ -72,6 +72,13 @@ def test_a_requirement_without_its_version_is_refused_before_anything_is_made(tm
         open_side(text, TRIALS, tmp_path)
 
 
+def test_an_environment_whose_python_is_damaged_is_told(tmp_path):
+    folder = environment(tmp_path / "old", "")
+    (tmp_path / "old" / "bin" / "python").write_bytes(b"\x7fELF")
+    with pytest.raises(SideError, match=r"old/bin/python\) does not run: Exec format error; make it again$"):
+        open_side(folder, TRIALS, tmp_path)
+
+
 def test_an_environment_without_the_suite_is_refused_with_what_to_install(tmp_path):
     folder = environment(tmp_path / "bare", f'exec {quote(sys.executable)} -I -S "$@"')
     with pytest.raises(SideError, match=r"rnnbench.*pip install"):

@@ -47,8 +47,19 @@ def test_a_list_has_versions_and_days_and_is_filtered(monkeypatch, tmp_path):
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(SideError, match="nowhere: cannot be read: No such file or directory; expected a text file"):
-        list_releases("fakepackage", "", tmp_path / "nowhere")
+    (tmp_path / "releases.txt").touch()
+    with pytest.raises(SideError, match=r"release\.txt: does not exist; did you mean 'releases\.txt'\?"):
+        list_releases("fakepackage", "", tmp_path / "release.txt")
+    with pytest.raises(SideError, match="cannot be read: Is a directory; expected a text file with a version a line"):
+        list_releases("fakepackage", "", tmp_path)
+
+
+def test_a_version_that_is_none_is_named_with_its_place(index, tmp_path):
+    (tmp_path / "list").write_text("1.9\n")
+    with pytest.raises(SideError, match=r"^--versions: Invalid version: '1e400'; expected a version such as"):
+        list_releases("fakepackage", "1.9,1e400", tmp_path / "list")
+    with pytest.raises(SideError, match=r"^--good 'x': expected a version of fakepackage, such as"):
+        find_release(list_releases("fakepackage"), "fakepackage", "x", "--good")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,7 @@ def test_an_index_without_an_answer_is_named_with_what_to_do(index):
 
 def test_releases_between_two_have_both_ends_also_where_the_list_lacks_them(index):
     found = list_releases("fakepackage", ">=1.9.2")
-    good, bad = (find_release(found, "fakepackage", text) for text in ("1.9.0", "1.10"))
+    good, bad = (find_release(found, "fakepackage", text, "--good") for text in ("1.9.0", "1.10"))
     assert versions(between(found, good, bad)) == ["1.9.0", "1.9.2", "1.10.0"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import fake_records as fake
 import pytest
 
 pytest.importorskip("zstandard")
+
+import zstandard
 
 from rnnbench.optional import MissingExtraError
 from rnnbench.results import StoreError, append_record, compress_records, read_run
@@ -53,6 +56,12 @@ DAMAGES = {
     "changed": lambda content: content[:-3] + bytes([content[-3] ^ 1]) + content[-2:],
     "empty": lambda content: b"",
     "other": lambda content: b"no frame at all",
+    "twice": lambda content: content + content,
+    "followed": lambda content: content + zstandard.compress(b"{}\n"),
+    "rubbish at its end": lambda content: content + b"rubbish",
+    "no length": lambda content: zstandard.ZstdCompressor(write_content_size=False).compress(
+        zstandard.decompress(content)
+    ),
 }
 
 
@@ -64,6 +73,7 @@ def test_a_damaged_file_is_named_and_stays(run: Path, damage: str) -> None:
     file.write_bytes(content := DAMAGES[damage](file.read_bytes()))
     read = read_run(run)
     assert f"{file}: damaged: " in read.warnings[0]
+    assert not re.search(r"-\d|\d{9}", read.warnings[0].removeprefix(str(file))), "a number that means nothing"
     assert all(record == whole.by_trial[record.trial] for record in read.records)
     with pytest.raises(StoreError, match=r"zst: damaged: .*restore the file"):
         append_record(run, fake.record(chunk=99))

@@ -302,7 +302,7 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
         lambda: append_record(blocked, fake.record()),
         lambda: write_info(blocked, fake.info()),
     ):
-        with pytest.raises(StoreError, match=r"cannot write results to .*a file.*choose another results folder"):
+        with pytest.raises(StoreError, match=r"cannot write to .*a file.*name another place with --results"):
             attempt()
 
 

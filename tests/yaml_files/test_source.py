@@ -112,7 +112,7 @@ def test_a_file_is_read_once_it_is_there_small_and_text(tmp_path: Path):
     (tmp_path / "smoke.yaml").write_text("a: 1")
     with pytest.raises(FileError, match=r"smok\.yaml: does not exist; did you mean 'smoke\.yaml'\?"):
         read_source(tmp_path / "smok.yaml", CASE)
-    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+    with pytest.raises(FileError, match="cannot be read: Is a directory; correct its path, or its permissions"):
         read_source(tmp_path, CASE)
     path.write_bytes(b"a: 1\nb: \xc3\x28\n")
     with pytest.raises(FileError, match=r"f\.yaml:2:4: expected UTF-8 text, got the byte 0xc3"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, REPORTS, RESULTS, THRESHOLD, console
+from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, NEW_RESULTS, REPORTS, THRESHOLD, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection, selection
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     metavar="ENV",
     help="Environment B, which is compared with A.  [default: the environment that runs this command]",
 )
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @BUDGET
 @THRESHOLD

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.option_types import Duration, GivenPath, Share, WholeNumber
-from rnnbench.cli.options import ENVIRONMENT_FOLDER, HISTORY, PACKAGE, RELEASE_LIST, REPORTS, RESULTS, console
+from rnnbench.cli.option_types import Duration, GivenPath, GivenText, Share, WholeNumber
+from rnnbench.cli.options import ENVIRONMENT_FOLDER, HISTORY, NEW_RESULTS, PACKAGE, RELEASE_LIST, REPORTS, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection
 
@@ -25,11 +25,19 @@ if TYPE_CHECKING:
 @click.argument("backend", metavar="BACKEND[:ROUTE]")
 @click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=GivenPath())
 @click.option(
-    "--versions", default="", metavar="SPEC", help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0."
+    "--versions",
+    metavar="SPEC",
+    type=GivenText(),
+    help="'>=1.24,<1.30', or the versions themselves: 1.24.1,1.25.0.  [default: all]",
 )
 @RELEASE_LIST
 @PACKAGE
-@click.option("--reference", metavar="V", help="The release that stands beside each.  [default: the newest]")
+@click.option(
+    "--reference",
+    metavar="V",
+    type=GivenText(),
+    help="The release that stands beside each.  [default: the newest]",
+)
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")
 @click.option("--pairs", default=8, show_default=True, type=WholeNumber(2, 40), help="Pairs of processes a release.")
@@ -49,13 +57,13 @@ if TYPE_CHECKING:
     help="The smallest change of latency that matters, 3% or 0.03.",
 )
 @HISTORY
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @ENVIRONMENT_FOLDER
 def backfill(
     backend: str,
     cases: tuple[Path, ...],
-    versions: str,
+    versions: str | None,
     listed: Path | None,
     package: str | None,
     reference: str | None,
@@ -95,12 +103,12 @@ def backfill(
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(loaded := selection.load_cases(), selection.targets(loaded, installed=False))
     of_package = package or released_package(trials[0].target.backend)
-    releases = list_releases(of_package, versions, listed)
+    releases = list_releases(of_package, versions or "", listed)
     kept = newest_of_minors(releases) if minors else releases
     beside = reference or stored_reference(history_folder, of_package) or releases[-1].version
     plan = Backfill(
         tuple(trials),
-        find_release(releases, of_package, beside),
+        find_release(releases, of_package, beside, "--reference" if reference else str(history_folder)),
         PairBudget(within, threshold, pairs),
         Store(results),
         history_folder,

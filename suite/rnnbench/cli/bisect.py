@@ -12,7 +12,8 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import NONCONFORMING, OK
-from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, PACKAGE, RELEASE_LIST, RESULTS, THRESHOLD, console
+from rnnbench.cli.option_types import GivenText
+from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, NEW_RESULTS, PACKAGE, RELEASE_LIST, THRESHOLD, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection, selection
 
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     help="What is bad: a SLOWER latency, or the outcome of the bad release (nothing is timed).",
 )
 @click.option("--path", default="bound", show_default=True, type=click.Choice(["bound", "public"]), help="The latency.")
-@click.option("--versions", default="", metavar="SPEC", help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
+@click.option("--versions", metavar="SPEC", type=GivenText(), help="Releases to walk: '!=1.25.0', or 1.24.1,1.25.0.")
 @RELEASE_LIST
 @PACKAGE
 @BUDGET
 @THRESHOLD
-@RESULTS
+@NEW_RESULTS
 @ENVIRONMENT_FOLDER
 def bisect(
     selection: Selection,
@@ -47,7 +48,7 @@ def bisect(
     bad: str,
     subject: str,
     path: str,
-    versions: str,
+    versions: str | None,
     listed: Path | None,
     package: str | None,
     budget: float,
@@ -85,7 +86,7 @@ def bisect(
 
     trial = _one(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
     of_package = package or released_package(trial.target.backend)
-    releases = _releases(list_releases(of_package, versions, listed), of_package, good, bad)
+    releases = _releases(list_releases(of_package, versions or "", listed), of_package, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")
     leaves(lambda: f"Finished steps are in {results}.")
     selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
@@ -109,7 +110,7 @@ def _releases(listing: Sequence[Release], package: str, good: str, bad: str) -> 
     """From the good one to the bad one, both included."""
     from rnnbench.pipeline import between, find_release
 
-    ends = find_release(listing, package, good), find_release(listing, package, bad)
+    ends = find_release(listing, package, good, "--good"), find_release(listing, package, bad, "--bad")
     releases = between(listing, *ends)
     if len(releases) < 2 or releases[0] != ends[0]:
         raise click.UsageError(f"--good {good} must be older than --bad {bad}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from rnnbench.cli.options import console
@@ -21,7 +23,7 @@ def cache(clear: bool) -> None:
     from rnnbench.reports import count, print_cache
 
     folder = user_cache()
-    if folder.path.exists() and not folder.path.is_dir():
+    if os.path.lexists(folder.path) and not folder.path.is_dir():
         raise CacheError(f"{folder.path} is not a folder; RNNBENCH_CACHE names the folder")
     if not clear:
         print_cache(folder, Cache(folder).uses(), console())

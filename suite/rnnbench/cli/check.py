@@ -17,10 +17,10 @@ from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     MACHINE_CLASS,
+    NEW_RESULTS,
     ON,
     REBUILD,
     REPORTS,
-    RESULTS,
     SHARD,
     console,
     open_cache,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Check every trial against the reference, without timing.")
 @selection
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
 @click.option("--jobs", type=WholeNumber(1, 256), help="Number of trials checked in parallel.  [default: one per core]")

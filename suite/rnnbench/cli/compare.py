@@ -8,12 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from rnnbench.cli.options import RESULTS, console, require_replaceable
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, tell_warnings
+
+if TYPE_CHECKING:
+    from rnnbench.results import Run
 
 T = TypeVar("T")
 STDOUT = "-"
@@ -77,7 +80,8 @@ def compare(
     base_run, new_run = (store.read(run, compared_record) for run in (base, new))
     gc.freeze()  # Records have no cycles; looking for some, again and again, takes a fifth of the time.
     if base_run.by_trial.keys().isdisjoint(new_run.by_trial):
-        raise StoreError(f"{base} and {new} have no trial in common; compare two runs of the same case")
+        tell_warnings(warning for run in (base_run, new_run) for warning in run.warnings)
+        raise StoreError(f"{base} and {new} have no trial in common; {_what_to_compare(base_run, new_run)}")
     comparison = compare_runs(base_run, new_run, given, across_machines=across_machines, fail_on=fail_on)
     if STDOUT not in (markdown, as_json):
         print_comparison(comparison, console())
@@ -86,6 +90,12 @@ def compare(
     if as_json is not None:
         _write(as_json, json.dumps(comparison_json(comparison), indent=1) + "\n", "--json")
     sys.exit(1 if comparison.regressed else 0)
+
+
+def _what_to_compare(*runs: Run) -> str:
+    if empty := next((run for run in runs if not run.records), None):
+        return f"{empty.path} has no record that can be read"
+    return "compare two runs of the same case"
 
 
 def _parsed(parse: Callable[[Iterable[str]], T], texts: tuple[str, ...], option: str) -> T:

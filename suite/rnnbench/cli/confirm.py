@@ -12,7 +12,7 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.option_types import GivenPath
-from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, RESULTS, console
+from rnnbench.cli.options import ALERTS, BUDGET, ENVIRONMENT_FOLDER, NEW_RESULTS, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @BUDGET
 @ALERTS
-@RESULTS
+@NEW_RESULTS
 @ENVIRONMENT_FOLDER
 def confirm(
     cases: tuple[Path, ...],

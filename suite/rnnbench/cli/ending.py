@@ -31,6 +31,13 @@ AGAIN_S = 0.05
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
+class _Shown(StringIO):
+    """What click shows of a mistake, with all that a value has: for other than terminals it drops their commands."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class Ending:
     """What a command leaves behind, said where it ends early."""
 
@@ -87,7 +94,7 @@ def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Seque
     except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
         _end_interrupted(ending)
     except click.ClickException as error:
-        error.show(shown := StringIO())
+        error.show(shown := _Shown())
         _say(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
     except BrokenPipeError:

@@ -11,7 +11,7 @@ import click
 
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import RESULTS, require_replaceable
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell_warnings
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -56,8 +56,7 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
         raise click.UsageError(f"{name} is a folder of files; name it with -o FOLDER")
     read = Store(results).read(run)
     (exported,), impossible = sound([read])
-    for warning in (*read.warnings, *impossible):
-        tell(f"warning: {warning}", is_error=True)
+    tell_warnings((*read.warnings, *impossible))
     try:
         if isinstance(chosen, FolderExport):
             assert output is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from rnnbench.cli.backfill import backfill
 from rnnbench.cli.confirm import confirm
 from rnnbench.cli.option_types import WholeNumber
 from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, tell_warnings
 
 if TYPE_CHECKING:
     from rnnbench.history import Alerts, History, News
@@ -57,8 +58,7 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
     for folder in folders:
         addition = History(history_folder).add(folder)
-        for warning in addition.warnings:
-            tell(f"warning: {warning}", is_error=True)
+        tell_warnings(addition.warnings)
         tell(f"{folder}: {addition.what} ({count(addition.entry.trials, 'trial')})")
         if compress and addition.entry.finished is None:
             tell(f"warning: {folder}: the run has not ended, and is not compressed", is_error=True)
@@ -174,11 +174,12 @@ def _open(history_folder: Path) -> History:
     from rnnbench.results import StoreError
     from rnnbench.spelling import near_path
 
+    if os.path.lexists(history_folder) and not history_folder.is_dir():
+        raise StoreError(f"{history_folder} is not a folder; name another one with --history")
     if not history_folder.is_dir() and (near := near_path(history_folder)):
         raise StoreError(f"the folder {history_folder} does not exist; {near}")
     opened = History(history_folder)
-    for warning in opened.warnings:
-        tell(f"warning: {warning}", is_error=True)
+    tell_warnings(opened.warnings)
     if not opened.runs:
         raise StoreError(f"the history in {history_folder} has no run; add one with: rnnbench history add RUN")
     return opened

@@ -8,7 +8,7 @@ import click
 
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import RESULTS, console
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, tell_warnings
 
 
 @click.command(short_help="Join the shards of one plan into one run.")
@@ -34,8 +34,7 @@ def merge(runs: tuple[str, ...], results: Path, output: Path | None, incomplete:
     store = Store(results)
     merging = merge_shards([store.resolve(run) for run in runs])
     print_shards(merging.shards, merging.plan, console())
-    for warning in merging.warnings:
-        tell(f"warning: {warning}", is_error=True)
+    tell_warnings(merging.warnings)
     if merging.missing and not incomplete:
         raise StoreError(
             "trials are missing, so nothing was written; add what is missing, or merge what is there with --incomplete"

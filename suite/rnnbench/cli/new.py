@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.option_types import GivenPath
+from rnnbench.cli.option_types import GivenPath, GivenText
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Write a case, ready to run: for a cell, a network or a model file.")
-@click.argument("what")
+@click.argument("what", type=GivenText())
 @click.option("-o", "--output", required=True, type=GivenPath(), help="The case file to write.")
 @click.option(
     "--set",

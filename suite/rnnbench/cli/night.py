@@ -21,8 +21,8 @@ from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     HISTORY,
+    NEW_RESULTS,
     REPORTS,
-    RESULTS,
     THRESHOLD,
     console,
     load_anchors,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 )
 @HISTORY
 @ALERTS
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
 @ENVIRONMENT_FOLDER

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.types import StringParamType
 
 
 class GivenPath(click.Path):
@@ -20,6 +21,17 @@ class GivenPath(click.Path):
         if value == "":
             self.fail("expected a path, got an empty text", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class GivenText(StringParamType):
+    """A text. One without a letter is none, as for `GivenPath`: the command would take its default without a word."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(super().convert(value, param, ctx))
+        if not text.strip():
+            default = "; leave the option out for its default" if isinstance(param, click.Option) else ""
+            self.fail(f"expected a text, got '{text}'{default}", param, ctx)
+        return text
 
 
 class ExistingPath(GivenPath):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rnnbench.cli.option_types import Duration, GivenPath, Share
+from rnnbench.cli.option_types import Duration, GivenPath, GivenText, Share
 from rnnbench.cli.output import tell
 
 if TYPE_CHECKING:
@@ -25,29 +25,39 @@ PIPE_WIDTH = 110
 """Width in columns of output to a file or a pipe."""
 
 
-RESULTS = click.option(
-    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
-)
-
-
-def _report_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
-    """Refuses what a report cannot be written to. It is written last, and a run may take hours."""
+def _writable_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
+    """Refuses what cannot be written to. A report is written last, and a run may take hours; before the runs of a
+    comparison its environments are made.
+    """
     there = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
+    where = "" if there == folder else f"{folder} cannot be made: "
     if not there.is_dir():
-        raise click.BadParameter(f"{there} is not a folder; choose another folder", context, option)
+        raise click.BadParameter(f"{where}{there} is not a folder; choose another folder", context, option)
     if not os.access(there, os.W_OK | os.X_OK):
         raise click.BadParameter(
-            f"{there} is not writable; make it writable, or choose another folder", context, option
+            f"{where}{there} is not writable; make it writable, or choose another folder", context, option
         )
     return folder
 
 
+RESULTS = click.option(
+    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
+)
+NEW_RESULTS = click.option(
+    "--results",
+    default=Path("results"),
+    show_default=True,
+    type=GivenPath(),
+    callback=_writable_folder,
+    help="Folder for runs.",
+)
+"""Of a command that makes runs."""
 REPORTS = click.option(
     "--reports",
     default=Path("reports"),
     show_default=True,
     type=GivenPath(),
-    callback=_report_folder,
+    callback=_writable_folder,
     help="Folder for reports.",
 )
 HISTORY = click.option(
@@ -153,6 +163,7 @@ SHARD = click.option(
 ANCHORS = click.option(
     "--anchors",
     metavar="FILE",
+    type=GivenText(),
     help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which tell what "
     "the machine did. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
 )
@@ -168,6 +179,7 @@ ON = click.option(
     "--on",
     "address",
     metavar="ADDRESS",
+    type=GivenText(),
     help="Measure on the nodes of a Ray cluster: 'ray' (the cluster of this machine), HOST:PORT or ray://HOST:PORT.",
 )
 REBUILD = click.option(
@@ -176,7 +188,10 @@ REBUILD = click.option(
     help="Build and check every program in this run, also where an earlier run has done so (see `rnnbench cache`).",
 )
 MACHINE_CLASS = click.option(
-    "--machine-class", metavar="NAME", help="With --on: only on nodes that were started with the resource NAME."
+    "--machine-class",
+    metavar="NAME",
+    type=GivenText(),
+    help="With --on: only on nodes that were started with the resource NAME.",
 )
 BACKEND = click.option(
     "--backend",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 4_000
 """Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
+LONGEST_WORD = 400
+"""Characters of a word in a mistake or a warning: more than the name of a trial has. The sentence around it is seen."""
+_BEGIN, _END = 200, 100
+"""Those that are kept of a longer word."""
 
 
 def make_streams_usable() -> None:
@@ -33,11 +38,28 @@ def make_streams_usable() -> None:
 
 
 def tell(text: object, *, is_error: bool = False) -> None:
-    """Print lines of text. Of each, what cannot be seen is shown as escapes. Errors and warnings go to stderr."""
+    """Print lines of text. Of each, what cannot be seen is shown as escapes. Errors and warnings go to stderr, with
+    long words cut.
+    """
     from rnnbench.results import visible
 
-    lines = str(text).split("\n")
+    lines = (_short_words(str(text)) if is_error else str(text)).split("\n")
     click.echo("\n".join(visible(line, LONGEST_LINE) for line in lines), err=is_error)
+
+
+def _short_words(text: str) -> str:
+    """The text with the middle of words left out that are longer than any that a person gives."""
+    return re.sub(
+        rf"\S{{{LONGEST_WORD + 1},}}",
+        lambda word: f"{word[0][:_BEGIN]}… ({len(word[0]) - _BEGIN - _END:,} more characters) …{word[0][-_END:]}",
+        text,
+    )
+
+
+def tell_warnings(warnings: Iterable[str]) -> None:
+    """On standard error, a line each."""
+    for warning in warnings:
+        tell(f"warning: {warning}", is_error=True)
 
 
 def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:

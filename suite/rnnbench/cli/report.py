@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rnnbench.cli.options import REPORTS, RESULTS
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, tell_warnings
 
 
 @click.command()
@@ -22,5 +22,6 @@ def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
 
     store = Store(results)
     finished = [store.read(name) for name in runs]
+    tell_warnings(warning for run in finished for warning in run.warnings)
     gc.freeze()  # Records have no cycles; plots make so many objects that the collector visits all again and again.
     tell(write_report(finished, reports / file_name("+".join(run.name for run in finished))))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from rnnbench.cli.ending import run_leaves
 from rnnbench.cli.option_types import WholeNumber
@@ -18,11 +19,11 @@ from rnnbench.cli.options import (
     ENVIRONMENT_FOLDER,
     EXPECTATIONS,
     MACHINE_CLASS,
+    NEW_RESULTS,
     NO_BASELINE,
     ON,
     REBUILD,
     REPORTS,
-    RESULTS,
     SHARD,
     console,
     load_anchors,
@@ -41,10 +42,16 @@ if TYPE_CHECKING:
     from rnnbench.plan import RunPlan, Shard
     from rnnbench.results import Run, Store
 
+_OF_A_PLAN = (
+    *("backends", "overrides", "only", "filters", "max_trials", "expectations", "processes", "shard"),
+    *("no_baseline", "anchors"),
+)
+"""Options that say which trials a run has, and how they are measured and judged."""
+
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
 @selection
-@RESULTS
+@NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
 @click.option(
@@ -93,8 +100,7 @@ def run(
     if resume is not None:
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
-        if shard is not None:
-            raise click.UsageError("--resume continues the shard that the run is; do not give --shard")
+        _refuse_options_of_a_plan()
         plan = resume_run(store.resolve(resume), elsewhere=place is not None)
     else:
         cases = selection.load_cases()
@@ -109,6 +115,15 @@ def run(
         )
     )
     sys.exit(_carry_out(plan, reports, place, measure))
+
+
+def _refuse_options_of_a_plan() -> None:
+    """A run that is resumed has its plan: an option that makes one would do nothing. Raises UsageError."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name in _OF_A_PLAN:
+            raise click.UsageError(f"--resume continues the run as it began; do not give {option.opts[0]}")
 
 
 def _selected(

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, tell_warnings
 
 
 @click.command(short_help="Make static pages from the history and runs.")
@@ -46,6 +46,6 @@ def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file:
     store = Store(results)
     shown = [store.read(name) for name in runs] if runs or history is None else newest_runs(history, results)
     page = write_site(shown, history, output, Alerts.read(alerts_file))
-    for warning in history.warnings if history else ():
-        tell(f"warning: {warning}", is_error=True)
+    tell_warnings(warning for run in shown for warning in run.warnings)
+    tell_warnings(history.warnings if history else ())
     tell(page)

@@ -27,6 +27,7 @@ JOIN_TRIES = 3
 """A cluster starts a process for each client, and the start may fail by chance: joining is tried again."""
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _CLASS = re.compile(r"[A-Za-z_][\w.-]*")
+_HOW_TO_START = "start one with `ray start --head`, and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
 _NOT_A_CLASS = (MEASURE, "CPU", "GPU", "memory", "object_store_memory")
 
 
@@ -172,6 +173,8 @@ def join(place: Place) -> Iterator[Cluster]:
             signal.signal(number, handler)
         yield Cluster(ray, place)
     except _refusals(ray) as error:
+        if place.address == "ray" and isinstance(error, ConnectionError):
+            raise FleetError(f"--on ray: this machine is in no cluster; {_HOW_TO_START}") from error
         lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
         raise FleetError(f"--on {place.address}: cannot use the cluster: {safe_text(lines, 600)}") from error
     finally:
@@ -220,10 +223,7 @@ def _require_listener(place: Place) -> None:
         socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_LIMIT_S).close()
     except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FleetError(
-            f"--on {place.address}: no cluster is there: {reason}; start one with `ray start --head`, "
-            f"and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
-        ) from error
+        raise FleetError(f"--on {place.address}: no cluster is there: {reason}; {_HOW_TO_START}") from error
 
 
 def _name(node: Mapping[str, Any], *, is_shared: bool) -> str:

@@ -64,7 +64,7 @@ def write_file(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Al
                 raise AlertsError.at(Place(str(file)), "was changed while rnnbench worked on it; run the command again")
             write_text(real, new, durable=True)
     except OSError as error:
-        raise unwritable(file, error) from error
+        raise unwritable(file, error, "--alerts") from error
     return new
 
 

@@ -67,7 +67,7 @@ class History:
                 write_bytes(self._rows_file(entry.run_id), rows)
                 write_text(self._entry_file(entry.run_id), entry.model_dump_json(indent=2) + "\n")
         except OSError as error:
-            raise unwritable(self.root, error) from error
+            raise unwritable(self.root, error, "--history") from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
 
     def add_comparison(self, folder: Path) -> ComparisonEntry:
@@ -91,7 +91,7 @@ class History:
             with self._held():
                 write_text(self.root / file, entry.model_dump_json() + "\n")
         except OSError as error:
-            raise unwritable(self.root, error) from error
+            raise unwritable(self.root, error, "--history") from error
 
     @cached_property
     def _read_checks(self) -> tuple[tuple[CheckEntry, ...], tuple[str, ...]]:

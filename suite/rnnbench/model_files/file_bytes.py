@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.spelling import near_path
+from rnnbench.spelling import absent
 
 _STAND_INS = {
     b"version https://git-lfs": "it is a pointer of Git LFS, and not the file itself; `git lfs pull` brings that",
@@ -33,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(there.st_size + 1)
     except FileNotFoundError as error:
-        raise ModelFileError(f"does not exist; {near_path(path) or 'correct its path'}") from error
+        raise ModelFileError(absent(path)) from error
     except (OSError, ValueError) as error:
         raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not data:

@@ -145,7 +145,7 @@ def hold_state(file: Path) -> Iterator[None]:
                 f"{file} is in use: another night works on it; wait until it has ended, or give another --state"
             ) from error
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable(file, error, "--state") from error
         yield
 
 
@@ -175,4 +175,4 @@ def write_state(file: Path, state: State) -> None:
     try:
         write_text(followed(file), text, durable=True)
     except OSError as error:
-        raise unwritable(file, error) from error
+        raise unwritable(file, error, "--state") from error

@@ -127,7 +127,8 @@ def _describe(name: str, interpreter: str, trials: Sequence[Trial]) -> Environme
         try:
             worker = WorkerProcess("rnnbench.pipeline.environment_worker", Describe(tuple(trials)), host)
         except OSError as error:
-            raise SideError(f"{name}: its Python ({interpreter}) does not run: {error}") from error
+            reason = error.strerror or error
+            raise SideError(f"{name}: its Python ({interpreter}) does not run: {reason}; make it again") from error
         try:
             return worker.ready(DESCRIBE_LIMIT_S)
         except WorkerError as error:

@@ -15,6 +15,7 @@ from packaging.version import Version
 from rnnbench.disk import read_plain
 from rnnbench.pipeline.made_environments import SideError
 from rnnbench.plan import probe_or_stand_in
+from rnnbench.spelling import absent
 from rnnbench.worker import run_helper
 
 INDEX_LIMIT_S = 120.0
@@ -66,14 +67,15 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
     plain = [text.strip() for text in versions.split(",") if text.strip()]
     if plain and all(text[0].isdigit() for text in plain):
         wanted = [(text, "") for text in plain]
-        chosen = SpecifierSet()
+        chosen, place = SpecifierSet(), "--versions"
     else:
         chosen = _specifier(versions)
         wanted = [(text, "") for text in _of_index(package)] if listed is None else _of_file(listed)
+        place = str(listed or "the package index")
     try:
         releases = {Version(text): Release(package, text, day) for text, day in wanted}
     except ValueError as error:  # Also of a number with thousands of digits.
-        raise SideError(f"{listed or '--versions'}: {error}; expected a version such as 1.24.1") from error
+        raise SideError(f"{place}: {error}; expected a version such as 1.24.1") from error
     kept = [version for version in sorted(releases) if chosen.contains(version, prereleases=True)]
     if not kept:
         raise SideError(f"{package}: no release is {versions or 'listed'}; the releases are {_some(sorted(releases))}")
@@ -102,12 +104,15 @@ def newest_of_minors(releases: Sequence[Release]) -> tuple[Release, ...]:
     return tuple(newest.values())
 
 
-def find_release(releases: Sequence[Release], package: str, text: str) -> Release:
-    """The release with that version. One that is not listed is there all the same. Raises SideError."""
+def find_release(releases: Sequence[Release], package: str, text: str, place: str) -> Release:
+    """The release with that version. One that is not listed is there all the same. Raises SideError.
+
+    `place` is where the version is written, such as an option.
+    """
     try:
         version = Version(text)
     except ValueError as error:
-        raise SideError(f"{error}; expected a version of {package} such as 1.24.1") from error
+        raise SideError(f"{place} '{text}': expected a version of {package}, such as 1.24.1") from error
     return next((each for each in releases if Version(each.version) == version), Release(package, text))
 
 
@@ -125,6 +130,8 @@ def _specifier(text: str) -> SpecifierSet:
 def _of_file(file: Path) -> list[tuple[str, str]]:
     try:
         lines = read_plain(file).decode().splitlines()
+    except FileNotFoundError as error:
+        raise SideError(f"{file}: {absent(file)}") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SideError(f"{file}: cannot be read: {reason}; expected a text file with a version a line") from error

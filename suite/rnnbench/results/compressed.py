@@ -21,6 +21,8 @@ LEVEL = 12
 """Level 19 is 10 % smaller, and takes more than ten times as long."""
 LONGEST_HEADER = 18
 """Bytes of the header of a frame (RFC 8878)."""
+LONGEST = 1 << 60
+"""Bytes beyond which a length means that there is none. zstd writes it so where it compresses a stream."""
 LARGEST_WINDOW = 1 << 27
 """Bytes that a reader may be asked to hold."""
 
@@ -52,10 +54,14 @@ class Decompressed(io.RawIOBase):
         except self._zstd.ZstdError as error:
             self.damage = str(error)
             return 0
+        if len(content) > self._left:
+            self.damage = "something follows its end"
+            content = content[: self._left]
         buffer[: len(content)] = content
         self._left -= len(content)
         if not content and self._left:
-            self.damage = f"{self._left:,} bytes are missing"
+            unknown = self._left > LONGEST
+            self.damage = "it does not say its length" if unknown else f"{self._left:,} bytes are missing"
         return len(content)
 
 

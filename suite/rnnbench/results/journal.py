@@ -56,11 +56,12 @@ def write_info(path: Path, info: RunInfo) -> None:
         raise unwritable(path, error) from error
 
 
-def unwritable(path: Path, error: OSError) -> StoreError:
-    what = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror or error
+def unwritable(path: Path, error: OSError, option: str = "--results") -> StoreError:
+    """Nothing can be written at `path`, which `option` names."""
+    what = f"{error.filename} is not a folder" if isinstance(error, FileExistsError) else error.strerror or error
     return StoreError(
-        f"cannot write results to {path}: {what}; "
-        f"make it writable (and see that its disk has room), or choose another results folder"
+        f"cannot write to {path}: {what}; "
+        f"make it writable (and see that its disk has room), or name another place with {option}"
     )
 
 

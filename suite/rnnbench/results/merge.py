@@ -115,7 +115,7 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
             return Merged(read_run(place), "already merged")
         _put(part, folder)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unwritable(folder, error, "-o") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return Merged(read_run(place), "merged again" if is_there else "merged")

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from rnnbench.disk import open_plain
-from rnnbench.spelling import near_path
+from rnnbench.spelling import absent
 from rnnbench.yaml_files.errors import FileError, Place
 
 KeyPath = tuple[str | int, ...]
@@ -94,9 +94,10 @@ def read_source(path: Path, kind: FileKind) -> Source:
         with open_plain(path) as file:
             raw = file.read(kind.max_bytes + 1)
     except FileNotFoundError as error:
-        raise kind.error.at(Place(name), f"does not exist; {near_path(path) or 'correct its path'}") from error
+        raise kind.error.at(Place(name), absent(path)) from error
     except OSError as error:
-        raise kind.error.at(Place(name), f"cannot be read: {error.strerror or error}") from error
+        reason = error.strerror or error
+        raise kind.error.at(Place(name), f"cannot be read: {reason}; correct its path, or its permissions") from error
     if len(raw) > kind.max_bytes:
         most = kind.max_bytes // 1024
         raise kind.error.at(Place(name), f"expected a file of at most {most} KiB, and this is larger")

@@ -10,7 +10,7 @@ from pathlib import Path
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.format import Format
 from rnnbench.outside_text import safe_text
-from rnnbench.spelling import near_path
+from rnnbench.spelling import absent
 
 _OTHERS = ("format", "registry")
 SAVED_MODEL = "saved_model.pb"
@@ -65,5 +65,5 @@ def format_of(path: Path) -> Format:
     if os.path.isdir(path):
         raise ModelFileError(f"it is a folder, and not that of a SavedModel; {known} files are read")
     if not os.path.exists(path):
-        raise ModelFileError(f"does not exist; {near_path(path) or 'correct its path'}")
+        raise ModelFileError(absent(path))
     raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")
