@@ -224,7 +224,7 @@ def folder_of(backend: str, sources: str) -> str:
 
     So what other sources built is not found, and a file tells whose work it is.
     """
-    return f"{backend}-{sources[:16]}"
+    return f"{sources[:16]}-{backend}"
 
 
 def _processor_s() -> float:
