@@ -19,7 +19,7 @@ from harness_trials import check_trial, context_in, make_trial
 from honest_adapter import HonestProgram, HonestSession
 from rnnbench_fake import STORE
 
-from rnnbench.backends import request_of
+from rnnbench.backends import request_of, sources_digest
 from rnnbench.backends.answers import AdapterError
 from rnnbench.backends.base import Allocated, ProgramFiles
 from rnnbench.backends.program_store import ProgramStore, described
@@ -35,7 +35,7 @@ from rnnbench.worker.kept_programs import later
 from rnnbench.worker.launcher import WorkerError
 from rnnbench.worker.tail_builds import TailBuilds
 from rnnbench.worker.trial_process import log_name, start_trial_worker
-from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
+from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms, folder_of
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -96,10 +96,10 @@ class LyingProgram(HonestProgram):
 class Worker:
     """Programs of a worker of its own in the same store."""
 
-    def __init__(self, folder, adapter, sources=""):
+    def __init__(self, folder, adapter, programs=""):
         self.adapter = adapter
         self.store = ProgramStore(folder)
-        self.programs = TrialPrograms(adapter, self.store, sources)
+        self.programs = TrialPrograms(adapter, self.store, programs)
 
     def build(self, trial=TRIAL, request=REQUEST):
         before = self.programs.begin_build(trial, request)
@@ -127,12 +127,18 @@ def test_an_honest_adapter_is_accused_of_nothing(tmp_path):
 
 
 def test_what_other_sources_built_is_not_used(tmp_path):
-    first = Worker(tmp_path, Adapter(), "sources before")
+    first = Worker(tmp_path, Adapter(), folder_of("adapter", "sources before"))
     assert (first.build(), first.build()) == ("cold", "cached")
-    edited = Worker(tmp_path, Adapter(), "sources after")
+    edited = Worker(tmp_path, Adapter(), folder_of("adapter", "sources after"))
     assert edited.build() == "cold"
     edited.load()
     assert (edited.adapter.builds, edited.found()) == (1, [])
+
+
+def test_the_suite_s_own_adapters_have_folders_of_their_own():
+    """Their sources are the same: those of all of them."""
+    assert sources_digest("numpy") == sources_digest("jax")
+    assert folder_of("numpy", sources_digest("numpy")) != folder_of("jax", sources_digest("jax"))
 
 
 ON_A_DEVICE = dataclasses.replace(TRIAL, device="cuda")
@@ -347,19 +353,19 @@ def test_a_file_of_a_tail_that_is_written_again_is_work_of_the_trial_that_does(t
     assert both.trial.found() == [FOUND.format("other/chunk-1/code.bin")]
 
 
-@pytest.mark.parametrize("sources", ["third", "other"])
-def test_trials_that_build_tails_at_the_same_time_each_keep_their_own(tmp_path, sources):
+@pytest.mark.parametrize("programs", ["third", "other"])
+def test_trials_that_build_tails_at_the_same_time_each_keep_their_own(tmp_path, programs):
     """Of the same adapter they share the program of one step."""
     chunk_8 = make_trial(chunk=8)
     request = dataclasses.replace(REQUEST, strategy=chunk_8.strategy)
-    worker = Worker(tmp_path, Adapter(), sources)
+    worker = Worker(tmp_path, Adapter(), programs)
     both = SideBySide(tmp_path, tail_lies={"tail does": lambda: worker.programs.time_tail(chunk_8, STEP)})
     worker.build(chunk_8, request)
     worker.load(chunk_8, request)
     with worker.programs.watched(chunk_8, CHECKING, math.inf):
         both.build_tail()
     assert both.beside.found() == worker.found() == []
-    files = {f"{sources}/chunk-1/{name}" for name in TAIL_FILES}
+    files = {f"{programs}/chunk-1/{name}" for name in TAIL_FILES}
     assert set(worker.store.listed(later(chunk_8))) == files
     assert set(worker.store.listed(later(TRIAL))) == {f"other/chunk-1/{name}" for name in TAIL_FILES}
 

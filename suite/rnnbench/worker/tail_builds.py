@@ -28,22 +28,26 @@ class TailBuilds:
     A list has the stamp that each file had at the end. A file that is written again is no longer that build's.
     """
 
-    def __init__(self, store: ProgramStore, sources: str) -> None:
-        """`sources` is the folder in the store that the programs of this backend are in."""
+    def __init__(self, store: ProgramStore, programs: str) -> None:
+        """`programs` is the folder in the store that the programs of this backend are in."""
         self._store = store
-        self._sources = sources
+        self._programs = programs
         self._folder = store.folder / "tails"
 
     @contextmanager
     def noted(self, trial: Trial) -> Iterator[None]:
-        """While the trial builds its program of one step. Only files in its backend's folder can be of that."""
+        """While the trial builds its program of one step. Only files in its backend's folder can be of that.
+
+        What another trial of the same backend writes there meanwhile is taken for the build's. `check` has a store for
+        each worker, and finds that too.
+        """
         with locked(self._lock(trial.digest)):
             before = self._store.look()
             try:
                 yield
             finally:
                 changed = self._store.written_since(before).items()
-                written = {name: stamp for name, stamp in changed if name.startswith(f"{self._sources}/")}
+                written = {name: stamp for name, stamp in changed if name.startswith(f"{self._programs}/")}
                 write_bytes(self._list(trial.digest), _WRITTEN.dump_json(written))
 
     def without_others(self, trial: Trial, before: Look, patience_s: float) -> tuple[str, ...]:

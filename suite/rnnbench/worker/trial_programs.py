@@ -51,16 +51,15 @@ Count = Allocated | str | None
 class TrialPrograms:
     """Programs of one backend in a run's store. The folder is that of the run's artifacts.
 
-    `sources` is the digest of what decides the backend's programs. It names a folder in the store, so what other
-    sources built is not found.
+    `folder` is the one in the store that is the backend's alone, as its sources are now (`folder_of`).
     """
 
-    def __init__(self, backend: Backend, store: ProgramStore, sources: str, kept: KeptPrograms | None = None) -> None:
+    def __init__(self, backend: Backend, store: ProgramStore, folder: str, kept: KeptPrograms | None = None) -> None:
         self._backend = backend
         self._store = store
         self._kept = kept
-        self._cache = store.programs / sources[:16]
-        self._tails = TailBuilds(store, sources[:16])
+        self._cache = store.programs / folder
+        self._tails = TailBuilds(store, folder)
         self._loaded: dict[str, Program] = {}
         self._findings: list[Finding] = []
         self._wrote_later: set[str] = set()
@@ -218,6 +217,14 @@ class TrialPrograms:
 
 LOADING, CHECKING, PREPARING = "loaded", "checked", "prepared for sampling"
 """What a program is being while the cache is watched."""
+
+
+def folder_of(backend: str, sources: str) -> str:
+    """Where a backend's programs lie in a store. `sources` is the digest of what decides them.
+
+    So what other sources built is not found, and a file tells whose work it is.
+    """
+    return f"{sources[:16]}-{backend}"
 
 
 def _processor_s() -> float:

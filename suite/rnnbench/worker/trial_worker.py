@@ -33,7 +33,7 @@ from rnnbench.worker.preload import modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
 from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
-from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms
+from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms, folder_of
 from rnnbench.worker.trial_sampler import TrialSampler
 
 COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
@@ -53,7 +53,7 @@ class TrialWorker:
         sources = start.sources or sources_digest(start.backend)
         store = ProgramStore(start.cache)
         kept = KeptPrograms(start.kept, start.backend, sources, start.cache, store) if start.kept else None
-        self._programs = TrialPrograms(self._backend, store, sources, kept)
+        self._programs = TrialPrograms(self._backend, store, folder_of(start.backend, sources), kept)
         self._kept_checks = KeptChecks(kept) if kept and is_own(start.backend) else None
         self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
         self.sampler = TrialSampler(self.held)
