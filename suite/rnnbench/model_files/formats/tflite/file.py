@@ -233,8 +233,8 @@ class _Reader:
             name = _text(code.CustomCode())
             if name in _COMPILED:
                 raise ModelFileError(
-                    f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that it "
-                    "was compiled from"
+                    f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that "
+                    "it was compiled from"
                 )
             return f"custom {name}"
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
