@@ -165,22 +165,61 @@ def test_quantised_arrays_of_16_bits_are_told(tmp_path):
     assert "two-byte-arrays" not in traits(lite.saved(lite.quantised(lite.elman(1)), tmp_path / "cell.tflite"))
 
 
-def test_a_transposed_convolution_is_told(tmp_path):
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"])
-    ends = files.arrays(("x", [1, 2, 4]), ("h", [1, 3])), files.arrays(("y", [1, 2, 5]), ("h_next", [1, 3]))
-    weight = files.weight("w", np.ones((2, 2, 2), np.float32))
-    model = files.model([node, helper.make_node("Tanh", ["h"], ["h_next"])], *ends, [weight])
-    assert of_onnx(tmp_path, model, "state.h=h_next") == {"transposed-convolution": {"y"}}
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(("kept", "turned", "told"), [("s", "s", True), ("s", "other", False), ("other", "s", False)])
+def test_a_convolution_of_a_transposed_value_that_is_an_output_is_told(tmp_path, operator, kept, turned, told):
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["s"]),
+        helper.make_node("Tanh", ["s"], ["other"]),
+        helper.make_node("Identity", [kept], ["h_next"]),
+        helper.make_node("Transpose", [turned], ["t"], perm=[0, 2, 1]),
+        helper.make_node(operator, ["t", "w"], ["y"]),
+    ]
+    ends = files.arrays(("x", [1, 4, 2]), ("h", [1, 4, 2])), files.arrays(("y", [1, 2, "n"]), ("h_next", [1, 4, 2]))
+    model = files.model(nodes, *ends, [files.weight("w", np.ones((2, 2, 2), np.float32))])
+    assert of_onnx(tmp_path, model, "state.h=h_next") == ({"convolution-of-an-output": {"y"}} if told else {})
+
+
+@pytest.mark.parametrize("straight", ["x", "s"])
+def test_a_convolution_without_a_transpose_or_of_an_input_is_not_told(tmp_path, straight):
+    """The runtime copies the value there, or has no second place for it."""
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["s"]),
+        helper.make_node("Identity", ["s"], ["h_next"]),
+        helper.make_node("Conv", [straight, "w"], ["y"]),
+    ]
+    ends = files.arrays(("x", [1, 2, 4]), ("h", [1, 2, 4])), files.arrays(("y", [1, 2, "n"]), ("h_next", [1, 2, 4]))
+    model = files.model(nodes, *ends, [files.weight("w", np.ones((2, 2, 2), np.float32))])
+    assert of_onnx(tmp_path, model, "state.h=h_next") == {}
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("operator", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"])
+def test_a_tflite_convolution_of_an_output_is_told(tmp_path, operator, told):
+    """Frontends put a Transpose before each: TFLite has the channels last."""
     writer = lite.Writer()
-    x, y, h, after = (writer.value(n, [1, 1, 4, 2] if n in "xy" else [1, 3]) for n in ("x", "y", "h", "h_out"))
-    shape, weights = (
-        writer.constant(n, v)
-        for n, v in (("s", np.array([1, 1, 4, 2], np.int32)), ("w", np.ones((2, 1, 1, 2), np.float32)))
+    x, y, s, other = (writer.value(name, [1, 1, 4, 2]) for name in ("x", "y", "s", "other"))
+    h, held, after = (
+        writer.value(name, shape) for name, shape in (("h", [1, 8]), ("held", [1, 1, 4, 2]), ("n", [1, 8]))
     )
-    writer.operator("TRANSPOSE_CONV", [shape, weights, x], y, "TransposeConvOptions", strideH=1, strideW=1)
-    writer.operator("TANH", [h], after)
+    inside, outside, size = (
+        writer.constant(name, np.array(shape, np.int32))
+        for name, shape in (("i", [1, 1, 4, 2]), ("o", [1, 8]), ("size", [1, 1, 4, 2]))
+    )
+    writer.operator("RESHAPE", [h, inside], held, "ReshapeOptions")
+    writer.operator("ADD", [x, held], s, "AddOptions")
+    writer.operator("TANH", [s], other)
+    writer.operator("RESHAPE", [s if told else other, outside], after, "ReshapeOptions")
+    weights = writer.constant("w", np.ones((1 if operator.startswith("DEPTH") else 2, 1, 1, 2), np.float32))
+    bias = writer.constant("b", np.zeros(2, np.float32))
+    takes = [size, weights, s] if operator == "TRANSPOSE_CONV" else [s, weights, bias]
+    kind = {"CONV_2D": "Conv2DOptions", "TRANSPOSE_CONV": "TransposeConvOptions"}.get(
+        operator, "DepthwiseConv2DOptions"
+    )
+    more = {} if operator == "TRANSPOSE_CONV" else {"dilationWFactor": 1, "dilationHFactor": 1}
+    writer.operator(operator, takes, y, kind, strideH=1, strideW=1, **more)
     writer.ends({"x": x, "h": h}, {"y": y, "h_out": after})
-    assert of_tflite(tmp_path, writer) == {"transposed-convolution": {"y"}}
+    assert of_tflite(tmp_path, writer) == ({"convolution-of-an-output": {"y"}} if told else {})
 
 
 @pytest.mark.parametrize(("kind", "told"), [("uint16", True), ("int16", True), ("uint8", False)])

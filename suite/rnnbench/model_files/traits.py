@@ -15,9 +15,9 @@ from rnnbench.model_files.description import ArrayDescription, FileDescription
 TRAITS = {
     "backward-scan": "ONNX: a Scan that runs backward",
     "clipped-rnn": "ONNX: an RNN operator with a clip",
+    "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "hard-sigmoid-gates": "ONNX: an LSTM or GRU operator with a hard sigmoid",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
-    "transposed-convolution": "ONNX and TFLite: a transposed convolution",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",
     "ring": "a state whose next value is a part of it with new values behind or before",
@@ -58,6 +58,19 @@ def reached(operations: Iterable[Operation], values: Collection[str], outputs: M
         if not found.isdisjoint(operation.takes):
             found.update(operation.gives)
     return tuple(name for name, value in outputs.items() if value in found)
+
+
+def sources(value: str, makers: Mapping[str, tuple[str, str]], movers: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The value, and those that it is made of by moving data alone, each with the operator that makes it.
+
+    `makers` has the operator of each value that one makes, and its first input.
+    """
+    for _ in range(len(makers) + 1):
+        operator, before = makers.get(value, ("", ""))
+        yield value, operator
+        if operator not in movers:
+            return
+        value = before
 
 
 def traits_of(description: FileDescription, state: Mapping[str, str]) -> Iterator[tuple[str, frozenset[str]]]:

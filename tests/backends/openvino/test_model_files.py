@@ -8,6 +8,7 @@ import pytest
 import typed_streams as typed
 from onnx import TensorProto, helper
 
+from rnnbench.backends.base import BuildError
 from rnnbench.backends.openvino import OpenVinoBackend
 from rnnbench.model_files import FileSection
 
@@ -62,3 +63,17 @@ def test_a_branch_whose_condition_is_known_gives_no_name_to_an_input(tmp_path, s
     section = FileSection("vad.onnx", {"h": "next_h"}, {"sr": 16000})
     path = files.saved(proto, tmp_path / "vad.onnx")
     typed.assert_right(OpenVinoBackend(), typed.request_for(path, state, section), tmp_path)
+
+
+def test_an_operator_that_the_importer_lacks_is_named(tmp_path):
+    nodes = [
+        helper.make_node("Optional", ["x"], ["maybe"]),
+        helper.make_node("OptionalGetElement", ["maybe"], ["it"]),
+        helper.make_node("Add", ["it", "h"], ["next_h"]),
+        helper.make_node("Tanh", ["next_h"], ["y"]),
+    ]
+    ends = files.arrays(("x", (1, 4)), ("h", (1, 4))), files.arrays(("y", (1, 4)), ("next_h", (1, 4)))
+    path = files.saved(files.model(nodes, *ends, opset=18), tmp_path / "optional.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"}))
+    with pytest.raises(BuildError, match=r"(?s)importer refused the graph: .*OptionalGetElement"):
+        OpenVinoBackend().build(request, tmp_path / "cache")

@@ -204,7 +204,7 @@ REFUSED = {
     "resource": (in_main("%0 = stablehlo.constant dense_resource<w> : tensor<9xf32>"), "values in a resource"),
     "two functions": (
         "module { func.func @a() { return }\nfunc.func @b() { return } }",
-        "its public functions are a, b; the one that is read is the only one, or 'main'",
+        "its public functions are a, b; the one that is read is 'main', or the only one with arguments",
     ),
     "declared": (
         in_main("call @f() : () -> ()", "func.func private @f()"),
@@ -410,3 +410,18 @@ def test_without_names_the_order_is_a_proposal(tmp_path, arguments, results, pro
     found = described(step(given, [(place, 0) for place in places]), tmp_path)
     assert found.state == ()
     assert proposed in next(question.text for question in found.questions if question.key == "state")
+
+
+def test_of_several_public_functions_the_only_one_with_arguments_is_read(tmp_path):
+    """Such as `step` beside `init`, which gives the state to begin with."""
+    (tmp_path / "two.mlir").write_text("""
+        func.func @init() -> tensor<1x2xf32> {
+          %0 = stablehlo.constant dense<0.0> : tensor<1x2xf32>
+          return %0 : tensor<1x2xf32>
+        }
+        func.func @step(%x: tensor<1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+          %0 = stablehlo.add %x, %h : tensor<1x2xf32>
+          return %0 : tensor<1x2xf32>
+        }
+    """)
+    assert [array.role for array in describe(tmp_path / "two.mlir").arrays] == ["input", "input", "output"]

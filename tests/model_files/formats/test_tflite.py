@@ -561,3 +561,11 @@ def test_arrays_without_names_are_called_by_their_places(tmp_path):
         writer.graph.tensors[number].name = b""
     found = describe(files.saved(writer, tmp_path / "cell.tflite"))
     assert [array.name for array in found.arrays] == ["input0", "input1", "output0", "output1"]
+
+
+@pytest.mark.parametrize(("name", "told"), [(b"edgetpu-custom-op", "an Edge TPU"), (b"ethos-u", "an Arm Ethos-U")])
+def test_a_file_that_was_compiled_for_an_accelerator_is_told_so(tmp_path, name, told):
+    writer = files.elman(1)
+    writer.model.operatorCodes[0].customCode = name
+    with pytest.raises(ModelFileError, match=f"compiled for {told}, .* give the file that it was compiled from"):
+        describe(files.saved(writer, tmp_path / "compiled.tflite"))

@@ -110,7 +110,10 @@ def _imported(request: Request) -> tuple[bytes, Any]:
     """The ONNX graph, read by OpenVINO's importer. With state `stateful`, its state inputs become variables."""
     graph = build_graph(request)
     source = graph.SerializeToString()
-    model = ov.Core().read_model(source)
+    try:
+        model = ov.Core().read_model(source)
+    except RuntimeError as error:
+        raise BuildError(f"OpenVINO's importer refused the graph: {error}") from error
     # The importer names a node by its output. An output of the graph has a name without the number of the copy.
     names = {output: node.name for node in graph.graph.node for output in node.output}
     for node in model.get_ops():

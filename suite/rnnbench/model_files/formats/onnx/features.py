@@ -8,7 +8,10 @@ from typing import Any
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.onnx.file import graph_inputs
 from rnnbench.model_files.formats.onnx.tensors import names_inside, subgraphs
-from rnnbench.model_files.traits import Operation, dependences, reached
+from rnnbench.model_files.traits import Operation, dependences, reached, sources
+
+_SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
+"""Operators that give their first input, or that in another shape."""
 
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
@@ -28,6 +31,8 @@ def features_of(model: Any) -> Iterator[Feature]:
             found.setdefault("two-byte-arrays", set()).update(node.output)
         for name in set(_told(node, functions, ())):
             found.setdefault(name, set()).update(node.output)
+    if values := _convolutions_of_outputs(model.graph):
+        found["convolution-of-an-output"] = values
     for name, values in found.items():
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
@@ -42,8 +47,6 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
         yield "hard-sigmoid-gates"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
-    if own and node.op_type == "ConvTranspose":
-        yield "transposed-convolution"
     if own and node.op_type == "Scan":
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
@@ -55,6 +58,21 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
     if key in functions and key not in callers:
         for inner in functions[key].node:
             yield from _told(inner, functions, (*callers, key))
+
+
+def _convolutions_of_outputs(graph: Any) -> set[str]:
+    """What convolutions give of a transposed value that is an output too, but for its shape."""
+    makers = {name: (node.op_type, node.input[0] if node.input else "") for node in graph.node for name in node.output}
+    kept = {value for end in graph.output for value, _ in sources(end.name, makers, _SHAPES)}
+    found = set[str]()
+    for node in graph.node:
+        if node.op_type in ("Conv", "ConvTranspose"):
+            way = [*sources(node.input[0], makers, {*_SHAPES, "Transpose"})]
+            turned = next((place for place, (_, operator) in enumerate(way) if operator == "Transpose"), len(way))
+            # A value that nothing makes is an input.
+            if any(value in kept and operator not in ("", "Transpose") for value, operator in way[turned + 1 :]):
+                found.update(node.output)
+    return found
 
 
 def _of_16_bits(graph: Any) -> set[str]:

@@ -88,8 +88,14 @@ class _Reader:
         if len(public) == 1:
             return str(public[0])
         if MAIN not in public:
+            # The others give a state to begin with.
+            fed = [name for name in public if self._functions[name].regions[0].blocks[0].arguments]
+            if len(fed) == 1:
+                return str(fed[0])
             shown = safe_text(", ".join(public) or "none", 200)
-            raise ModelFileError(f"its public functions are {shown}; the one that is read is the only one, or '{MAIN}'")
+            raise ModelFileError(
+                f"its public functions are {shown}; the one that is read is '{MAIN}', or the only one with arguments"
+            )
         return MAIN
 
     def _reached(self, main: str) -> list[str]:

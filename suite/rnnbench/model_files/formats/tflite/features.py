@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.tflite.file import Graph, Operator, TfliteFile
-from rnnbench.model_files.traits import Operation, dependences, reached
+from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
 _ELEMENTWISE = frozenset(
@@ -29,6 +29,10 @@ _ELEMENTWISE = frozenset(
     )
 )
 """Operators that the runtime computes in one kernel with the products around them."""
+_SHAPES = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
+"""Operators that give their first input in another shape."""
+_CONVOLVED = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "TRANSPOSE_CONV": 2}
+"""Index of the data in the inputs of each convolution."""
 _BIAS = 2
 """Index of the bias in the inputs of FULLY_CONNECTED."""
 
@@ -83,21 +87,30 @@ def _of_16_bits(graph: Graph) -> set[int]:
     }
 
 
-def _transposed(graph: Graph) -> set[int]:
-    """What transposed convolutions give."""
-    return {output for each in graph.operators if each.name == "TRANSPOSE_CONV" for output in each.outputs}
+def _convolutions_of_outputs(graph: Graph) -> set[int]:
+    """What convolutions give of a value that is an output too, but for its shape."""
+    makers = {str(made): (each.name, str(each.inputs[0])) for each in graph.operators for made in each.outputs}
+    kept = {value for end in graph.outputs for value, _ in sources(str(end), makers, _SHAPES)}
+    found = set[int]()
+    for each in graph.operators:
+        if each.name in _CONVOLVED:
+            way = sources(str(each.inputs[_CONVOLVED[each.name]]), makers, {*_SHAPES, "TRANSPOSE"})
+            # A value that nothing makes is an input.
+            if any(value in kept and operator for value, operator in way):
+                found.update(each.outputs)
+    return found
 
 
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "quantised-products": _second_products,
     "two-byte-arrays": _of_16_bits,
-    "transposed-convolution": _transposed,
+    "convolution-of-an-output": _convolutions_of_outputs,
 }
 """The arrays of a graph that have a trait."""
 
 
 def features_of(file: TfliteFile) -> Iterator[Feature]:
-    """Products of quantised arrays, arrays of 16 bits, transposed convolutions, and rings.
+    """Products of quantised arrays, arrays of 16 bits, convolutions of outputs, and rings.
 
     A ring is an output that is a slice of an input with other values behind it.
     """

@@ -39,6 +39,8 @@ QUANTISED = ("int8", "uint8", "int16")
 """The types of arrays that a call gives and makes, which have a scale and a zero point."""
 _MAIN = "serving_default"
 """The signature that is read where a file has several."""
+_COMPILED = {"edgetpu-custom-op": "an Edge TPU", "ethos-u": "an Arm Ethos-U"}
+"""What the operators are for into which compilers of accelerators put whole networks."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
 
@@ -228,7 +230,13 @@ class _Reader:
 
     def _operator_name(self, code: Any) -> str:
         if code.CustomCode():
-            return f"custom {_text(code.CustomCode())}"
+            name = _text(code.CustomCode())
+            if name in _COMPILED:
+                raise ModelFileError(
+                    f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that "
+                    "it was compiled from"
+                )
+            return f"custom {name}"
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         return _names("BuiltinOperator").get(number, f"operator {number}")
 
