@@ -301,6 +301,16 @@ def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
     assert {figure for figure, *_ in reasons} >= {"public", "memory, steady"}
 
 
+@pytest.mark.parametrize("title", ["Build time (cold)", "Artifact size, weights included", "Memory"])
+def test_a_trial_that_shares_a_measurement_has_no_row_of_costs(title: str) -> None:
+    """It was built and loaded to see that its program is the same. Only the other trial's figures are shown."""
+    own = fake.record(time="looped")
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    assert shared.artifact is not None
+    (row,) = rows(section(markdown(own, shared), title))
+    assert "looped" in row[1]
+
+
 def test_a_shared_measurement_that_is_not_here_is_told() -> None:
     text = markdown(fake.record(bound=None, same_as="fake_case/elsewhere"))
     assert "the same program as fake_case/elsewhere" in text
