@@ -17,7 +17,7 @@ from rnnbench.reports.conformance_summary import how_far
 from rnnbench.reports.markdown import page
 from rnnbench.reports.tables import legend
 from rnnbench.results import COLUMNS, Finding, FindingKind, StoreError
-from rnnbench.results.record import CheckResult, LatencyFloor, Record
+from rnnbench.results.record import CheckResult, ExpectedFailureResult, LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
 from rnnbench.results.views import short_names, view_runs
@@ -458,6 +458,25 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     text = markdown(fake.record().model_copy(update={"floor": floor}))
     assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
     assert "the probe measured beside less than two processes" in section(text, "Dashes in the tables, and why")
+
+
+def test_every_expected_failure_has_a_row_and_those_that_passed_come_first() -> None:
+    failed, passed = (
+        fake.record(
+            "fakemlir",
+            "linalg",
+            chunk=chunk,
+            expected_failures=(
+                ExpectedFailureResult(what="timed", verdict=verdict, reason=reason, upstream=f"fake/project#{chunk}"),
+            ),
+        )
+        for chunk, verdict, reason in ((1, "failed", "a known fault"), (2, "passed", "it was mended"))
+    )
+    shown = rows(section(markdown(failed, passed), "Expected failures"))
+    assert [(row[0], *row[3:]) for row in shown] == [
+        ("passed unexpectedly", "timed", "1", "it was mended", "fake/project#2"),
+        ("failed, as expected", "timed", "1", "a known fault", "fake/project#1"),
+    ]
 
 
 @pytest.mark.parametrize("unmeasured", [None, "", "no probe is compiled here"])
