@@ -328,9 +328,11 @@ def test_text_from_compilers_cannot_break_a_table() -> None:
 
 
 def test_machine_versions_command_and_warnings_are_told() -> None:
-    warned = Run(Path("fake"), fake.info(), (fake.record(),), ("the last line is cut short",))
+    warnings = ("the last line is cut short", "a line was left out")
+    warned = Run(Path("fake"), fake.info(), (fake.record(),), warnings)
     text = page(view_runs([warned]), [])
-    assert "**Warning:** the last line is cut short" in text
+    for warning in warnings:
+        assert f"**Warning:** {warning}" in text
     for expected in ("Fake CPU 9000", "24.0 GiB", "fakelib-package", "1.2.3", "rnnbench run fake_case.yaml"):
         assert expected in section(text, "Machine and versions")
 
