@@ -393,6 +393,8 @@ def test_the_terminal_fits_a_hundred_columns_and_says_the_same(capsys: pytest.Ca
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)
     assert re.search(r"unrolled:4-stitched +1 +same", text)
+    origins = [line.strip() for line in text.splitlines() if line.strip() in ("authored", "library")]
+    assert origins == ["library", "authored"] * 2, "each origin is a heading, once for each of two workloads"
     assert "80 trials: 67 ok" in text
     assert "5 failed" in text
     joined = " ".join(text.split())
