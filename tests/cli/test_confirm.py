@@ -33,13 +33,16 @@ def alerts(folder, rnnbench):
     return write
 
 
-@pytest.mark.parametrize(("latency", "state", "status"), [(1.05, "confirmed", 1), (1.0, "refuted", 0)])
+@pytest.mark.parametrize(
+    ("named", "latency", "state", "status"),
+    [((), 1.05, "confirmed", 1), ((), 1.0, "refuted", 0), (("--alert=slow",), 1.0, "refuted", 0)],
+)
 def test_a_comparison_decides_and_is_written_beside_what_people_wrote(
-    rnnbench, alerts, monkeypatch, latency, state, status
+    rnnbench, alerts, monkeypatch, named, latency, state, status
 ):
     file = alerts()
     fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": latency})
-    done = rnnbench("history", "confirm", "tiny.yaml", status=status)
+    done = rnnbench("history", "confirm", "tiny.yaml", *named, status=status)
     assert f"slow: {state}: ratio {latency:.3f}" in done.stdout
     text = file.read_text()
     assert f"state: {state}" in text

@@ -42,6 +42,20 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
 
 
 @pytest.mark.parametrize(
+    ("minors", "told", "measured"),
+    [((), "3 releases", ["1.2.1", "1.2.0", "1.0"]), (("--minors",), "2 releases", ["1.2.1", "1.0"])],
+)
+def test_with_minors_the_newest_patch_of_each_is_measured_and_else_every_release(
+    rnnbench, monkeypatch, minors, told, measured
+):
+    fake_index(monkeypatch, dict.fromkeys(("1.0", "1.2.0", "1.2.1"), ""))
+    compared = fake_measurements(monkeypatch, dict.fromkeys(("1.0", "1.2.0", "1.2.1"), 1.0))
+    done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL, *minors)
+    assert f"{told} of rnnbench-fake, each beside 1.2.1, 1 trial." in done.stdout
+    assert compared == measured
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--within=soon",), "'--within': expected a duration"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from fake_releases import NOT_INSTALLABLE, PACKAGE, YANKED, fake_index, fake_measurements
 from harness_trials import SilentObserver, make_trial
@@ -9,7 +11,7 @@ from harness_trials import SilentObserver, make_trial
 pytest.importorskip("duckdb")
 
 from rnnbench.history import History, release_series
-from rnnbench.pipeline import Backfill, Release, list_releases, measure_releases
+from rnnbench.pipeline import Backfill, Release, backfill, list_releases, measure_releases
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -70,6 +72,19 @@ def test_what_is_there_is_not_measured_again(measure):
 def test_no_release_is_begun_when_the_time_is_spent_and_the_next_call_goes_on(measure):
     assert measure(within=-1.0)[1] == []
     assert len(measure()[1]) == 4
+
+
+def test_no_release_is_begun_that_would_end_too_late_if_it_took_as_long_as_the_longest(measure, monkeypatch):
+    """Of three releases that take 10, 100 and 100 s, the third one would end after 210 s."""
+    clock, took = [0.0], iter([10.0, 100.0, 100.0])
+
+    def pass_time(plan, release, *others):
+        clock[0] += next(took)
+
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(backfill, "_measure", pass_time)
+    problems, _ = measure(within=200.0)
+    assert [version for version, problem in problems.items() if not problem] == ["1.14", "1.13"]
 
 
 def test_a_release_that_does_not_conform_is_in_the_history_with_its_reason(measure, tmp_path, monkeypatch):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from harness_trials import SilentObserver, context_in, make_trial
-from waiting import ended, started_from_now, wait_until
+from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench.cases import ExpectedFailure, Limits
 from rnnbench.devices import Device
 from rnnbench.pipeline import check, check_trials
 from rnnbench.pipeline.check import CheckPool, WaitingTrials
 from rnnbench.plan import begin_run, examine, examine_all
-from rnnbench.results import Store, read_run
+from rnnbench.results import Store, StoreError, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import worker_key
 
@@ -66,6 +67,23 @@ def test_a_worker_that_waits_for_a_device_may_use_every_core(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         pool.run(jobs=1, examined=[replace(one, trial=replace(one.trial, device=device), probe=probe)])
     assert asked == [cores]
+
+
+def test_an_error_of_any_thread_ends_the_check(tmp_path, monkeypatch):
+    """Also that of a thread which ends after the others."""
+    first_ended = Event()
+
+    def work(self, waiting, job, core):
+        if job == 0:
+            first_ended.set()
+            return
+        first_ended.wait(PATIENCE_S)
+        raise StoreError("no room")
+
+    monkeypatch.setattr(CheckPool, "_work", work)
+    plan = begin_run([make_trial()], Store(tmp_path))
+    with pytest.raises(StoreError, match="no room"):
+        CheckPool(plan, context_in(plan.folder), SilentObserver()).run(jobs=2, examined=[])
 
 
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):

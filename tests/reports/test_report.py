@@ -17,7 +17,7 @@ from rnnbench.reports.conformance_summary import how_far
 from rnnbench.reports.markdown import page
 from rnnbench.reports.tables import legend
 from rnnbench.results import COLUMNS, Finding, FindingKind, StoreError
-from rnnbench.results.record import CheckResult, LatencyFloor, Record
+from rnnbench.results.record import CheckResult, ExpectedFailureResult, LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
 from rnnbench.results.views import short_names, view_runs
@@ -301,6 +301,16 @@ def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
     assert {figure for figure, *_ in reasons} >= {"public", "memory, steady"}
 
 
+@pytest.mark.parametrize("title", ["Build time (cold)", "Artifact size, weights included", "Memory"])
+def test_a_trial_that_shares_a_measurement_has_no_row_of_costs(title: str) -> None:
+    """It was built and loaded to see that its program is the same. Only the other trial's figures are shown."""
+    own = fake.record(time="looped")
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    assert shared.artifact is not None
+    (row,) = rows(section(markdown(own, shared), title))
+    assert "looped" in row[1]
+
+
 def test_a_shared_measurement_that_is_not_here_is_told() -> None:
     text = markdown(fake.record(bound=None, same_as="fake_case/elsewhere"))
     assert "the same program as fake_case/elsewhere" in text
@@ -318,9 +328,11 @@ def test_text_from_compilers_cannot_break_a_table() -> None:
 
 
 def test_machine_versions_command_and_warnings_are_told() -> None:
-    warned = Run(Path("fake"), fake.info(), (fake.record(),), ("the last line is cut short",))
+    warnings = ("the last line is cut short", "a line was left out")
+    warned = Run(Path("fake"), fake.info(), (fake.record(),), warnings)
     text = page(view_runs([warned]), [])
-    assert "**Warning:** the last line is cut short" in text
+    for warning in warnings:
+        assert f"**Warning:** {warning}" in text
     for expected in ("Fake CPU 9000", "24.0 GiB", "fakelib-package", "1.2.3", "rnnbench run fake_case.yaml"):
         assert expected in section(text, "Machine and versions")
 
@@ -381,6 +393,8 @@ def test_the_terminal_fits_a_hundred_columns_and_says_the_same(capsys: pytest.Ca
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)
     assert re.search(r"unrolled:4-stitched +1 +same", text)
+    origins = [line.strip() for line in text.splitlines() if line.strip() in ("authored", "library")]
+    assert origins == ["library", "authored"] * 2, "each origin is a heading, once for each of two workloads"
     assert "80 trials: 67 ok" in text
     assert "5 failed" in text
     joined = " ".join(text.split())
@@ -448,6 +462,25 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     text = markdown(fake.record().model_copy(update={"floor": floor}))
     assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
     assert "the probe measured beside less than two processes" in section(text, "Dashes in the tables, and why")
+
+
+def test_every_expected_failure_has_a_row_and_those_that_passed_come_first() -> None:
+    failed, passed = (
+        fake.record(
+            "fakemlir",
+            "linalg",
+            chunk=chunk,
+            expected_failures=(
+                ExpectedFailureResult(what="timed", verdict=verdict, reason=reason, upstream=f"fake/project#{chunk}"),
+            ),
+        )
+        for chunk, verdict, reason in ((1, "failed", "a known fault"), (2, "passed", "it was mended"))
+    )
+    shown = rows(section(markdown(failed, passed), "Expected failures"))
+    assert [(row[0], *row[3:]) for row in shown] == [
+        ("passed unexpectedly", "timed", "1", "it was mended", "fake/project#2"),
+        ("failed, as expected", "timed", "1", "a known fault", "fake/project#1"),
+    ]
 
 
 @pytest.mark.parametrize("unmeasured", [None, "", "no probe is compiled here"])

@@ -8,7 +8,7 @@ import fake_records as fake
 
 from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
-from rnnbench.results.record import Record
+from rnnbench.results.record import LatencyFloor, Record
 from rnnbench.results.timing import DispatchFloor, SideLatency
 from rnnbench.results.views import Entry
 
@@ -29,6 +29,18 @@ def test_a_quadratic_build_is_called_so() -> None:
     (row,) = scaling_table([entry(chunk, 1e-3 * chunk**2, time="unrolled") for chunk in CHUNKS]).rows
     assert row[2] == "2.00 ± 0.00, quadratic"
     assert row[6] == "64, the largest requested"
+
+
+def test_the_artifact_grows_without_its_weights() -> None:
+    weights = 1 << 20
+    floor = LatencyFloor(nbytes=1, operations=1, weights=weights, hoisted=None, level="L2")
+    records = []
+    for chunk in CHUNKS:
+        record = fake.record(chunk=chunk, floor=floor)
+        artifact = record.artifact.model_copy(update={"nbytes": weights + 1000 * chunk})
+        records.append(record.model_copy(update={"artifact": artifact}))
+    (row,) = scaling_table([Entry(record, record) for record in records]).rows
+    assert row[3] == "1.00 ± 0.00, linear"
 
 
 def test_the_first_chunk_that_does_not_build_is_named() -> None:

@@ -80,13 +80,13 @@ def test_requests_at_random_stand_with_the_shortest_p99_first() -> None:
 
 
 def test_the_best_batch_is_that_with_the_most_steps_a_second() -> None:
-    records = [fake.record(bound=seconds, spread=0.0, chunk=1) for seconds in (1e-4, 2e-4, 9e-4)]
+    records = [fake.record(bound=seconds, spread=0.0, chunk=16) for seconds in (1e-4, 2e-4, 9e-4)]
     records = [
         record.model_copy(update={"params": record.params.model_copy(update={"batch": batch})})
         for record, batch in zip(records, (1, 8, 32), strict=True)
     ]
     (row,) = cells(offline_table(entries(*records)))
-    assert (row["best batch"], row["steps/s"], row["of batch 1"]) == ("8", "40,000", "4.00×")
+    assert (row["best batch"], row["steps/s"], row["of batch 1"]) == ("8", "640,000", "4.00×")
 
 
 def test_the_terminal_shows_them(capsys: pytest.CaptureFixture[str]) -> None:

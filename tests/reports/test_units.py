@@ -68,6 +68,8 @@ def test_counts_agree_with_their_noun() -> None:
         (units.percent(0.012), "±1.2 %"),
         (units.percent(176.7), "above ±1000 %"),
         (units.end_of_ratio(1.0341), "1.034"),
+        (units.end_of_ratio(0.0104), "0.010"),
+        (units.end_of_ratio(99.5), "99.500"),
         (units.end_of_ratio(1e53), ">100"),
         (units.end_of_ratio(1e-30), "<0.01"),
         (units.relative_change(0.97), "-3.0 %"),
