@@ -77,3 +77,26 @@ def test_one_that_something_removed_is_made_again(users, monkeypatch):
     folder.remove()
     keep_folder()
     assert Path(tempfile.mkdtemp()).parent == folder.path
+
+
+@pytest.mark.parametrize("when", ["while it is made", "before its process begins"])
+def test_an_interrupt_before_its_process_begins_leaves_none(users, monkeypatch, when):
+    """The signal's handler runs right after the system call that made the folder."""
+    mkdir = Path.mkdir
+
+    def interrupted(path, *given, **named):
+        mkdir(path, *given, **named)
+        if when == "while it is made":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    folder = TemporaryFolder(made=False)
+    with pytest.raises(KeyboardInterrupt):
+        _begin(folder)
+    assert [*users.iterdir()] == []
+
+
+def _begin(folder: TemporaryFolder) -> None:
+    with folder.removed_on_failure():
+        assert folder.path.is_dir()
+        raise KeyboardInterrupt

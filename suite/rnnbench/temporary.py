@@ -7,6 +7,7 @@ file for each function that it traces, and AOTInductor a folder for each package
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -26,11 +27,15 @@ def users_folder() -> Path:
 class TemporaryFolder:
     """A folder for temporary files, of this process or of one that it starts. Only its user may read it."""
 
-    def __init__(self, parent: Path | None = None) -> None:
-        """A folder in `parent`, or where the user's lie. On a disk that takes none, there is none."""
+    def __init__(self, parent: Path | None = None, *, made: bool = True) -> None:
+        """A folder in `parent`, or where the user's lie. On a disk that takes none, there is none.
+
+        One that is not made yet is made by `removed_on_failure`.
+        """
+        self._parent = parent or users_folder()
         self.path: Path | None = None
-        with suppress(OSError):
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent or users_folder()))
+        if made:
+            self._make()
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -44,8 +49,12 @@ class TemporaryFolder:
 
     @contextmanager
     def removed_on_failure(self) -> Iterator[None]:
-        """For starting the process that removes it: an interrupt may come before that has begun."""
+        """For starting the process that removes it. An interrupt may come before that has begun, and while the folder
+        is made.
+        """
         try:
+            if self.path is None:
+                self._make()
             yield
         except BaseException:
             self.remove()
@@ -60,6 +69,14 @@ class TemporaryFolder:
         """The folder and all in it, as far as that is allowed."""
         if self.path:
             shutil.rmtree(self.path, ignore_errors=True)
+
+    def _make(self) -> None:
+        """It is known before it is there, so that an interrupt in between leaves nothing that nobody knows."""
+        self.path = self._parent / f"{PREFIX}{secrets.token_hex(8)}"
+        try:
+            self.path.mkdir(mode=0o700)
+        except OSError:
+            self.path = None
 
 
 def keep_folder() -> None:

@@ -54,7 +54,7 @@ class AdapterProcess(AskedProcess[Done]):
         mark = new_mark()
         self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
         self._used, self._looked = 0, time.monotonic()
-        temporary = TemporaryFolder()
+        temporary = TemporaryFolder(made=False)
         with warnings.catch_warnings(), temporary.removed_on_failure():
             # The child runs Python alone, and one that a lock of another thread stops is ended by its limit of time.
             warnings.simplefilter("ignore", DeprecationWarning)

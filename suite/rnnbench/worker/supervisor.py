@@ -108,7 +108,7 @@ def supervise() -> TemporaryFolder:
     global _supervisor
     with _lock:
         if _supervisor is None:
-            _supervisor = _started(TemporaryFolder())
+            _supervisor = _started(TemporaryFolder(made=False))
         elif not _supervisor.is_alive:
             _supervisor.close()
             _supervisor = _started(_supervisor.temporary)
