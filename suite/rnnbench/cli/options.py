@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,17 +41,11 @@ def _writable_folder(context: click.Context, option: click.Parameter, folder: Pa
     return folder
 
 
-RESULTS = click.option(
-    "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
+_runs = partial(
+    click.option, "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
 )
-NEW_RESULTS = click.option(
-    "--results",
-    default=Path("results"),
-    show_default=True,
-    type=GivenPath(),
-    callback=_writable_folder,
-    help="Folder for runs.",
-)
+RESULTS = _runs()
+NEW_RESULTS = _runs(callback=_writable_folder)
 """Of a command that makes runs."""
 REPORTS = click.option(
     "--reports",
