@@ -43,11 +43,13 @@ def test_a_process_that_has_its_variables_uses_it_and_knows_the_users(users):
     assert printed(script, {**folder.variables, "PYTHONPATH": ":".join(sys.path)}) == f"{folder.path} {users}"
 
 
-def test_one_that_a_process_with_a_folder_makes_lies_in_the_users_too(users, monkeypatch):
-    TemporaryFolder().use()
-    assert tempfile.gettempdir() != str(users)
+def test_one_that_a_process_with_a_folder_makes_goes_with_that_folder(users, monkeypatch):
+    """Whoever kills that process may kill what it has started before that has removed its own folder."""
+    outer = TemporaryFolder()
+    outer.use()
+    assert tempfile.gettempdir() == str(outer.path)
     assert users_folder() == users
-    assert TemporaryFolder().path.parent == users
+    assert TemporaryFolder().path.parent == outer.path
 
 
 def test_it_is_removed_with_all_that_is_in_it():

@@ -28,11 +28,13 @@ class TemporaryFolder:
     """A folder for temporary files, of this process or of one that it starts. Only its user may read it."""
 
     def __init__(self, parent: Path | None = None, *, made: bool = True) -> None:
-        """A folder in `parent`, or where the user's lie. On a disk that takes none, there is none.
+        """A folder in `parent`, or where this process has its temporary files. On a disk that takes none, there is none.
 
+        A process that the suite has started may be killed, with what it has started. Then its own folder is removed,
+        and with it all that was made there.
         One that is not made yet is made by `removed_on_failure`.
         """
-        self._parent = parent or users_folder()
+        self._parent = parent or Path(tempfile.gettempdir())
         self.path: Path | None = None
         if made:
             self._make()
