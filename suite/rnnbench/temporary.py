@@ -28,7 +28,7 @@ class TemporaryFolder:
     """A folder for temporary files, of this process or of one that it starts. Only its user may read it."""
 
     def __init__(self, parent: Path | None = None, *, made: bool = True) -> None:
-        """A folder in `parent`, or where this process has its temporary files. On a disk that takes none, there is none.
+        """A folder in `parent`, or where this process has its temporary files. A disk that takes none has none.
 
         A process that the suite has started may be killed, with what it has started. Then its own folder is removed,
         and with it all that was made there.
