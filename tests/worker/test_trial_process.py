@@ -49,7 +49,7 @@ def test_a_worker_has_the_last_cores_and_a_log_of_its_trial():
 
 @pytest.mark.parametrize(("device", "count"), [("cpu", 1), ("cuda", 3), ("vulkan", 3)])
 def test_a_driver_s_threads_have_cores_beside_that_of_the_caller(monkeypatch, device, count):
-    """On one core IREE's calls waited 4 to 8 ms for its own thread, in a third of them (docs/devices.md)."""
+    """On one core a third of IREE's calls took 4 to 8 ms more, probably for its driver's thread (docs/devices.md)."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(trial_process, "last_cores", last_cores)
     assert worker_cores(replace(make_trial(), device=device)) == tuple(range(8))[-count:]

@@ -37,7 +37,7 @@ def _process_memory(pid: int) -> int:
 KIND = DeviceKind(
     name="cuda",
     meaning="An NVIDIA GPU through CUDA.",
-    driver_threads=2,  # IREE has one that submits work and one that waits for it.
+    driver_threads=2,  # At most: of the runtimes, IREE has such threads.
     install="pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver",
     variables=VARIABLES,
     describe=first_gpu,

@@ -7,7 +7,7 @@ from rnnbench.devices.device import DeviceKind
 KIND = DeviceKind(
     name="vulkan",
     meaning="A GPU through its Vulkan driver, or Mesa's software device.",
-    driver_threads=2,  # IREE has one that submits work and one that waits for it.
+    driver_threads=2,  # At most: of the runtimes, IREE has such threads.
     install="apt-get install --no-install-recommends libvulkan1 mesa-vulkan-drivers",
     unmeasured={
         "latency_floor": "The suite measures the roof of the processor, and not that of a Vulkan device.",
