@@ -208,6 +208,13 @@ def cases(tmp_path: Path, monkeypatch):
     return [load_case(path) for path in paths.values()]
 
 
+def test_a_backend_that_is_not_installed_here_may_be_so_where_its_trials_run(entries):
+    """Its versions are then those of what is left of its packages: none, or `onnx` alone."""
+    (entry,) = entries(ENTRY)
+    assert list(entry.unknown_names(Probe((), {"onnx": "1.20.0"}, "openvino is not installed"))) == []
+    assert entry.describes(TRIAL, VERSIONS)
+
+
 def test_each_case_has_the_entries_of_the_backends_that_run(cases):
     by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS)
     assert [[entry.backend for entry in by_case[name]] for name in "abc"] == [["openvino"], ["openvino"], []]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.expand import scalar
     from rnnbench.cases.expected_failures import (
         ExpectedFailure,
-        InstalledBackend,
+        KnownBackend,
         expected_failures_for,
         expected_failures_of,
     )
@@ -50,7 +50,7 @@ _NAMES = {
     "expand": ("scalar",),
     "expected_failures": (
         "ExpectedFailure",
-        "InstalledBackend",
+        "KnownBackend",
         "expected_failures_for",
         "expected_failures_of",
     ),
@@ -91,7 +91,7 @@ __all__ = [
     "Case",
     "CaseError",
     "ExpectedFailure",
-    "InstalledBackend",
+    "KnownBackend",
     "Launch",
     "Lengths",
     "Limits",

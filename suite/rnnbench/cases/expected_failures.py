@@ -130,8 +130,13 @@ class ExpectedFailuresFile(Section):
     )
 
 
-class InstalledBackend(Protocol):
-    """What must be known of a backend that is installed. A backend's `Probe` has it."""
+class KnownBackend(Protocol):
+    """What must be known of a backend. A backend's `Probe` has it."""
+
+    @property
+    def available(self) -> bool:
+        """Whether it is installed. If not, its versions may be incomplete."""
+        ...
 
     @property
     def routes(self) -> Collection[str]: ...
@@ -174,14 +179,16 @@ class ExpectedFailure:
             and trial.model.traits.keys() >= {*self.contains}
         )
 
-    def unknown_names(self, installed: InstalledBackend) -> Iterator[str]:
-        """A sentence for each route and distribution that its backend, which is installed, does not have."""
+    def unknown_names(self, backend: KnownBackend) -> Iterator[str]:
+        """A sentence for each route and distribution that its backend does not have; none where it is not installed."""
+        if not backend.available:
+            return
         for route in self.route:
-            if route not in installed.routes:
-                yield f"{self.backend} has no route '{route}'; {hint(route, sorted(installed.routes))}"
+            if route not in backend.routes:
+                yield f"{self.backend} has no route '{route}'; {hint(route, sorted(backend.routes))}"
         for name in self.version:
-            if name not in installed.versions:
-                yield f"{self.backend} tells no version of '{name}'; {hint(name, sorted(installed.versions))}"
+            if name not in backend.versions:
+                yield f"{self.backend} tells no version of '{name}'; {hint(name, sorted(backend.versions))}"
 
 
 def expected_failures_of(
@@ -193,36 +200,37 @@ def expected_failures_of(
 
 def expected_failures_for(
     cases: Iterable[Case],
-    installed: Mapping[str, InstalledBackend],
+    backends: Mapping[str, KnownBackend],
     check_names: Mapping[str, Sequence[str]],
     file: Path | None = None,
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
     """The expected failures of some backends, by the name of the case. Each file is read once.
 
-    `installed` has the backends of the trials by name: the entries of other backends are left out. `check_names` has
-    the checks that each name stands for. The entries come from `file`, or else from each case's own
-    `expected_failures_file`. Raises CaseError for a file that cannot be used, and for an entry that names a check,
-    route or distribution that does not exist.
+    `backends` has those of the trials by name: the entries of other backends are left out. One that is not installed
+    here may be so in the environment of a trial. `check_names` has the checks that each name stands for. The entries
+    come from `file`, or else from each case's own `expected_failures_file`. Raises CaseError for a file that cannot be
+    used, and for an entry that names a check that does not exist, or a route or distribution that its backend, which is
+    installed, does not have.
     """
     entries: dict[Path, tuple[ExpectedFailure, ...]] = {}
     by_case: dict[str, tuple[ExpectedFailure, ...]] = {}
     for case in cases:
         path = file or case.expected_failures_file
         if path is not None and path not in entries:
-            entries[path] = _entries_of(path, installed, check_names)
+            entries[path] = _entries_of(path, backends, check_names)
         by_case[case.name] = entries[path] if path is not None else ()
     return by_case
 
 
 def _entries_of(
-    path: Path, installed: Mapping[str, InstalledBackend], check_names: Mapping[str, Sequence[str]]
+    path: Path, backends: Mapping[str, KnownBackend], check_names: Mapping[str, Sequence[str]]
 ) -> tuple[ExpectedFailure, ...]:
     every_entry = read_expected_failures(Path(os.path.relpath(path)), check_names)
-    entries = tuple(entry for entry in every_entry if entry.backend in installed)
+    entries = tuple(entry for entry in every_entry if entry.backend in backends)
     problems = [
         Problem(Place(entry.place), sentence)
         for entry in entries
-        for sentence in entry.unknown_names(installed[entry.backend])
+        for sentence in entry.unknown_names(backends[entry.backend])
     ]
     if problems:
         raise CaseError(problems)
