@@ -166,6 +166,14 @@ def test_a_device_has_an_extra_and_so_may_a_backend_on_it() -> None:
     assert not {"cuda-bindings", "nvidia-cuda-nvrtc"} & needs([trial])
 
 
+@pytest.mark.parametrize("devices", [["cuda"], ["cpu", "cuda"]])
+def test_a_package_of_another_name_stands_in_place_of_the_processor_s(devices: list[str]) -> None:
+    trials = [replace(make_trial(), target=Target("onnxruntime", "onnx"), device=device) for device in devices]
+    assert {"onnxruntime-gpu", "onnx", "cuda-bindings"} <= needs(trials)
+    assert "onnxruntime" not in needs(trials)
+    assert not {name for name in made._needs(extras_of(trials), {"onnxruntime-gpu"}) if name.startswith("onnxruntime")}
+
+
 def test_what_is_not_named_has_its_extra_and_the_version_that_runs() -> None:
     assert f"jax[cuda13]=={version('jax')}" in made._needs(["jax", "cuda", "jax-cuda"], {"jaxlib"})
 
@@ -181,6 +189,7 @@ def needs(trials: list[Trial]) -> set[str]:
         ("jax==0.10.2", ["cpu", "jax", "jax-cpu"], "jax==0.10.2"),
         ("Jax[extra]==0.10.2", ["jax-cuda"], "Jax[cuda13,extra]==0.10.2"),
         ("tensorflow==2.21.0", ["tensorflow-cuda"], "tensorflow[and-cuda]==2.21.0"),
+        ("onnxruntime-gpu==1.31.1", ["onnxruntime-cuda"], "onnxruntime-gpu[cuda,cudnn]==1.31.1"),
         ("not a requirement", ["jax-cuda"], "not a requirement"),
     ],
 )

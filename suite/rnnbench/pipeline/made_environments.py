@@ -70,9 +70,16 @@ def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> M
 
 
 def extras_of(trials: Iterable[Trial]) -> list[str]:
-    """The extras that such trials need: by backend, by kind of device, and by both (`tvm-cuda`). Some name no extra."""
+    """The extras that such trials need: of their devices and backends. Some name no extra.
+
+    A backend that has an extra for a device (`tvm-cuda`) needs that one in place of its own: it asks for all that the
+    backend needs, and may ask for another package (`onnxruntime-gpu`) that has the same module.
+    """
     pairs = {(trial.target.backend, trial.device) for trial in trials}
-    return sorted({name for backend, device in pairs for name in (backend, device, f"{backend}-{device}")})
+    known = metadata("rnnbench").get_all("Provides-Extra") or ()
+    of_both = {(backend, f"{backend}-{device}") for backend, device in pairs if f"{backend}-{device}" in known}
+    backends = {backend for backend, _ in pairs} - {backend for backend, _ in of_both}
+    return sorted({*backends, *(device for _, device in pairs), *(name for _, name in of_both)})
 
 
 def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
@@ -120,9 +127,11 @@ def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
 
 
 def _required_by(extras: Sequence[str]) -> list[Requirement]:
-    """What these extras of the suite ask for."""
+    """What these extras of the suite ask for, and the extras of it that they name."""
     texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    return [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
+    asked = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
+    named = {name for each in asked if each.name == "rnnbench" for name in each.extras} - set(extras)
+    return [*asked, *(_required_by(sorted(named)) if named else ())]
 
 
 def _with_its_extras(text: str, extras: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 COMPANIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "onnxruntime": (("<1.19", "numpy<2"),),
+    "onnxruntime-gpu": (("<1.19", "numpy<2"),),
     "iree-base-compiler": (("", "iree-base-runtime=={major}.{minor}.*"),),
     "jax": (("<0.4.26", "numpy<2 scipy<1.13"),),
 }

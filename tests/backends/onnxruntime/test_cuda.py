@@ -201,7 +201,7 @@ def test_the_processors_package_lacks_cuda(monkeypatch: pytest.MonkeyPatch) -> N
     lack = packages.cuda_lack()
     assert isinstance(lack, Lack)
     assert "CUDA's is in onnxruntime-gpu" in lack.reason
-    assert "onnxruntime-gpu[cuda,cudnn]" in lack.install
+    assert "rnnbench[onnxruntime-cuda]" in lack.install
 
 
 @pytest.mark.parametrize("provider", [True, False])

@@ -17,7 +17,7 @@ from rnnbench.backends.shared import installed_versions
 PROCESSOR, GPU = "onnxruntime", "onnxruntime-gpu"
 LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
 """NVIDIA's libraries that the provider calls. A machine may have them without these packages, too."""
-INSTALL_CUDA = f"pip uninstall {PROCESSOR} && pip install '{GPU}[cuda,cudnn]'"
+INSTALL_CUDA = f"pip uninstall {PROCESSOR} && pip install 'rnnbench[onnxruntime-cuda]'"
 _BUILT_AS = "onnxruntime/capi/build_and_package_info.py"
 _PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
 
