@@ -16,7 +16,8 @@ def require(module: str, extra: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != package:
+        # A namespace such as `ruamel` may be there without the package that is wanted.
+        if error.name not in (package, module):
             raise
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed; pip install 'rnnbench[{extra}]'", name=package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import yaml
@@ -52,6 +53,16 @@ def test_what_cannot_be_installed_is_status_3(rnnbench, index, monkeypatch):
     rnnbench(*ARGUMENTS)
     fake_index(monkeypatch, {"1.0": "", "1.1": NOT_INSTALLABLE})
     assert "No matching distribution" in rnnbench(*ARGUMENTS, status=3).stdout
+
+
+@pytest.mark.parametrize("package", ["duckdb", "ruamel.yaml"])
+def test_what_the_history_needs_is_missed_before_anything_is_measured(rnnbench, folder, index, monkeypatch, package):
+    index(v1_0=1.0)
+    monkeypatch.setitem(sys.modules, package, None)
+    told = rnnbench(*ARGUMENTS, status=2)
+    assert "pip install 'rnnbench[history]'" in told.stderr
+    assert not (folder / "results").exists()
+    assert "collect it with" in rnnbench(*ARGUMENTS, "--measure-only").stdout
 
 
 def test_the_plan_names_a_job_for_each_changed_backend_and_one_for_the_others(rnnbench, folder, index):

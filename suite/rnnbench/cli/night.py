@@ -129,6 +129,7 @@ def night(
       1  an alert was confirmed, or a trial is nonconforming
       3  a trial or a step failed
     """
+    from rnnbench.history import require_history
     from rnnbench.night import NightFolders, NightPlan, Sought
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
@@ -147,6 +148,8 @@ def night(
     if only_plan:
         _print_plan(trials, sought, state_file)
         return
+    if not measure_only:
+        require_history()
     plan = NightPlan(
         tuple(trials),
         tuple(pinned),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes
     from rnnbench.history.comparisons import VERDICTS, ComparisonEntry, LatencyVerdict
-    from rnnbench.history.database import Table
+    from rnnbench.history.database import Table, require_history
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
     from rnnbench.history.level_alerts import REST
@@ -78,7 +78,10 @@ _NAMES = {
         "ComparisonEntry",
         "LatencyVerdict",
     ),
-    "database": ("Table",),
+    "database": (
+        "Table",
+        "require_history",
+    ),
     "entry": (
         "RunEntry",
         "entry_of",
@@ -184,6 +187,7 @@ __all__ = [
     "release_changes",
     "release_series",
     "release_tables",
+    "require_history",
     "update",
     "without_anchors",
     "write_release",

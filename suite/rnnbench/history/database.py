@@ -27,6 +27,12 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
 
 
+def require_history() -> None:
+    """Before a long measurement that ends in the history. Raises MissingExtraError."""
+    require("duckdb", "history", PURPOSE)
+    require("ruamel.yaml", "history", "the file of the alerts")
+
+
 def query(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Table:
     """The result of one SELECT over the table `rows`, which is in Parquet files, and other tables, in memory.
 
