@@ -167,3 +167,4 @@ def test_resources_that_no_node_offers_are_named(command, cluster):
     assert 'offers "measure": 1, "nosuch": 1' in printed
     assert 'node-a: "measure": 1, "only_node-a": 1' in printed
     assert '--resources=\'{"measure": 1, "nosuch": 1}\'' in printed
+    assert not list(command.folder.glob("results/*")), "no trial was begun, so there is no run"

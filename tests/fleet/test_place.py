@@ -10,8 +10,11 @@ import pytest
 from harness_command import run_command
 from ray_nodes import CASE
 
+from rnnbench.cases import load_case
 from rnnbench.fleet import FleetError, Place, cluster, require_cluster
 from rnnbench.optional import MissingExtraError
+from rnnbench.plan import begin_run, resume_run, targets
+from rnnbench.results import Store
 
 
 @pytest.fixture
@@ -26,6 +29,18 @@ def free_port():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """A Ray that finds no cluster on this machine."""
+
+    def find_nothing(**_):
+        raise ConnectionError("Could not find any running Ray instance. Please set `--address`")
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+    ray = SimpleNamespace(init=find_nothing, shutdown=lambda: None, exceptions=exceptions)
+    monkeypatch.setattr(cluster, "require", lambda *_: ray)
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:6379", "127.0.0.1:99999", "a b:1", "host:"])
@@ -49,18 +64,26 @@ def test_where_nobody_listens_no_run_is_begun(folder, free_port):
     assert not (folder / "results").exists()
 
 
-def test_a_machine_in_no_cluster_is_told_how_to_make_one(monkeypatch):
-    def find_nothing(**_):
-        raise ConnectionError("Could not find any running Ray instance. Please set `--address`")
-
-    exceptions = SimpleNamespace(RayError=RuntimeError)
-    ray = SimpleNamespace(init=find_nothing, shutdown=lambda: None, exceptions=exceptions)
-    monkeypatch.setattr(cluster, "require", lambda *_: ray)
+def test_a_machine_in_no_cluster_is_told_how_to_make_one(no_cluster):
     told = pytest.raises(
         FleetError, match=r"^--on ray: this machine is in no cluster; start one with `ray start --head`"
     )
     with told, cluster.join(Place("ray")):
         pass
+
+
+def test_a_run_without_a_cluster_leaves_no_folder_but_one_that_was_there(folder, no_cluster):
+    for command in ("run", "check"):
+        error = run_command(folder, command, "tiny.yaml", "--backend=fake:honest", "--on", "ray", status=2).stderr
+        assert "this machine is in no cluster" in error
+        assert "finished trial" not in error
+        assert not list((folder / "results").iterdir())
+
+    trials = load_case(folder / "tiny.yaml").trials(targets(["fake:honest"]))
+    begun = begin_run(trials, Store(folder / "results")).folder
+    error = run_command(folder, "run", "--resume", "latest", "--on", "ray", status=2).stderr
+    assert f"results/{begun.name} has 0 finished trials. To continue: " in error
+    assert len(resume_run(begun).trials) == len(trials)
 
 
 @pytest.mark.parametrize("name", ["CPU", "measure", "1epyc", "a b", "--on"])
