@@ -86,6 +86,16 @@ def test_a_run_without_a_cluster_leaves_no_folder_but_one_that_was_there(folder,
     assert len(resume_run(begun).trials) == len(trials)
 
 
+def test_a_head_that_has_gone_away_is_told_before_ray_is_asked(free_port, monkeypatch):
+    """Ray waits for it for a minute, and then ends the process."""
+    monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.3)
+    ray = SimpleNamespace(remote=lambda _: None, nodes=lambda: pytest.fail("Ray was asked"))
+    joined = cluster.Cluster(ray, Place("ray"), f"127.0.0.1:{free_port}")
+    told = rf"^--on ray: the cluster has gone away: its head at 127\.0\.0\.1:{free_port} does not answer \(Connection"
+    with pytest.raises(FleetError, match=told):
+        joined.offering()
+
+
 @pytest.mark.parametrize("name", ["CPU", "measure", "1epyc", "a b", "--on"])
 def test_a_machine_class_is_a_resource_of_the_users_own(name):
     with pytest.raises(FleetError, match=f"--machine-class {name}: expected the name of a resource of your own"):

@@ -75,13 +75,19 @@ class Node:
 class Cluster:
     """A Ray cluster that this process has joined."""
 
-    def __init__(self, ray: Any, place: Place) -> None:
+    def __init__(self, ray: Any, place: Place, head: str = "") -> None:
         self._ray = ray
         self._place = place
+        self._head = head
+        """HOST:PORT of the head's service; empty where this process speaks to a client server instead."""
         self._task = ray.remote(GroupTask)
 
     def nodes(self) -> list[Node]:
-        """Every node, also those that are lost. Nodes of one name are told apart by their id."""
+        """Every node, also those that are lost. Nodes of one name are told apart by their id.
+
+        Raises FleetError where the head has gone away.
+        """
+        self._require_head()
         found = self._ray.nodes()
         names = Counter(node["NodeName"] for node in found if node["Alive"])
         return [
@@ -102,6 +108,17 @@ class Cluster:
 
     def node(self, node_id: str) -> Node | None:
         return next((node for node in self.nodes() if node.id == node_id), None)
+
+    def _require_head(self) -> None:
+        """Without its head, Ray waits for a minute and then ends this process without a word of the suite's."""
+        until = time.monotonic() + LOST_LOOK_S
+        while self._head and (reason := _refusal(*self._head.rsplit(":", 1))):
+            if time.monotonic() > until:
+                raise FleetError(
+                    f"--on {self._place.address}: the cluster has gone away: its head at {self._head} does not answer "
+                    f"({reason}); start it and its nodes again"
+                )
+            time.sleep(0.2)
 
     def start(self, work: bytes) -> tuple[Any, Any]:
         """A task for that work, on the next node that is free, and the reference of its first reply (`begin`)."""
@@ -171,7 +188,8 @@ def join(place: Place) -> Iterator[Cluster]:
         _initialise(ray, address)
         for number, handler in before.items():  # Ray takes SIGTERM for itself.
             signal.signal(number, handler)
-        yield Cluster(ray, place)
+        is_client = place.address.startswith("ray://")
+        yield Cluster(ray, place, "" if is_client else ray.get_runtime_context().gcs_address)
     except _refusals(ray) as error:
         if place.address == "ray" and isinstance(error, ConnectionError):
             raise FleetError(f"--on ray: this machine is in no cluster; {_HOW_TO_START}") from error
@@ -219,11 +237,17 @@ def _require_listener(place: Place) -> None:
     match = _ADDRESS.fullmatch(place.address)
     if match is None or int(match["port"]) > 65535:
         raise FleetError(f"--on {place.address}: expected ray, HOST:PORT or ray://HOST:PORT")
+    if reason := _refusal(match["host"], match["port"]):
+        raise FleetError(f"--on {place.address}: no cluster is there: {reason}; {_HOW_TO_START}")
+
+
+def _refusal(host: str, port: str) -> str:
+    """Why nothing listens there; empty where something does."""
     try:
-        socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_LIMIT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
     except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FleetError(f"--on {place.address}: no cluster is there: {reason}; {_HOW_TO_START}") from error
+        return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+    return ""
 
 
 def _name(node: Mapping[str, Any], *, is_shared: bool) -> str:
