@@ -75,11 +75,11 @@ class Node:
 class Cluster:
     """A Ray cluster that this process has joined."""
 
-    def __init__(self, ray: Any, place: Place, head: str = "") -> None:
+    def __init__(self, ray: Any, place: Place, head: str) -> None:
         self._ray = ray
         self._place = place
         self._head = head
-        """HOST:PORT of the head's service; empty where this process speaks to a client server instead."""
+        """HOST:PORT of the head's service, or of its server for clients."""
         self._task = ray.remote(GroupTask)
 
     def nodes(self) -> list[Node]:
@@ -112,7 +112,7 @@ class Cluster:
     def _require_head(self) -> None:
         """Without its head, Ray waits for a minute and then ends this process without a word of the suite's."""
         until = time.monotonic() + LOST_LOOK_S
-        while self._head and (reason := _refusal(*self._head.rsplit(":", 1))):
+        while reason := _refusal(*self._head.rsplit(":", 1)):
             if time.monotonic() > until:
                 raise FleetError(
                     f"--on {self._place.address}: the cluster has gone away: its head at {self._head} does not answer "
@@ -188,9 +188,9 @@ def join(place: Place) -> Iterator[Cluster]:
         _initialise(ray, address)
         for number, handler in before.items():  # Ray takes SIGTERM for itself.
             signal.signal(number, handler)
-        is_client = place.address.startswith("ray://")
-        yield Cluster(ray, place, "" if is_client else ray.get_runtime_context().gcs_address)
-    except _refusals(ray) as error:
+        client = place.address.removeprefix("ray://")
+        yield Cluster(ray, place, client if client != place.address else ray.get_runtime_context().gcs_address)
+    except _refusals(ray, place) as error:
         if place.address == "ray" and isinstance(error, ConnectionError):
             raise FleetError(f"--on ray: this machine is in no cluster; {_HOW_TO_START}") from error
         lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
@@ -214,9 +214,10 @@ def _initialise(ray: Any, address: str) -> None:
             return
 
 
-def _refusals(ray: Any) -> tuple[type[Exception], ...]:
+def _refusals(ray: Any, place: Place) -> tuple[type[Exception], ...]:
     """What Ray raises where there is no cluster, where it has other versions, and where it goes away."""
-    return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError)
+    rpc = require("grpc", "fleet", f"--on {place.address}")  # What Ray's client does not make its own.
+    return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError, rpc.RpcError)
 
 
 def require_cluster(place: Place) -> Any:
@@ -225,8 +226,10 @@ def require_cluster(place: Place) -> Any:
     Raises FleetError, also for a name of a machine class that cannot be one; MissingExtraError.
     """
     place.require_class()
-    # Where a node is lost, Ray prints the end of its log. It reads the variable as it is imported.
+    # Ray reads both as it is imported. Where a node is lost, it prints the end of its log. Where the connection is
+    # lost, the next call would join any cluster of this machine, or start one here.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     ray = require("ray", "fleet", f"--on {place.address}")
     if place.address != "ray":
         _require_listener(place)
