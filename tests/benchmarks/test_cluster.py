@@ -75,7 +75,7 @@ def test_the_group_of_a_lost_node_is_measured_by_another_one(command, cluster):
 
 def test_an_interrupted_driver_leaves_no_task_and_its_run_goes_on(command, cluster):
     process = command.start("run", "tiny.yaml", *HONEST)
-    wait_until(lambda: (command.folder / "results").is_dir(), "the run has begun", process)
+    wait_until(lambda: list(command.folder.glob("results/[!.]*")), "the run has begun", process)
     wait_until(lambda: len(lines_of(command.run_folder())) >= 1, "one group is measured", process)
     measuring = cluster.processes(NODE_PROCESS)
     process.send_signal(signal.SIGINT)
@@ -92,6 +92,19 @@ def test_an_interrupted_driver_leaves_no_task_and_its_run_goes_on(command, clust
     assert after[: len(before)] == before, "what has a record is not run again"
     assert len({record["trial"] for record in after}) == len(after) == 3
     assert read_run(folder).info.finished
+
+
+def test_where_the_head_goes_away_the_run_ends_with_a_sentence(tmp_path):
+    with running_cluster() as cluster, command_in(tmp_path, cluster) as command:
+        process = command.start("run", "tiny.yaml", *HONEST)
+        wait_until(lambda: list(command.folder.glob("results/[!.]*")), "the run has begun", process)
+        wait_until(lambda: len(lines_of(command.run_folder())) >= 1, "one group is measured", process)
+        (head,) = cluster.processes("/gcs_server ")
+        head.kill()
+        printed, _ = process.communicate(timeout=300)
+        assert process.returncode == 2, printed
+        assert f"--on {cluster.address}: the cluster has gone away" in printed
+        assert f"--resume results/{command.run_folder().name} --on {cluster.address}" in printed
 
 
 def test_a_run_that_gets_signals_at_random_moments_goes_on(command, cluster):
@@ -167,3 +180,4 @@ def test_resources_that_no_node_offers_are_named(command, cluster):
     assert 'offers "measure": 1, "nosuch": 1' in printed
     assert 'node-a: "measure": 1, "only_node-a": 1' in printed
     assert '--resources=\'{"measure": 1, "nosuch": 1}\'' in printed
+    assert not list(command.folder.glob("results/*")), "no trial was begun, so there is no run"

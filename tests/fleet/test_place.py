@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from types import SimpleNamespace
@@ -10,8 +11,11 @@ import pytest
 from harness_command import run_command
 from ray_nodes import CASE
 
+from rnnbench.cases import load_case
 from rnnbench.fleet import FleetError, Place, cluster, require_cluster
 from rnnbench.optional import MissingExtraError
+from rnnbench.plan import begin_run, resume_run, targets
+from rnnbench.results import Store
 
 
 @pytest.fixture
@@ -26,6 +30,30 @@ def free_port():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
+
+
+class RpcError(Exception):
+    """As gRPC has one: it is no RuntimeError."""
+
+
+def use_ray(monkeypatch, **calls):
+    """A Ray that answers these calls as they say, and gRPC with it."""
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+    ray = SimpleNamespace(
+        shutdown=lambda: None, remote=lambda _: None, exceptions=exceptions, RpcError=RpcError, **calls
+    )
+    monkeypatch.setattr(cluster, "require", lambda *_: ray)
+    return ray
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """A Ray that finds no cluster on this machine."""
+
+    def find_nothing(**_):
+        raise ConnectionError("Could not find any running Ray instance. Please set `--address`")
+
+    use_ray(monkeypatch, init=find_nothing)
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:6379", "127.0.0.1:99999", "a b:1", "host:"])
@@ -49,18 +77,55 @@ def test_where_nobody_listens_no_run_is_begun(folder, free_port):
     assert not (folder / "results").exists()
 
 
-def test_a_machine_in_no_cluster_is_told_how_to_make_one(monkeypatch):
-    def find_nothing(**_):
-        raise ConnectionError("Could not find any running Ray instance. Please set `--address`")
-
-    exceptions = SimpleNamespace(RayError=RuntimeError)
-    ray = SimpleNamespace(init=find_nothing, shutdown=lambda: None, exceptions=exceptions)
-    monkeypatch.setattr(cluster, "require", lambda *_: ray)
+def test_a_machine_in_no_cluster_is_told_how_to_make_one(no_cluster):
     told = pytest.raises(
         FleetError, match=r"^--on ray: this machine is in no cluster; start one with `ray start --head`"
     )
     with told, cluster.join(Place("ray")):
         pass
+
+
+def test_a_run_without_a_cluster_leaves_no_folder_but_one_that_was_there(folder, no_cluster):
+    for command in ("run", "check"):
+        error = run_command(folder, command, "tiny.yaml", "--backend=fake:honest", "--on", "ray", status=2).stderr
+        assert "this machine is in no cluster" in error
+        assert "finished trial" not in error
+        assert not list((folder / "results").iterdir())
+
+    trials = load_case(folder / "tiny.yaml").trials(targets(["fake:honest"]))
+    begun = begin_run(trials, Store(folder / "results")).folder
+    error = run_command(folder, "run", "--resume", "latest", "--on", "ray", status=2).stderr
+    assert f"results/{begun.name} has 0 finished trials. To continue: " in error
+    assert len(resume_run(begun).trials) == len(trials)
+
+
+def test_a_head_that_has_gone_away_is_told_before_ray_is_asked(free_port, monkeypatch):
+    """Ray waits for it for a minute, and then ends the process."""
+    monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.3)
+    ray = use_ray(monkeypatch, nodes=lambda: pytest.fail("Ray was asked"))
+    joined = cluster.Cluster(ray, Place("ray"), f"127.0.0.1:{free_port}")
+    told = rf"^--on ray: the cluster has gone away: its head at 127\.0\.0\.1:{free_port} does not answer \(Connection"
+    with pytest.raises(FleetError, match=told):
+        joined.offering()
+
+
+def test_a_connection_that_breaks_is_told(monkeypatch):
+    def break_off():
+        raise RpcError("Stream removed\n(Socket closed)")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        use_ray(monkeypatch, init=lambda **_: None, nodes=break_off)
+        told = rf"^--on {address}: cannot use the cluster: Stream removed \(Socket closed\)"
+        with pytest.raises(FleetError, match=told), cluster.join(Place(address)) as joined:
+            joined.offering()
+
+
+def test_ray_joins_no_other_cluster_once_the_connection_is_lost(monkeypatch):
+    pytest.importorskip("ray", reason="the extra `fleet` is not installed")
+    monkeypatch.delenv("RAY_ENABLE_AUTO_CONNECT", raising=False)
+    require_cluster(Place("ray"))
+    assert os.environ["RAY_ENABLE_AUTO_CONNECT"] == "0"
 
 
 @pytest.mark.parametrize("name", ["CPU", "measure", "1epyc", "a b", "--on"])

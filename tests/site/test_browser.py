@@ -163,9 +163,11 @@ def test_the_text_of_a_filter_is_one_step_back(made, desktop):
 def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
-    for name in ("trials.html", "chooser.html", "compare.html", "conformance.html", "alerts.html"):
+    names = ("trials.html", "chooser.html", "compare.html", "conformance.html", "alerts.html")
+    for name in (*names, trial_page(made, "fakemlir")):
         page.goto((made.root / name).as_uri())
-        assert page.locator(".filters:visible, #theme:visible, table:not(:has(tbody tr)):visible").count() == 0, name
+        shown = page.locator(".filters:visible, #theme:visible, #chart:visible, table:not(:has(tbody tr)):visible")
+        assert shown.count() == 0, name
     context.close()
 
 
@@ -319,6 +321,20 @@ def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, de
     assert re.search(
         r"2026-01-14: [\d.]+ µs \([\d.]+ µs to [\d.]+ µs\); .*2\.0\.0", page.locator("#reading").inner_text()
     )
+    page.locator("[name=measure]").select_option("build")
+    page.wait_for_function("() => document.getElementById('reading')?.textContent.includes('1.50 s')")
+    assert desktop.complaints == []
+
+
+def test_the_arrow_keys_read_a_chart_night_by_night(made, desktop):
+    page = desktop.open(made.root, trial_page(made, "fakemlir"))
+    chart = page.get_by_role("slider", name="Night of the chart")
+    chart.focus()
+    for key, day in (("ArrowRight", 14), ("ArrowLeft", 13), ("ArrowLeft", 12), ("ArrowRight", 13), ("Home", 1), ("End", 14)):
+        chart.press(key)
+        assert page.locator("#reading").inner_text().startswith(f"2026-01-{day:02d}: "), key
+        assert chart.get_attribute("aria-valuetext") == page.locator("#reading").inner_text()
+        assert chart.get_attribute("aria-valuenow") == str(day - 1)
     page.locator("[name=measure]").select_option("build")
     page.wait_for_function("() => document.getElementById('reading')?.textContent.includes('1.50 s')")
     assert desktop.complaints == []

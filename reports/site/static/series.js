@@ -7,6 +7,8 @@
   const select = form.elements.measure;
   const DAYS = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 86400);
   let chart;
+  let tell;
+  let place;
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -20,7 +22,7 @@
     const of = (name) => (measure[name] || measure.value).slice(first);
     const shown = rnnbench.figure[measure.unit];
     const changes = series.changes.filter((change) => change.at >= first && (change.measure === measure.name || change.level === "machine"));
-    const tell = (place) => {
+    tell = (place) => {
       const low = measure.low && measure.low[first + place];
       const interval = low === null || low === undefined ? "" : " (" + shown(low) + " to " + shown(measure.high[first + place]) + ")";
       return series.started[first + place].slice(0, 10) + ": " + shown(measure.value[first + place]) + interval + "; " + series.versions[series.version[first + place]];
@@ -44,14 +46,34 @@
       cursor: { points: { size: 8 } },
       hooks: {
         draw: [(u) => mark(u, changes, days, first, series)],
-        setCursor: [(u) => (reading.textContent = tell(typeof u.cursor.idx === "number" ? u.cursor.idx : days.length - 1))],
+        setCursor: [(u) => read(typeof u.cursor.idx === "number" ? u.cursor.idx : days.length - 1)],
       },
     };
     if (measure.name === "build") options.axes[1].label = measure.title;
     if (chart) chart.destroy();
     box.replaceChildren();
     chart = new uPlot(options, [days, of("low"), of("high"), of("value")], box);
-    reading.textContent = tell(days.length - 1);
+    box.setAttribute("aria-valuemax", days.length - 1);
+    read(days.length - 1);
+  }
+
+  /* Say a night in words. */
+  function read(night) {
+    place = night;
+    reading.textContent = tell(night);
+    box.setAttribute("aria-valuenow", night);
+    box.setAttribute("aria-valuetext", reading.textContent);
+  }
+
+  /* The arrow keys lead from night to night, as the mouse does. */
+  function step(event) {
+    const last = chart.data[0].length - 1;
+    const to = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const night = Math.max(0, Math.min(last, to));
+    chart.setCursor({ left: chart.valToPos(chart.data[0][night], "x"), top: 0 });
+    read(night);
   }
 
   function mark(u, changes, days, first, series) {
@@ -77,7 +99,7 @@
   }
 
   /* Values are integers of a common scale; nights are numbers of the index. */
-  function read(series, nights) {
+  function scaled(series, nights) {
     series.started = series.nights.map((number) => nights[number].started);
     for (const measure of series.measures) {
       for (const column of ["value", "low", "high"]) {
@@ -88,13 +110,15 @@
   }
 
   Promise.all([rnnbench.load(box.dataset.series), rnnbench.load("nights")]).then(function ([loaded, index]) {
-    const series = read(loaded, index.nights);
+    const series = scaled(loaded, index.nights);
+    for (const [name, value] of [["role", "slider"], ["tabindex", 0], ["aria-label", "Night of the chart"], ["aria-valuemin", 0]]) box.setAttribute(name, value);
     select.replaceChildren(...series.measures.map((measure) => rnnbench.element("option", measure.title, { value: measure.name })));
     select.dataset.initial = series.measures[0].name;
     rnnbench.onState(function (current) {
       rnnbench.show(form, current);
       draw(series);
     });
+    box.addEventListener("keydown", step);
     window.addEventListener("themed", () => draw(series));
     let width = box.clientWidth;
     window.addEventListener("resize", function () {

@@ -75,13 +75,19 @@ class Node:
 class Cluster:
     """A Ray cluster that this process has joined."""
 
-    def __init__(self, ray: Any, place: Place) -> None:
+    def __init__(self, ray: Any, place: Place, head: str) -> None:
         self._ray = ray
         self._place = place
+        self._head = head
+        """HOST:PORT of the head's service, or of its server for clients."""
         self._task = ray.remote(GroupTask)
 
     def nodes(self) -> list[Node]:
-        """Every node, also those that are lost. Nodes of one name are told apart by their id."""
+        """Every node, also those that are lost. Nodes of one name are told apart by their id.
+
+        Raises FleetError where the head has gone away.
+        """
+        self._require_head()
         found = self._ray.nodes()
         names = Counter(node["NodeName"] for node in found if node["Alive"])
         return [
@@ -102,6 +108,17 @@ class Cluster:
 
     def node(self, node_id: str) -> Node | None:
         return next((node for node in self.nodes() if node.id == node_id), None)
+
+    def _require_head(self) -> None:
+        """Without its head, Ray waits for a minute and then ends this process without a word of the suite's."""
+        until = time.monotonic() + LOST_LOOK_S
+        while reason := _refusal(*self._head.rsplit(":", 1)):
+            if time.monotonic() > until:
+                raise FleetError(
+                    f"--on {self._place.address}: the cluster has gone away: its head at {self._head} does not answer "
+                    f"({reason}); start it and its nodes again"
+                )
+            time.sleep(0.2)
 
     def start(self, work: bytes) -> tuple[Any, Any]:
         """A task for that work, on the next node that is free, and the reference of its first reply (`begin`)."""
@@ -171,8 +188,9 @@ def join(place: Place) -> Iterator[Cluster]:
         _initialise(ray, address)
         for number, handler in before.items():  # Ray takes SIGTERM for itself.
             signal.signal(number, handler)
-        yield Cluster(ray, place)
-    except _refusals(ray) as error:
+        client = place.address.removeprefix("ray://")
+        yield Cluster(ray, place, client if client != place.address else ray.get_runtime_context().gcs_address)
+    except _refusals(ray, place) as error:
         if place.address == "ray" and isinstance(error, ConnectionError):
             raise FleetError(f"--on ray: this machine is in no cluster; {_HOW_TO_START}") from error
         lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
@@ -196,9 +214,10 @@ def _initialise(ray: Any, address: str) -> None:
             return
 
 
-def _refusals(ray: Any) -> tuple[type[Exception], ...]:
+def _refusals(ray: Any, place: Place) -> tuple[type[Exception], ...]:
     """What Ray raises where there is no cluster, where it has other versions, and where it goes away."""
-    return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError)
+    rpc = require("grpc", "fleet", f"--on {place.address}")  # What Ray's client does not make its own.
+    return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError, rpc.RpcError)
 
 
 def require_cluster(place: Place) -> Any:
@@ -207,8 +226,10 @@ def require_cluster(place: Place) -> Any:
     Raises FleetError, also for a name of a machine class that cannot be one; MissingExtraError.
     """
     place.require_class()
-    # Where a node is lost, Ray prints the end of its log. It reads the variable as it is imported.
+    # Ray reads both as it is imported. Where a node is lost, it prints the end of its log. Where the connection is
+    # lost, the next call would join any cluster of this machine, or start one here.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     ray = require("ray", "fleet", f"--on {place.address}")
     if place.address != "ray":
         _require_listener(place)
@@ -219,11 +240,17 @@ def _require_listener(place: Place) -> None:
     match = _ADDRESS.fullmatch(place.address)
     if match is None or int(match["port"]) > 65535:
         raise FleetError(f"--on {place.address}: expected ray, HOST:PORT or ray://HOST:PORT")
+    if reason := _refusal(match["host"], match["port"]):
+        raise FleetError(f"--on {place.address}: no cluster is there: {reason}; {_HOW_TO_START}")
+
+
+def _refusal(host: str, port: str) -> str:
+    """Why nothing listens there; empty where something does."""
     try:
-        socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_LIMIT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
     except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FleetError(f"--on {place.address}: no cluster is there: {reason}; {_HOW_TO_START}") from error
+        return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+    return ""
 
 
 def _name(node: Mapping[str, Any], *, is_shared: bool) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rnnbench.fleet.cluster import Place, join
+from rnnbench.fleet.cluster import FleetError, Place, join
 from rnnbench.fleet.dispatch import Dispatch, Group, Left
 from rnnbench.fleet.journal import FleetJournal, worker_seconds
 from rnnbench.fleet.messages import GroupWork, encode_work
 from rnnbench.fleet.same_suite import suite_facts
 from rnnbench.measure import WallTime
 from rnnbench.pipeline import Observer
-from rnnbench.plan import RunPlan, close_adapters, end_run, group_by_workload, probe_or_stand_in
+from rnnbench.plan import RunPlan, close_adapters, discard_run, end_run, group_by_workload, probe_or_stand_in
 
 
 def run_on_cluster(
@@ -31,6 +31,7 @@ def run_on_cluster(
     Trials that are compared are measured by one node. The longest groups are begun first. Returns the trials that have
     no record because their task or node was lost; the run is ended where there are none. `tell` gets a sentence for
     each loss. Raises FleetError, StoreError, MissingExtraError; a KeyboardInterrupt goes through once no task is left.
+    A new run that the cluster refused before its first record leaves no folder.
     """
     wall_time = WallTime()
     journal = FleetJournal(plan, observer, timed=timed)
@@ -43,8 +44,12 @@ def run_on_cluster(
         expected = {trial.case: tuple(plan.expected_of(trial)) for trial in group.trials}
         return encode_work(GroupWork(group.trials, expected, plan.seed, timed, jobs, rebuild))
 
-    with join(place) as cluster:
-        left = Dispatch(cluster, journal, suite, observer, tell).run(_groups(plan), work_of)
+    try:
+        with join(place) as cluster:
+            left = Dispatch(cluster, journal, suite, observer, tell).run(_groups(plan), work_of)
+    except FleetError:
+        discard_run(plan)
+        raise
     if not left:
         seconds = {**wall_time.seconds(), **worker_seconds(before, journal.nodes)}
         end_run(plan.folder, seconds)

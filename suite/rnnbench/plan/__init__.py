@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnbench.plan.examination import examine, examine_all, unavailable
     from rnnbench.plan.named_targets import baselines, targets
     from rnnbench.plan.run_lock import compress_run
-    from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, end_run, resume_run
+    from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, discard_run, end_run, resume_run
     from rnnbench.plan.shards import Shard, ShardedPlan, anchor_trials, shard_of
     from rnnbench.plan.support_matrix import build_support_matrix
     from rnnbench.plan.trials import (
@@ -60,6 +60,7 @@ _NAMES = {
         "ExpectedFailures",
         "RunPlan",
         "begin_run",
+        "discard_run",
         "end_run",
         "resume_run",
     ),
@@ -100,6 +101,7 @@ __all__ = [
     "covering_of",
     "covering_trials",
     "device_of_backends",
+    "discard_run",
     "end_run",
     "examine",
     "examine_all",

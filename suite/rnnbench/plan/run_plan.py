@@ -58,6 +58,8 @@ class RunPlan:
     """Of a run that is resumed: what is not as it was when the run began, a sentence each."""
     is_empty: bool = False
     """Of a shard to which the cut gives no trial."""
+    is_new: bool = field(default=False, compare=False)
+    """Whether this process has made its folder: nobody resumes it."""
     lock: RunLock | None = field(default=None, compare=False, repr=False)
     """Held as long as the plan exists: no other process can resume the run."""
 
@@ -90,7 +92,13 @@ def begin_run(
         shutil.rmtree(begun, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
         raise
     move_lock(begun, folder)
-    return replace(plan, folder=folder, lock=lock)
+    return replace(plan, folder=folder, is_new=True, lock=lock)
+
+
+def discard_run(plan: RunPlan) -> None:
+    """Remove the folder of a new run that ended before its first record: nothing in it is of use."""
+    if plan.is_new and not read_run(plan.folder).records:
+        shutil.rmtree(plan.folder, ignore_errors=True)
 
 
 def _remove_abandoned(store: Store) -> None:
