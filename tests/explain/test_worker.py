@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from harness_trials import make_trial
 from pydantic import TypeAdapter
 
 from rnnbench.backends import IrStage, Unreadable
@@ -59,3 +63,59 @@ def test_a_stage_without_text_has_its_reason_and_no_file(tmp_path: Path) -> None
 def test_what_is_no_stage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="str instead of IrStage or Unreadable"):
         told("text", tmp_path)
+
+
+@pytest.mark.parametrize("text", ["a\nb\n", "a\nb"])
+def test_a_last_line_counts_with_and_without_its_end(tmp_path: Path, text: str) -> None:
+    assert told(IrStage("input", "", text), tmp_path).lines == 2
+
+
+def test_of_many_stages_the_first_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_STAGES", 2)
+    stages = [IrStage(name, "", "") for name in ("a", "b", "c")]
+    assert [stage.name for stage in worker._told(stages, tmp_path, 3)] == ["a", "b"]
+
+
+class Session:
+    """Gives these outputs, and after its first call and after a reset these states."""
+
+    def __init__(self, outputs: list[float], moved: tuple[float, float], cleared: tuple[float, float]) -> None:
+        self._outputs, self._state, self._cleared = iter(outputs), moved, cleared
+
+    def step(self, x: object) -> dict[str, np.ndarray]:
+        return {"y": np.array([next(self._outputs)])}
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        return {name: np.array([value]) for name, value in zip("hc", self._state, strict=True)}
+
+    def reset(self) -> None:
+        self._state = self._cleared
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("session", "seen"),
+    [
+        (Session([1.0, 2.0, 1.0], (0.5, 0.5), (0.0, 0.0)), (True, True, True)),
+        (Session([1.0, 2.0, 2.0], (0.0, 0.0), (0.0, 0.0)), (False, True, False)),
+        (Session([np.nan, 2.0, np.nan], (0.5, 0.0), (0.0, 0.1)), (True, False, True)),
+    ],
+    ids=["sound", "without a state that moves", "one array of two"],
+)
+def test_what_the_first_calls_do_is_told(session: Session, seen: tuple[bool, bool, bool]) -> None:
+    ring = [{"x": np.zeros((1, 2), np.float32)}] * 2
+    calls = worker._first_calls(SimpleNamespace(open=lambda: session), SimpleNamespace(ring=ring))
+    assert (calls.moved, calls.cleared, calls.repeated) == seen
+    assert [(array.name, array.dtype, array.shape) for array in calls.passed] == [("x", "float32", (1, 2))]
+
+
+def test_a_trial_is_explained_on_the_cores_that_the_command_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RNNBENCH_FAKE", "honest")
+    held: list[tuple[int, ...]] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: held.append(cores))
+    worker._explain(worker.ExplainTrial(make_trial(), tmp_path / "work", tmp_path, (0,), 3))
+    assert held == [(0,)]

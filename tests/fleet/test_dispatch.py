@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import fake_records as fake
 import pytest
@@ -134,6 +136,50 @@ def test_records_name_their_node_and_the_run_has_the_nodes_machine(dispatch, pla
     assert info.nodes["node-a"].conditions == DONE.conditions
 
 
+def test_a_record_that_is_sent_twice_is_written_once(dispatch, plan, trials):
+    first, second = map(done, trials)
+    assert dispatch(ScriptedCluster([begun(), lines(first, first, second, DONE)])) == ([], [])
+    assert recorded(plan) == [(trial.id, "node-a") for trial in trials]
+
+
+def test_a_group_that_is_tried_again_is_begun_before_those_that_wait(plan, trials):
+    trials.append(make_trial(chunk=3))
+    groups = [Group((trial,)) for trial in trials]
+    ended = [[begun(), lines(done(trial), DONE)] for trial in trials]
+    cluster, begins = ScriptedCluster([begun(), Lost()], ended[1], ended[0], ended[2]), []
+    journal = FleetJournal(plan, SilentObserver(), timed=True)
+    whole = Dispatch(cluster, journal, SUITE, SilentObserver(), lambda said: None)
+    assert whole.run(groups, lambda group: begins.append(group.trials[0]) or b"work") == []
+    assert begins == [trials[0], trials[1], trials[0], trials[2]]
+
+
+class Slow(ScriptedCluster):
+    """No reply comes for some looks after the first ones, and then an interrupt."""
+
+    def __init__(self, *scripts, replies=0, looks=10):
+        super().__init__(*scripts)
+        self._replies, self._looks = replies, looks
+
+    def ready(self, replies, timeout_s):
+        self._looks -= 1
+        if self._looks < 0:
+            raise KeyboardInterrupt
+        self._replies -= 1
+        return replies[:1] if self._replies >= 0 else []
+
+
+@pytest.mark.parametrize(("replies", "times"), [(0, 1), (1, 0)], ids=["none has begun", "one has begun"])
+def test_a_run_that_waits_for_a_task_to_begin_says_so_once(plan, monkeypatch, replies, times):
+    seconds = count()
+    monkeypatch.setattr(dispatch_module, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    told = []
+    journal = FleetJournal(plan, SilentObserver(), timed=True)
+    whole = Dispatch(Slow([begun(), []], replies=replies), journal, SUITE, SilentObserver(), told.append)
+    with pytest.raises(KeyboardInterrupt):
+        whole.run([Group(plan.trials)], lambda group: b"work", patience_s=5.0)
+    assert [said.partition(":")[0] for said in told] == ["waiting for a task to begin"] * times
+
+
 def test_a_group_of_which_nothing_was_measured_is_tried_again_without_what_has_a_record(dispatch, plan, trials):
     lost = [begun(), lines(done(trials[0], measured=False)), Lost()]
     again = [begun(), lines(done(trials[1]), DONE)]
@@ -210,6 +256,7 @@ def test_a_task_that_ends_without_every_record_is_not_done(dispatch, trials):
         (replace(FACTS, suite=replace(SUITE, source="other")), "its source of rnnbench is another one"),
         (replace(FACTS, suite=replace(SUITE, python="3.12")), "its Python is 3.12, the driver's 3.11"),
         (replace(FACTS, suite=replace(SUITE, versions={})), "fake is none, the driver's"),
+        (replace(FACTS, suite=replace(SUITE, source="other", python="3.12")), "is another one; its Python is 3.12"),
         (replace(FACTS, niceness=15), "RAY_worker_niceness=0"),
     ],
 )
@@ -243,6 +290,7 @@ def test_a_check_may_use_two_machines_and_rows_tell_which(plan, trials):
     journal = FleetJournal(plan, SilentObserver(), timed=False)
     whole = Dispatch(two_machines(trials), journal, SUITE, SilentObserver(), print)
     assert whole.run([Group((trial,)) for trial in trials], lambda group: b"work") == []
+    assert read_run(plan.folder).info.machine == MACHINE
     rows = read_run(plan.folder).rows()
     assert [(row["node"], row["machine_cores"]) for row in rows] == [("node-a", 4), ("node-b", 8)]
     assert len({row["machine"] for row in rows}) == 2

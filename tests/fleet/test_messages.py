@@ -61,8 +61,9 @@ def test_work_is_the_same_at_the_other_end():
     assert decode_work(encode_work(work)) == work
 
 
-def test_samples_are_the_same_at_the_other_end():
-    rows = np.arange(10.0).reshape(2, len(SAMPLE_COLUMNS))
+@pytest.mark.parametrize("samples", [2, SAMPLES_CAP])
+def test_samples_are_the_same_at_the_other_end(samples):
+    rows = np.arange(float(samples * len(SAMPLE_COLUMNS))).reshape(samples, -1)
     np.testing.assert_array_equal(decode_samples(encode_samples(rows)), rows)
 
 

@@ -9,11 +9,27 @@ import tempfile
 import time
 
 import pytest
+from harness_trials import make_trial
 from waiting import PATIENCE_S
 
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
+from rnnbench.fleet.messages import GO, GroupWork, decode
 from rnnbench.fleet.node_process import PREFIX, YOUNG_S, own_folder
+
+
+class Driver:
+    """The other end of the channel: it gives one answer."""
+
+    def __init__(self, answer):
+        self._answer = answer
+        self.got = []
+
+    def send(self, line):
+        self.got.append(decode(line))
+
+    def receive(self):
+        return self._answer
 
 
 @pytest.fixture
@@ -50,6 +66,25 @@ def test_folders_of_killed_processes_are_removed_and_no_others(temporary):
         assert not left.exists()
         assert all(folder.exists() for folder in (locked, young, other))
     assert lock is not None
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_group_is_measured_as_its_work_says_once_the_driver_agrees(temporary, monkeypatch, rebuild):
+    runs = []
+    monkeypatch.setattr(node_process, "usable_cache", lambda tell, reads: reads)
+    monkeypatch.setattr(node_process, "run_trials", lambda plan, sender, cache: runs.append((plan.seed, cache)))
+    work = GroupWork((make_trial(),), {}, seed=7, timed=True, rebuild=rebuild)
+    driver = Driver(GO)
+    node_process.measure(work, driver, temporary)
+    assert runs == [(7, not rebuild)]
+    assert [message.kind for message in driver.got] == ["facts", "done"]
+
+
+def test_without_the_drivers_word_nothing_is_measured(temporary, monkeypatch):
+    monkeypatch.setattr(node_process, "_carry_out", lambda *_: pytest.fail("it measures"))
+    driver = Driver(b"no")
+    node_process.measure(GroupWork((make_trial(),), {}, seed=7, timed=True), driver, temporary)
+    assert [message.kind for message in driver.got] == ["facts"]
 
 
 def test_the_environment_is_that_of_the_start_without_rays():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
+import scipy
 
 from rnnbench.results.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
 
@@ -29,6 +32,12 @@ def test_the_interval_holds_what_was_planted_as_often_as_it_says() -> None:
         low, high = fit.per_call.interval
         held += low <= 12e-6 <= high
     assert 180 <= held <= 199
+
+
+def test_where_there_is_no_fit_a_report_imports_no_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    monkeypatch.delattr(scipy, "stats", raising=False)
+    assert fit_growth({1: 1.0, 2: 2.0}) is None
 
 
 def test_two_points_are_no_fit() -> None:

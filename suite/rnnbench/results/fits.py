@@ -82,11 +82,11 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
     A fixed part hides growth from a plain power of the chunk: 1 s + (chunk/64)² s looks linear up to 512. It is fitted
     too where there are points enough, and kept where it explains the figures better than chance would (F test).
     """
-    from scipy import stats
-
     positive = {chunk: value for chunk, value in values.items() if value > 0}
     if len(positive) < LEAST_POINTS:
         return None
+    from scipy import stats  # After the return: its import takes most of the time of a small report.
+
     chunks, logs = np.array(list(positive), float), np.log(list(positive.values()))
     if np.ptp(logs) == 0:
         return Growth(Estimate(0.0, 0.0))

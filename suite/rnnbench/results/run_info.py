@@ -32,7 +32,7 @@ class NodeInfo(FrozenModel):
     seconds: dict[str, float] = Field(default_factory=dict)
     """Where its time went, added up over the trial groups that it completed."""
     conditions: Conditions | None = None
-    """What the node went through in the trial group that it completed last."""
+    """What the node went through, over all trial groups that it completed."""
 
 
 class RunInfo(FrozenModel):

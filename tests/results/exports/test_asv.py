@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import fake_records as fake
+import fake_shards as made
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.results import StoreError, read_run
+from rnnbench.results import StoreError, merge_shards, read_run, write_merged
 from rnnbench.results.exports import EXPORTS
 
 
@@ -43,6 +44,49 @@ def test_a_run_that_is_exported_twice_is_there_once(tmp_path: Path) -> None:
     results = sorted((tmp_path / "asv" / "results").glob("*/*-rnnbench.json"))
     assert len(results) == 2
     assert {json.loads(file.read_text())["date"] for file in results} == {1767225600000, 1767312000000}
+
+
+def test_runs_of_one_name_or_of_one_second_are_told_apart(tmp_path: Path) -> None:
+    add(tmp_path / "asv", tmp_path / "first", 1, name="night")
+    add(tmp_path / "asv", tmp_path / "second", 2, name="night")
+    add(tmp_path / "asv", tmp_path, 2, name="other")
+    subjects = [line for line in commits(tmp_path / "asv") if line.startswith(("night", "other"))]
+    assert subjects == [
+        "night 1767225600 fakelib-package 1.2.3",
+        "night 1767312000 fakelib-package 1.2.3",
+        "other 1767312000 fakelib-package 1.2.3",
+    ]
+
+
+def test_a_benchmark_that_a_later_run_has_not_is_still_there_with_its_kind(tmp_path: Path) -> None:
+    for day, chunk in ((1, 4), (2, 8)):
+        started = f"2026-01-0{day}T00:00:00Z"
+        run = fake.write_run(tmp_path / f"day-{day}", [fake.record(chunk=chunk)], started=started)
+        EXPORTS["asv"].write(read_run(run), tmp_path / "asv")
+    benchmarks = json.loads((tmp_path / "asv" / "results" / "benchmarks.json").read_text())
+    kinds = {name: (of["type"], of["unit"]) for name, of in benchmarks.items() if name != "version"}
+    for chunk in (4, 8):
+        of_chunk = {name.rpartition(".")[2]: kind for name, kind in kinds.items() if f"-c{chunk}-" in name}
+        assert of_chunk["bound"] == of_chunk["build"] == ("time", "seconds")
+        assert of_chunk["memory"] == of_chunk["artifact"] == ("memory", "bytes")
+
+
+def test_settings_of_the_users_git_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".gitconfig").write_text("[safe]\nbareRepository = explicit\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for day in (1, 2):
+        add(tmp_path / "asv", tmp_path, day)
+
+
+def test_each_machine_of_merged_shards_has_its_own_results(tmp_path: Path) -> None:
+    shards = [made.make_shard(tmp_path, n, machine=made.OTHER if n == 2 else made.ONE) for n in (1, 2, 3)]
+    EXPORTS["asv"].write(write_merged(merge_shards(shards), tmp_path / "results").run, tmp_path / "asv")
+    machines = [json.loads(file.read_text()) for file in (tmp_path / "asv" / "results").glob("*/machine.json")]
+    assert sorted((machine["cpu"], machine["num_cpu"]) for machine in machines) == [
+        ("Fake CPU 7", "4"),
+        ("Fake CPU 9000", "2"),
+    ]
 
 
 def test_a_run_before_the_last_one_is_refused(tmp_path: Path) -> None:

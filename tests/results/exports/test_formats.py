@@ -9,6 +9,8 @@ import io
 import json
 import math
 import re
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +23,10 @@ from made_runs import NEW, OLD, SLOWER, exported, made_records, made_run
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pytest_benchmark.stats import Stats
 
-from rnnbench.results import ExpectedFailureResult, Run, StoreError, read_run
+from rnnbench.results import SAMPLE_COLUMNS, ExpectedFailureResult, Run, StoreError, read_run, save_samples
 from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
-from rnnbench.results.exports.measured import machine_facts
+from rnnbench.results.exports.measured import machine_facts, started
+from rnnbench.results.exports.pyperf import _first_ends
 from rnnbench.results.exports.pytest_benchmark import _statistics
 
 FIGURES = ("bencher", "github-action-benchmark", "pyperf", "pytest-benchmark")
@@ -95,6 +98,35 @@ def test_a_trial_without_figures_is_absent(run, name: str) -> None:
         assert (record.trial in text) == (record.trial in WITH_FIGURES), record.outcome
 
 
+def entries_of(record: Any, tmp_path: Path) -> dict[str, Any]:
+    """The action's entries of a run of one trial, by the figure."""
+    entries = loaded("github-action-benchmark", fake.write_run(tmp_path / "run", [record]))
+    return {entry["name"].rpartition(" ")[2]: entry for entry in entries}
+
+
+def test_a_range_is_the_longer_side_also_where_that_is_the_lower_one(tmp_path) -> None:
+    record = fake.record()
+    bound = record.timing.latency["bound"]
+    interval = (bound.median - 30e-6, bound.median + 10e-6)
+    entries = entries_of(fake.with_latencies(record, bound=bound.model_copy(update={"interval": interval})), tmp_path)
+    assert float(entries["bound"]["range"][2:]) == pytest.approx(30, rel=1e-5)
+
+
+def test_a_build_of_an_earlier_run_is_no_figure_of_this_one(tmp_path) -> None:
+    record = fake.record()
+    timing = record.timing.model_copy(update={"built": "2026-01-01T00:00:00Z"})
+    assert set(entries_of(record.model_copy(update={"timing": timing}), tmp_path)) == {
+        *("bound", "public"),
+        *("memory", "artifact"),
+    }
+
+
+def test_a_device_that_the_processor_plays_has_no_figures(tmp_path) -> None:
+    run = read_run(fake.write_run(tmp_path / "run", [fake.record(device=fake.SOFTWARE_DEVICE)]))
+    with pytest.raises(StoreError, match="no trial has figures"):
+        EXPORTS["github-action-benchmark"].write(run, io.StringIO())
+
+
 def test_the_one_that_is_not_believed_passes_in_junit_and_says_why(run) -> None:
     (suite,) = JUnitXml.fromstring(exported("junit", run).decode())
     (test,) = [test for test in suite if "onnx/looped" in test.name]
@@ -102,6 +134,10 @@ def test_the_one_that_is_not_believed_passes_in_junit_and_says_why(run) -> None:
     text = test.tostring().decode()
     assert "work was moved out of the call" in text
     assert "bound_s" not in text
+    believed = {
+        sample.labels["trial"]: sample.labels["believed"] for sample in _trials(exported("openmetrics", run).decode())
+    }
+    assert [trial for trial, word in believed.items() if word == "no"] == [test.name]
 
 
 def test_statistics_are_of_the_samples_or_else_of_the_processes(run, tmp_path) -> None:
@@ -112,6 +148,7 @@ def test_statistics_are_of_the_samples_or_else_of_the_processes(run, tmp_path) -
         latency = read_run(of).by_trial[SLOWER].latency("bound")
         seconds = read_run(of).samples(SLOWER)[:, 3] if rounds == 300 else np.array(latency.process_medians)
         assert each["extra_info"]["rounds_are"] == what
+        assert "model" not in each["params"]
         assert each["stats"]["rounds"] == rounds
         for name, value in (("median", np.median(seconds)), ("stddev", seconds.std(ddof=1)), ("max", seconds.max())):
             assert each["stats"][name] == pytest.approx(value)
@@ -130,11 +167,53 @@ def test_outliers_and_means_of_rounds_are_those_that_pytest_benchmark_computes()
         assert stats[name] == pytest.approx(getattr(own, name)), name
 
 
+def test_rounds_without_scatter_have_no_outlier() -> None:
+    assert _statistics(np.ones(3), 1)["outliers"] == "0;0"
+
+
+def test_samples_that_took_no_time_are_none(run, tmp_path) -> None:
+    record = fake.record(spread=0.0)
+    rows = np.zeros((4, len(SAMPLE_COLUMNS)))
+    rows[1:, SAMPLE_COLUMNS.index("seconds")] = 1e-4
+    latency = fake.of_samples(record.timing.latency["bound"], rows)
+    folder = fake.write_run(tmp_path / "run", [fake.with_latencies(record, bound=latency)])
+    save_samples(folder, record.trial[-8:], "bound", rows)
+    assert len(read_run(folder).samples(record.trial)) == 4
+    assert loaded("pytest-benchmark", folder)["benchmarks"][0]["extra_info"]["rounds_are"] == "process medians"
+
+
+def test_a_process_begins_when_its_first_sample_ended_and_a_time_that_cannot_be_is_left_out() -> None:
+    rows = np.zeros((4, len(SAMPLE_COLUMNS)))
+    rows[:, SAMPLE_COLUMNS.index("process")] = [0, 0, 1, 2]
+    rows[:, SAMPLE_COLUMNS.index("end")] = [100.0, 60.0, 1e300, 1e15]
+    assert list(_first_ends(rows)) == [(0, "1970-01-01 00:01:00")]
+
+
+def test_pyperf_is_told_the_calls_of_a_sample(tmp_path) -> None:
+    record = fake.record()
+    bound = record.timing.latency["bound"]
+    sampling = bound.sampling.model_copy(update={"calls_per_sample": 7})
+    changed = fake.with_latencies(record, bound=bound.model_copy(update={"sampling": sampling}))
+    (one, _) = loaded("pyperf", fake.write_run(tmp_path / "run", [changed]))["benchmarks"]
+    assert one["metadata"]["loops"] == 7
+
+
+def test_a_time_without_a_zone_is_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        assert started(fake.info(started="2026-01-31T12:00:00")) == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    time.tzset()
+
+
 def test_a_shared_measurement_is_marked(run) -> None:
     first, shared = made_records(OLD)[1:3]
     benchmarks = {each["name"]: each for each in loaded("pytest-benchmark", run)["benchmarks"]}
     assert benchmarks[f"{shared.trial}[bound]"]["extra_info"]["same_as"] == first.trial
     assert benchmarks[f"{shared.trial}[bound]"]["stats"] == benchmarks[f"{first.trial}[bound]"]["stats"]
+    (suite,) = JUnitXml.fromstring(exported("junit", run).decode())
+    (test,) = [test for test in suite if test.name == shared.trial]
+    assert f'<property name="same_as" value="{first.trial}"' in test.tostring().decode()
 
 
 def test_runs_without_samples_have_no_invented_date_in_pyperf(tmp_path) -> None:
@@ -157,6 +236,37 @@ def test_expected_failures_are_skipped_in_junit_and_fail_where_they_pass(tmp_pat
     text = exported("junit", run).decode()
     assert text.count(f"<{element} ") == 1
     assert ("fake: known fake/project#1" in text) == (verdict == "failed")
+
+
+def test_junit_has_a_suite_for_each_case_at_the_time_of_the_run(tmp_path) -> None:
+    records = [
+        fake.record(chunk=chunk).model_copy(update={"case": case}) for chunk, case in ((1, "a"), (2, "b"), (4, "a"))
+    ]
+    suites = list(JUnitXml.fromstring(exported("junit", fake.write_run(tmp_path / "run", records)).decode()))
+    assert [(suite.name, suite.tests, suite.timestamp) for suite in suites] == [
+        ("a", 2, "2026-01-31T12:00:00"),
+        ("b", 1, "2026-01-31T12:00:00"),
+    ]
+
+
+def test_junit_names_what_passed_unexpectedly_and_what_is_wrong_beside_it(tmp_path) -> None:
+    expected = [
+        ExpectedFailureResult(what=what, verdict=verdict, reason="fake: known", upstream="")
+        for what, verdict in (("reset", "passed"), ("timed", "failed"))
+    ]
+    record = fake.record(outcome="nonconforming", expected_failures=expected)
+    (message,) = re.findall(
+        r'message="([^"]*)"', exported("junit", fake.write_run(tmp_path / "run", [record])).decode()
+    )
+    assert message.startswith("an expected failure passed: reset; remove its entry")
+    assert message.endswith(f"; and the trial is nonconforming: {record.reason}")
+
+
+def test_junit_says_at_which_stage_a_trial_ended_and_where_a_fault_is_reported(tmp_path) -> None:
+    records = [fake.record("fakekernel", "tir", outcome="crashed"), fake.record(outcome="unsupported")]
+    text = exported("junit", fake.write_run(tmp_path / "run", records)).decode()
+    assert f'message="at sample: {fake.REASONS["crashed"]}"' in text
+    assert ">upstream: fake/project#7</skipped>" in text
 
 
 @pytest.mark.parametrize("name", sorted(EXPORTS))
@@ -212,10 +322,19 @@ def test_versions_are_in_the_same_order_whichever_order_the_record_has(tmp_path)
 
 
 def test_what_json_has_no_number_for_is_text_in_json_lines() -> None:
-    values = {"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5, "e": None}
+    values = {"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5, "e": None, "f": "12 µs"}
     stream = io.StringIO()
     EXPORTS["jsonl"].write(SimpleNamespace(rows=lambda: [values]), stream)
-    assert json.loads(stream.getvalue()) == {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5, "e": None}
+    assert "12 µs" in stream.getvalue()
+    assert json.loads(stream.getvalue()) == {
+        "a": "NaN",
+        "b": "Infinity",
+        "c": "-Infinity",
+        "d": 1.5,
+        "e": None,
+        "f": "12 µs",
+    }
+    assert "12 µs" in stream.getvalue()
 
 
 def test_facts_of_a_machine_are_text_or_whole_numbers_that_every_reader_has(tmp_path) -> None:

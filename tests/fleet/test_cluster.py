@@ -1,0 +1,71 @@
+"""What is asked of Ray and made of its answers, with a Ray of this file. `test_on_a_cluster.py` has a real one."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from rnnbench.fleet import FleetError, Place, cluster, require_cluster
+from rnnbench.fleet.cluster import Cluster, Node
+
+
+class ActorError(Exception):
+    """The task is gone."""
+
+
+def make_cluster(*nodes):
+    """Nodes by name, whether each is alive, and what it offers."""
+    found = [
+        {"NodeID": f"{place}23456789", "NodeName": name, "Alive": is_alive, "Resources": resources}
+        for place, (name, is_alive, resources) in enumerate(nodes)
+    ]
+    exceptions = SimpleNamespace(RayActorError=ActorError)
+    ray = SimpleNamespace(nodes=lambda: found, remote=lambda task: task, exceptions=exceptions)
+    return Cluster(ray, Place("ray"))
+
+
+def test_nodes_that_share_a_name_have_their_ids_and_a_lost_one_shares_none():
+    nodes = make_cluster(("a", True, {}), ("a", True, {}), ("b", True, {}), ("b", False, {})).nodes()
+    assert [node.name for node in nodes] == ["a-023456", "a-123456", "b", "b"]
+
+
+def test_a_lost_node_offers_nothing():
+    measure = {"measure": 1}
+    assert [node.name for node in make_cluster(("a", False, measure), ("b", True, measure)).offering()] == ["b"]
+
+
+@pytest.mark.parametrize("amount", [1.5, 2])
+def test_a_node_that_would_measure_two_at_once_is_refused(amount):
+    with pytest.raises(FleetError, match=f"node a offers measure: {amount:g}"):
+        make_cluster(("a", True, {"measure": amount})).offering()
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ActorError("gone"), "the task on node a was killed"),
+        (ActorError("OutOfMemory"), "the task on node a was killed, by Ray: the node's memory was full"),
+        (ValueError("Traceback\n  line 1\n\nKeyError: 'x'\n"), "the task on node a failed: KeyError: 'x'"),
+    ],
+)
+def test_the_cause_of_a_lost_reply_is_told(monkeypatch, error, cause):
+    monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.0)
+    monkeypatch.setattr(cluster.time, "sleep", lambda seconds: None)
+    joined = make_cluster(("a", True, {}))
+    assert joined.cause(error, Node("023456789", "a", True, {})) == cause
+
+
+def test_a_cluster_at_an_ipv6_address_is_looked_for_without_the_brackets(monkeypatch):
+    asked = []
+
+    def connect(address, timeout):
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(cluster, "require", lambda *_: None)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(FleetError, match="no cluster is there"):
+        require_cluster(Place("ray://[::1]:10001"))
+    assert asked == [("::1", 10001)]
