@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from forked_workers import write_python
 
 STREAM = "time=looped,state=stateful,chunk=4"
 
@@ -66,6 +67,14 @@ def test_a_backend_that_shows_nothing_is_named(rnnbench, folder):
     shown = rnnbench("explain", "tiny.yaml", "--backend", "fake:honest", "--filter", STREAM).stdout
     assert "the adapter of 'fake' has no module `explanation`" in shown
     assert "in 2 calls of 4 steps" in shown
+
+
+def test_another_environment_explains_its_own_program(rnnbench, folder):
+    write_python(folder / "old" / "bin" / "python", {"RNNBENCH_FAKE_VERSION": "0.1"})
+    given = ("explain", "tiny.yaml", "--filter", STREAM, "--in", "./old")
+    assert "versions  rnnbench-fake 0.1\n" in rnnbench(*given, "--backend", "fake:honest").stdout
+    assert "--in needs the backends" in rnnbench(*given, status=2).stderr
+    assert "no virtual environment" in rnnbench(*given[:-1], "./none", "--backend", "fake", status=2).stderr
 
 
 def test_a_part_of_a_compound_network_has_stages_of_its_own(rnnbench, folder):

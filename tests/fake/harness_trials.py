@@ -29,7 +29,7 @@ class SilentObserver:
     def stage(self, trial: Trial, stage: str) -> None:
         self.stages.append((trial.target.route, stage))
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record, side: str = "") -> None:
         self.records.append(record)
 
 

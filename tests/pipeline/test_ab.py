@@ -44,6 +44,10 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     assert "2 SLOWER" in done.stdout
     assert "B has other versions than A: none" in done.stdout
     assert "A verdict took" in done.stdout
+    assert "\nA  ok " in done.stdout, "a line for the trial in each environment, which says in which"
+    assert "\nB  ok " in done.stdout
+    assert "Ratio: B over A" in " ".join(done.stdout.split())
+    assert "A and B are one environment" not in done.stdout
     assert "A: Half of the 2 latencies have an interval of" in done.stdout
     assert "requested precision" not in done.stdout, "in ab a latency stops with its verdict"
     old, new = (read_run(path) for path in sorted((tmp_path / "results").iterdir()))
@@ -64,6 +68,8 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     (page,) = (tmp_path / "reports").glob("*/comparison.md")
     for said in ("2 SLOWER", "B is ./new.", "A verdict took"):
         assert said in page.read_text()
+    again = run_command(tmp_path, "compare", old.name, new.name, status=1)
+    assert "are the sides of one `rnnbench ab`" in " ".join(again.stdout.split())
 
 
 def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
@@ -90,6 +96,10 @@ def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
 def test_a_budget_that_is_spent_ends_undecided(ab):
     done = ab("--budget", "100ms", status=0)
     assert "2 UNDECIDED" in done.stdout
+
+
+def test_where_no_side_is_named_the_command_says_that_it_compares_an_environment_with_itself(ab):
+    assert "A and B are one environment" in ab("--budget=10ms", status=0).stdout
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,15 @@ def test_requirements_that_cannot_be_met_have_pip_s_own_message(cache, offline):
         make_environment("fakepackage==3.0", ["fake"], cache)
 
 
+def test_of_the_versions_that_pip_lists_only_the_newest_are_told(monkeypatch):
+    listed = ", ".join(f"1.{minor}" for minor in range(40))
+    error = f"ERROR: Could not find a version that satisfies the requirement x==9 (from versions: {listed})"
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr=error)
+    monkeypatch.setattr(made, "run_helper", lambda command, limit: failed)
+    with pytest.raises(SideError, match=r"the newest of 40 versions: 1\.32, 1\.33, .*, 1\.39\)$"):
+        made._run([], "x==9")
+
+
 def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkeypatch):
     warning = (
         "WARNING: The candidate selected for download or install is a yanked version: 'fakepackage' candidate\n"

@@ -258,7 +258,7 @@ def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, mon
     )
 
     class Edits(SilentObserver):
-        def finished(self, record):
+        def finished(self, record, side=""):
             write_later(site / "planted/code.so", b"edoc")
 
     with unasked_adapters():

@@ -70,6 +70,7 @@ def test_what_earlier_runs_built_and_checked_is_counted_with_its_days(tmp_path):
     built, checked = reliability_sentences(shown(tmp_path, first, second, fake.record(chunk=4)))
     assert built.startswith("Built by earlier runs (2026-01-01), which the build times are of: 1 program.")
     assert checked.startswith("Checked by earlier runs (2026-01-02 to 2026-01-03), as the same programs: 2 trials.")
+    assert "`" not in checked, "a report escapes the text of sentences, and would show the sign"
 
 
 def test_a_run_that_was_cut_off_says_that_trials_may_be_missing(tmp_path):

@@ -67,6 +67,11 @@ def test_streams_stand_with_their_bounds_most_first() -> None:
     assert "the fewest" not in streams_answer(shown[:1])
 
 
+def test_where_no_program_holds_a_stream_the_answer_says_so() -> None:
+    none = entries(holding(0, 6), holding(0, 2, "stateful"))
+    assert streams_answer(none) == "No program held a real-time stream on its core."
+
+
 def test_the_answer_says_which_other_programs_may_hold_as_many() -> None:
     near = entries(holding(40, 43), holding(38, 44, "stateful"), holding(20, 30, backend="fakeslow"))
     assert "its core: 40 (39 to 43), which the bounds of 1 other reach; " in streams_answer(near)

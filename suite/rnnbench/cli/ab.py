@@ -70,8 +70,10 @@ def ab(
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()
     tell("\n".join(both.describe()))
+    if side_a == side_b:
+        tell("A and B are one environment: a SLOWER or FASTER is a false alarm. --a or --b names another one.")
     leaves(lambda: f"Finished trials are in {both.runs[0]} and {both.runs[1]}.")
-    with ProgressBar(terminal, 2 * len(trials)) as progress:
+    with ProgressBar(terminal, len(trials), sides=2) as progress:
         comparison = compare_sides(both, PairBudget(budget, threshold), progress)
     _show(comparison, both.runs, reports, terminal)
     failed = exit_status([record for run in both.runs for record in read_run(run).records])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.option_types import GivenPath, WholeNumber
-from rnnbench.cli.options import console
+from rnnbench.cli.options import ENVIRONMENT_FOLDER, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection, selection
 
@@ -44,7 +44,17 @@ NAMED = 8
     type=GivenPath(dir_okay=False),
     help="Draw the operations of each stage into a .png or .svg file.",
 )
-def explain(selection: Selection, output: Path, lines: int, picture: Path | None) -> None:
+@click.option(
+    "--in",
+    "environment",
+    metavar="ENV",
+    help="Explain what another environment makes of it: a virtual environment's folder, or requirements such as "
+    "'onnxruntime==1.30.0', of which one is made.",
+)
+@ENVIRONMENT_FOLDER
+def explain(
+    selection: Selection, output: Path, lines: int, picture: Path | None, environment: str | None, environments: Path
+) -> None:
     """Build one trial of CASE… on each target, and show the stages that its program goes through.
 
     For each stage: the text of its IR, its operations and its loops. Then what the program offers to its caller, and
@@ -63,18 +73,24 @@ def explain(selection: Selection, output: Path, lines: int, picture: Path | None
     """
     from rnnbench.cli.exit_status import FAILED, OK
     from rnnbench.explain import ExplainError, explain_trial, print_explained, title_of
+    from rnnbench.pipeline import open_side
     from rnnbench.plan import close_adapters, examine_all, require_devices
     from rnnbench.reports import draw_operations
     from rnnbench.results import file_name
 
+    if environment is not None and not selection.backends:
+        raise click.UsageError("--in needs the backends that are explained there; give them with --backend")
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise click.UsageError(f"--picture {picture}: expected a file that ends in .png or .svg")
     cases = selection.load_cases()
-    trials = selection.select(cases, selection.targets(cases))
-    require_devices(trials)
+    trials = selection.select(cases, selection.targets(cases, installed=environment is None))
     _require_one_each(trials)
-    examined = examine_all(trials)
-    close_adapters()
+    if environment is None:
+        require_devices(trials)
+        examined = examine_all(trials)
+        close_adapters()
+    else:
+        examined = open_side(environment, trials, environments).examined()
     terminal, failed, stages = console(), False, dict[str, list[tuple[str, dict[str, int]]]]()
     for index, one in enumerate(examined):
         folder = output / file_name("-".join([one.trial.case, *str(one.trial.target).split(":"), one.trial.digest]))

@@ -61,6 +61,7 @@ def title_of(trial: Trial) -> str:
 
 def _facts(examined: Examined, explained: Explained) -> Iterator[tuple[str, str]]:
     artifact, support = explained.artifact, examined.support
+    yield "versions", ", ".join(f"{name} {version}" for name, version in examined.probe.versions.items())
     yield "program", f"{artifact.origin}, {artifact.math} math, {nbytes(artifact.nbytes)}"
     yield "lowered", artifact.lowered
     if support.level == "emulated":

@@ -59,7 +59,7 @@ class Sender:
     def stage(self, trial: Trial, stage: str) -> None:
         self.send(StageBegun(trial.id, stage))
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record, side: str = "") -> None:
         """The journal has written the record and its samples already."""
         paths = [path for path in PATHS if samples_file(self._run, record.trial[-8:], path).exists()]
         samples = {path: encode_samples(read_samples(self._run, record.trial, path)) for path in paths}

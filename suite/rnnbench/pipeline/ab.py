@@ -63,7 +63,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
     wall_time, watch = WallTime(), MachineWatch()
     folders = [RunFolders.of_run(run) for run in both.runs]
     a, b = (Context(of_side, wall_time, observer.stage) for of_side in folders)
-    journals = [Journal(plan, observer) for plan in both.plans]
+    journals = [Journal(plan, observer, name) for plan, name in zip(both.plans, "AB", strict=True)]
     examined = list(zip(*(side.examined() for side in both.sides), strict=True))
     judged: list[JudgedTrial] = []
     groups = [examined] if together else group_by_workload(examined, lambda pair: pair[0].trial)

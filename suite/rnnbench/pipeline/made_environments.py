@@ -30,11 +30,14 @@ from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
+NEWEST_TOLD = 8
+"""Versions of a package that are named where none of them meets a requirement."""
 READY = "ready.json"
 """The file that an environment made here has once everything is installed: what is in it."""
 LOWER_LAYER = "rnnbench-lower-layer.pth"
 """The file of the upper layer that names the lower one."""
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _NAME = re.compile(r"[\w.-]+")
 _YANKED = re.compile(r"is a yanked version:.*?Reason for being yanked: *(.*)", re.DOTALL)
 
@@ -240,6 +243,18 @@ def _name(requirement: str) -> str:
     return canonicalize_name(found[0]) if found else requirement
 
 
+def _shortened(said: str) -> str:
+    """pip's error with the newest of the versions that it lists: it lists all that there ever were."""
+    found = _VERSIONS.search(said)
+    if found is None:
+        return said
+    versions = found[1].split(", ")
+    if len(versions) <= NEWEST_TOLD:
+        return said
+    newest = ", ".join(versions[-NEWEST_TOLD:])
+    return f"{said[: found.start()]}(the newest of {len(versions)} versions: {newest}){said[found.end() :]}"
+
+
 def _run(command: list[str], requirements: str) -> str:
     """What it printed on standard error."""
     try:
@@ -248,6 +263,6 @@ def _run(command: list[str], requirements: str) -> str:
         raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
     if done.returncode:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.startswith("ERROR")]
-        said = " ".join(lines[-2:]) or (done.stderr or done.stdout).strip()[-300:]
+        said = _shortened(" ".join(lines[-2:])) or (done.stderr or done.stdout).strip()[-300:]
         raise SideError(f"'{requirements}': the environment could not be made: {said}")
     return done.stderr

@@ -24,7 +24,7 @@ class NoProgress:
     def stage(self, trial: Trial, stage: str) -> None:
         """Not shown."""
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record, side: str = "") -> None:
         """Not shown."""
 
 
@@ -32,9 +32,10 @@ class ProgressBar:
     """Drawn only when something changes. A thread of its own would run beside what is sampled.
 
     Trials of a group end together, after all of them were built and sampled, so the bar shows the current stage too.
+    Each of `total` trials ends once on every one of the `sides`.
     """
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, total: int, sides: int = 1) -> None:
         self._numbers: dict[str, int] = {}
         self._total = total
         self._started = self._printed = time.monotonic()
@@ -47,7 +48,7 @@ class ProgressBar:
             auto_refresh=False,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=total)
+        self._task = self._progress.add_task("", total=total * sides)
 
     def __enter__(self) -> ProgressBar:
         self._progress.start()
@@ -66,10 +67,10 @@ class ProgressBar:
             elapsed = timedelta(seconds=round(time.monotonic() - self._started))
             self._print(Text(f"{elapsed}  trial {number} of {self._total}, {doing}", "dim"))
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record, side: str = "") -> None:
         self._numbers.setdefault(record.trial, len(self._numbers) + 1)
         if record.outcome != "unsupported":
-            self._print(_line(record))
+            self._print(_line(record, side))
         self._progress.advance(self._task)
         self._progress.refresh()
 
@@ -82,10 +83,10 @@ class ProgressBar:
         self._printed = time.monotonic()
 
 
-def _line(record: Record) -> Text:
+def _line(record: Record, side: str) -> Text:
     """The outcome, the bound latency of a step, and the trial's id without its case: it may be longer than a line."""
     style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
-    line = Text.assemble((f"{record.outcome:<3} ", style))
+    line = Text.assemble(f"{side}  " if side else "", (f"{record.outcome:<3} ", style))
     if (bound := record.latency("bound")) is not None:
         line.append(f"{f'{seconds(bound.per_step)}/step':>11}  ")
     line.append(visible(record.trial.rpartition("-")[0].partition("/")[2]))

@@ -47,15 +47,17 @@ class Observer(Protocol):
     """Is told how a run goes on."""
 
     def stage(self, trial: Trial, stage: str) -> None: ...
-    def finished(self, record: Record) -> None: ...
+    def finished(self, record: Record, side: str = "") -> None:
+        """A trial has ended. `side` is the environment's name where two are compared."""
 
 
 class Journal:
     """Writes records and samples into a run's folder as trials come to their end."""
 
-    def __init__(self, plan: RunPlan, observer: Observer) -> None:
+    def __init__(self, plan: RunPlan, observer: Observer, side: str = "") -> None:
         self._plan = plan
         self._observer = observer
+        self._side = side
 
     def write(self, sampled: Sampled, same_as: Sampled | None = None, *, timed: bool = True) -> Record:
         """Append the trial's record (see `record_of`), and return it once it is on the disk.
@@ -73,7 +75,7 @@ class Journal:
         if same_as is None and sampled.is_measured:
             for path, samples in sampled.paths.items():
                 save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
-        self._observer.finished(record)
+        self._observer.finished(record, self._side)
         return record
 
     def _require_disk(self, trial: Trial, reason: str) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from rnnbench.reports.comparison_tables import TWO_MACHINES, UNCHANGED, comparison_tables, counts, headline, how_sampled
+from rnnbench.reports.comparison_tables import (
+    TWO_MACHINES,
+    UNCHANGED,
+    comparison_tables,
+    counts,
+    headline,
+    latency_note,
+)
 from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.tables import NOT_BELIEVED
 from rnnbench.results import Comparison, short_names
@@ -47,7 +54,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     show(console, headline(comparison), style="bold red" if comparison.regressed else "green")
     show(console, counts(comparison))
     if comparison.latencies:
-        show(console, how_sampled(comparison), style="dim")
+        show(console, latency_note(comparison), style="dim")
 
 
 def _word(row: tuple[str, ...]) -> str:

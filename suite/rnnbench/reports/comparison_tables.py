@@ -31,12 +31,17 @@ FACTS: tuple[Fact, ...] = ("outcome", "failed_checks", "believed", "measured", "
 """In the order in which they are told."""
 PAIRED = (
     "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict. The interval is "
-    "corrected for the number of looks at it. Disturbed pairs are left out. SAME excludes a change as large as the "
+    "corrected for the number of looks at it. A pair whose rounds scatter far more than those of the other pairs is "
+    "left out. SAME excludes a change as large as the "
     "threshold on each side with 99 %; the interval excludes both at once and may reach a little further."
 )
 APART = (
     "The runs were not sampled in turn: a drift of the machine between them is part of the ratio. `rnnbench ab` "
     "samples in turn."
+)
+SIDES_APART = (
+    "The two runs are the sides of one `rnnbench ab`, which sampled them in turn and judged pair by pair. Its verdicts "
+    "count; they are in the comparison.md of its report. Those here take each side by itself."
 )
 TWO_MACHINES = "*"
 """Mark of a result on two machines."""
@@ -141,7 +146,8 @@ def ratio_of(change: CostChange) -> str:
 
 
 def how_sampled(comparison: Comparison) -> str:
-    sentence = PAIRED if comparison.paired else APART
+    apart = SIDES_APART if comparison.of_ab else APART
+    sentence = PAIRED if comparison.paired else apart
     return f"{sentence} {TWO_MACHINES}: of two machines." if comparison.two_machines else sentence
 
 
@@ -170,6 +176,7 @@ def _not_believed_table(comparison: Comparison) -> Table:
 
 
 def _latency_table(comparison: Comparison) -> Table:
+    base, new = _sides(comparison)
     rows = [
         (
             Markdown(c.verdict + mark(comparison)),
@@ -184,15 +191,26 @@ def _latency_table(comparison: Comparison) -> Table:
         for c in ordered_latencies(comparison.latencies)
     ]
     return Table(
-        "Latency per call, new against base",
-        ("verdict", "trial", "path", "base", "new", "ratio", f"{100 * (1 - ERROR_RATE):.0f} %", "n"),
+        f"Latency per call, {new} against {base}",
+        ("verdict", "trial", "path", base, new, "ratio", f"{100 * (1 - ERROR_RATE):.0f} %", "n"),
         tuple(rows),
         text=3,
-        note=Markdown(
-            f"The smallest change that matters is {_thresholds(comparison)}. The ratio is new over base, with its "
-            f"{100 * (1 - ERROR_RATE):.0f} % interval over processes, n of each side. {how_sampled(comparison)}"
-        ),
+        note=Markdown(latency_note(comparison)),
     )
+
+
+def latency_note(comparison: Comparison) -> str:
+    """What the columns of the latencies mean, and how they were sampled."""
+    base, new = _sides(comparison)
+    return (
+        f"The smallest change that matters is {_thresholds(comparison)}. Ratio: {new} over {base}, then its "
+        f"{100 * (1 - ERROR_RATE):.0f} % interval. n: processes of each side. {how_sampled(comparison)}"
+    )
+
+
+def _sides(comparison: Comparison) -> tuple[str, str]:
+    """What the base and the new run are called."""
+    return ("A", "B") if comparison.paired or comparison.of_ab else ("base", "new")
 
 
 def _thresholds(comparison: Comparison) -> str:

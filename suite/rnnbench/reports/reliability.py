@@ -41,7 +41,7 @@ def _earlier_work(view: View) -> Iterator[str]:
     if checked:
         yield (
             f"Checked by earlier runs ({_days(checked)}), as the same programs: {count(len(checked), 'trial')}. "
-            "This run checked the calls that it timed. With --rebuild, and in `rnnbench check`, all checks are made."
+            "This run checked the calls that it timed. With --rebuild, and in rnnbench check, all checks are made."
         )
 
 

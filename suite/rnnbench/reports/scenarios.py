@@ -111,6 +111,8 @@ def streams_answer(entries: Sequence[Entry]) -> Markdown | str:
     held = [(streams, entry) for streams, entry in _held(entries) if entry.origin != "kernel"]
     if not held:
         return ""
+    if not any(streams.held for streams, _ in held):
+        return "No program held a real-time stream on its core."
     most, least = (choose(held, key=lambda each: each[0].held) for choose in (max, min))
     text = Markdown("Kernels left out, {} holds the most real-time streams on its core: {}").format(
         _named(most), _figure(most)

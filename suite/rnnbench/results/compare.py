@@ -79,6 +79,8 @@ class Comparison:
     """Whether the two were sampled in turn, process by process (`rnnbench ab`)."""
     about: tuple[str, ...] = ()
     """What the two runs are, and what the comparison took, a sentence each."""
+    of_ab: bool = False
+    """Whether the runs are the two sides of one `rnnbench ab`."""
     two_machines: bool = False
     """Whether the runs come from different machines. A verdict then compares the machines as well."""
     fail_on: tuple[str, ...] = DEFAULT_FAIL_ON
@@ -154,6 +156,7 @@ def compare_runs(
         trials=len(pairs),
         shared=len(pairs) - len(compared),
         not_believed=tuple(_not_believed(base, new, compared)),
+        of_ab=_of_ab(base, new),
         two_machines=two_machines,
         fail_on=default if fail_on is None else tuple(fail_on),
     )
@@ -179,6 +182,12 @@ def _measured(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> It
             continue
         if not (not_believed_of(base, old_record) or not_believed_of(new, new_record)):
             yield _Measured(new_record.trial, new_record.case, old, young)
+
+
+def _of_ab(base: Run, new: Run) -> bool:
+    """Its runs begin together and have names that differ in the side alone."""
+    sides = (base.info.side, new.info.side)
+    return None not in sides and sides[0] != sides[1] and base.info.run[:-1] == new.info.run[:-1]
 
 
 def _refusal(base: Run, new: Run) -> str:
