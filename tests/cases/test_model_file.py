@@ -74,6 +74,7 @@ def test_the_type_of_its_arrays_is_read_from_the_file(case):
         ),
         ("time: given", "time: looped", "case.yaml:5:18: strategy.time: a model file brings its own program"),
         ("stitched", "none", "case.yaml:5:32: strategy.state: network.onnx takes the state h0, c0: write stitched"),
+        ("batch: [1, 2]", "dtype: int8_dynamic", "write dtype: float32; for int8, quantise the file and give that one"),
         ("batch: [1, 2]", "dtype: float64", "workload.dtype: network.onnx is called in float32, not float64"),
     ],
 )

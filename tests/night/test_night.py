@@ -15,6 +15,7 @@ from rnnbench.night import Measured, Sought, State, collect, collect_night, hold
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.night.state import write_state
 from rnnbench.plan import unavailable
+from rnnbench.reports import BackendLine, NightSummary, night_page
 from rnnbench.results import StoreError
 
 SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
@@ -338,3 +339,12 @@ def test_the_summary_for_programs_names_the_issue_of_each_alert(nights):
     text = (nights.folders.reports / issue["text"]).read_text()
     assert "Versions: rnnbench-fake 1.0 → rnnbench-fake 1.1." in text
     assert "--a rnnbench-fake==1.0 --b rnnbench-fake==1.1" in text
+
+
+def test_a_quiet_night_without_any_verdict_says_that_nothing_was_decided():
+    line = BackendLine("fake", "1.0", "1.1", {"UNDECIDED": 2}, "it is the last good version now")
+    night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), {}, ())
+    assert night.is_quiet
+    assert "Of `fake` no latency was decided" in night_page(night)
+    decided = replace(night, backends=(replace(line, verdicts={"UNDECIDED": 2, "SAME": 1}),))
+    assert "no latency was decided" not in night_page(decided)

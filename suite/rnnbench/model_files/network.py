@@ -24,6 +24,7 @@ from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import (
+    DTYPES,
     Activations,
     Arithmetic,
     LayerBody,
@@ -244,7 +245,11 @@ class FileNetwork(Network):
         if time != "given":
             return "time", f"a model file brings its own program: time is given, not {time}"
         if dtype != self.dtype:
-            return "dtype", f"{self.file} is called in {self.dtype}, not {dtype}: write dtype: {self.dtype}"
+            of_quantiser = "; for int8, quantise the file and give that one" if DTYPES[dtype].base else ""
+            return (
+                "dtype",
+                f"{self.file} is called in {self.dtype}, not {dtype}: write dtype: {self.dtype}{of_quantiser}",
+            )
         if self.steps not in (None, chunk):
             return "chunk", f"a call of {self.file} has {self.steps} steps, not {chunk}"
         if self.rows not in (None, batch):

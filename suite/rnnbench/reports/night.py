@@ -66,6 +66,11 @@ class NightSummary:
     """Steps that failed, and what could not be installed; a sentence each."""
 
     @property
+    def undecided(self) -> list[str]:
+        """Backends that were compared without a verdict on any latency."""
+        return [line.backend for line in self.backends if set(line.verdicts) == {"UNDECIDED"}]
+
+    @property
     def is_wrong(self) -> bool:
         """Whether a trial is nonconforming, or passes against the list of expected failures."""
         return any(record.outcome == "nonconforming" or record.passes_unexpectedly for record in self.failed)
@@ -135,7 +140,10 @@ def _parts(night: NightSummary) -> Iterator[str]:
 
 def _summary(night: NightSummary) -> Markdown:
     if night.is_quiet:
-        return Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.")
+        undecided = Markdown(", ").join(map(code, night.undecided))
+        noisy = Markdown(" Of {} no latency was decided; --budget gives a trial more time.").format(undecided)
+        said = Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.{}")
+        return said.format(noisy if night.undecided else "")
     text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
     return Markdown(text).format(
         count(len(night.confirmed), "alert"),
