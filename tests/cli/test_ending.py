@@ -182,6 +182,24 @@ def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error)
     assert "see what lies there and who may use it, or name another place" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "make room on its disk, or"),
+        (errno.EROFS, "make its disk writable, or"),
+        (errno.EFBIG, "raise the limit of a file's size (`ulimit -f`), or"),
+    ],
+)
+def test_a_disk_that_cannot_be_written_is_told_with_what_helps(capsys, number, told):
+    def command(_):
+        raise OSError(number, os.strerror(number), "x")
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert f"rnnbench: cannot write x: {os.strerror(number)}; {told} choose another one" in capsys.readouterr().err
+
+
 def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):
     """CPython notes it, and would end `python -m` by SIGINT though somebody caught it."""
     code = "from rnnbench.cli.ending import end_well\nend_well(lambda ending: exec('raise KeyboardInterrupt'))\n"

@@ -694,6 +694,48 @@ def prints_as_it_likes() -> Any:
     return go_on
 
 
+@way(Kind.SURVIVES)
+def closes_the_descriptors_of_its_output() -> Any:
+    """The next file that its process opens gets the number 1: what is printed then goes into that."""
+    os.closerange(1, 3)
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def blocks_signals() -> Any:
+    _ignore_signals()
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def raises_in_hooks() -> Any:
+    sys.excepthook = sys.unraisablehook = threading.excepthook = WAYS["str-exits"].does  # type: ignore[assignment]
+    return go_on
+
+
+@way(Kind.SURVIVES)
+def sets_libraries_as_it_likes() -> Any:
+    np.set_printoptions(threshold=0, precision=0)
+    warnings.simplefilter("error")
+    sys.setswitchinterval(1000)
+    sys.setrecursionlimit(1_000_000)
+    sys.path.insert(0, "/nowhere")
+    return go_on
+
+
+@way(Kind.HARMS_ITSELF)
+def may_write_no_file() -> Any:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    return go_on
+
+
+@way(Kind.HARMS_ITSELF)
+def finds_no_module() -> Any:
+    sys.path.clear()
+    sys.meta_path.clear()
+    return go_on
+
+
 @way(Kind.HARMS_ITSELF)
 def takes_every_descriptor() -> Any:
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +108,27 @@ def test_a_head_that_has_gone_away_is_told_before_ray_is_asked(free_port, monkey
     told = rf"^--on ray: the cluster has gone away: its head at 127\.0\.0\.1:{free_port} does not answer \(Connection"
     with pytest.raises(FleetError, match=told):
         joined.offering()
+
+
+@pytest.mark.parametrize("call", ["offering", "start"])
+def test_a_call_that_waits_for_a_head_that_goes_away_is_left(call, monkeypatch):
+    monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.1)
+    monkeypatch.setattr(cluster, "HEAD_LOOK_S", 0.1)
+    for_ever = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+
+        def go_away():
+            head.close()
+            for_ever.wait()
+
+        ray = use_ray(monkeypatch, nodes=go_away)
+        ray.remote = lambda _: SimpleNamespace(options=lambda **_: SimpleNamespace(remote=go_away))
+        joined = cluster.Cluster(ray, Place("ray"), address)
+        arguments = {"offering": (), "start": (b"work",)}[call]
+        with pytest.raises(FleetError, match=r"^--on ray: the cluster has gone away"):
+            getattr(joined, call)(*arguments)
+    for_ever.set()
 
 
 def test_a_connection_that_breaks_is_told(monkeypatch):

@@ -28,6 +28,12 @@ LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM
 
 AGAIN_S = 0.05
 """Seconds until an interrupt is raised again that was dropped: in a destructor, or a callback of compiled code."""
+_MEND = {
+    errno.EROFS: "make its disk writable",
+    errno.EFBIG: "raise the limit of a file's size (`ulimit -f`)",
+    errno.EIO: "see whether its disk is broken",
+}
+"""What to do about an error of a disk that is not full."""
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
@@ -151,7 +157,8 @@ def _mistake(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError) and is_disk_error(error):
         what = error.filename or "the output"
-        return f"cannot write {what}: {error.strerror}; make room on its disk, or choose another one"
+        mend = _MEND.get(error.errno or 0, "make room on its disk")
+        return f"cannot write {what}: {error.strerror}; {mend}, or choose another one"
     if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
         return f"cannot use {error.filename}: {error.strerror}; {_OTHER_PLACE}"
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Of `Path.resolve`, until 3.12.

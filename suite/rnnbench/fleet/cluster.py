@@ -9,9 +9,11 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 from rnnbench.fleet.group_task import GroupTask
@@ -22,6 +24,7 @@ from rnnbench.spelling import count
 MEASURE = "measure"
 """The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
 CONNECT_LIMIT_S = 5.0
+HEAD_LOOK_S = 1.0
 LOST_LOOK_S = 3.0
 JOIN_TRIES = 3
 """A cluster starts a process for each client, and the start may fail by chance: joining is tried again."""
@@ -87,8 +90,7 @@ class Cluster:
 
         Raises FleetError where the head has gone away.
         """
-        self._require_head()
-        found = self._ray.nodes()
+        found = self._ask(self._ray.nodes)
         names = Counter(node["NodeName"] for node in found if node["Alive"])
         return [
             Node(node["NodeID"], _name(node, is_shared=names[node["NodeName"]] > 1), node["Alive"], node["Resources"])
@@ -109,8 +111,27 @@ class Cluster:
     def node(self, node_id: str) -> Node | None:
         return next((node for node in self.nodes() if node.id == node_id), None)
 
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        """What Ray answers to a call that needs the head. Raises FleetError where the head goes away.
+
+        Without its head, Ray waits for a minute and then ends this process without a word of the suite's. So the call
+        is made in a thread of its own, which is left behind.
+        """
+        self._require_head()
+        answer: Future[Any] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(call())
+            except BaseException as error:  # noqa: BLE001 it is raised where the answer is taken
+                answer.set_exception(error)
+
+        Thread(target=ask, daemon=True).start()
+        while not wait([answer], HEAD_LOOK_S).done:
+            self._require_head()
+        return answer.result()
+
     def _require_head(self) -> None:
-        """Without its head, Ray waits for a minute and then ends this process without a word of the suite's."""
         until = time.monotonic() + LOST_LOOK_S
         while reason := _refusal(*self._head.rsplit(":", 1)):
             if time.monotonic() > until:
@@ -121,8 +142,11 @@ class Cluster:
             time.sleep(0.2)
 
     def start(self, work: bytes) -> tuple[Any, Any]:
-        """A task for that work, on the next node that is free, and the reference of its first reply (`begin`)."""
-        task = self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote()
+        """A task for that work, on the next node that is free, and the reference of its first reply (`begin`).
+
+        Raises FleetError where the head has gone away.
+        """
+        task = self._ask(self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote)
         return task, task.begin.remote(work)
 
     def ready(self, replies: Sequence[Any], timeout_s: float) -> list[Any]:
