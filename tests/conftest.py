@@ -6,6 +6,7 @@ comes with. `pytest --hypothesis-profile=explore` draws others, and more of them
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -84,6 +85,7 @@ def own_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(folder)
 
 
-def pytest_sessionfinish() -> None:
-    """Commands that were run in this process have frozen its objects, which extension modules would report as leaks."""
-    gc.unfreeze()
+atexit.register(gc.unfreeze)
+"""Tests and commands freeze objects of this process, which extension modules would report as leaks.
+
+Not before its end: pytest's last collections would visit all of a framework, half a second of the processor."""

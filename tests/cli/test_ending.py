@@ -372,7 +372,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
 
 def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3000, 3000))
-    process = start(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", preexec_fn=limit)
+    process = start(folder, *RUN, code=FORKED, preexec_fn=limit)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, errors
     assert "File too large" in errors

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from harness_command import records_in
+from harness_trials import make_trial
+
+from rnnbench.plan import begin_run
+from rnnbench.results import Store
 
 
 def test_a_run_leaves_records_samples_and_a_report_and_says_where(finished):
@@ -33,6 +39,22 @@ def test_only_the_trial_asked_for_runs(rnnbench, folder):
     (record,) = records_in(folder)
     assert record["trial"] == first
     assert len(record["timing"]["latency"]["bound"]["process_medians"]) == 1
+
+
+@pytest.mark.parametrize("pins", ["", "fake==1"])
+def test_a_run_says_that_it_makes_environments_where_it_has_anchors(tmp_path, monkeypatch, capsys, pins):
+    class Measured(Exception):
+        pass
+
+    def measure(plan, progress):
+        raise Measured
+
+    command = import_module("rnnbench.cli.run")
+    monkeypatch.setattr(command, "run_leaves", lambda *_: None)
+    plan = begin_run([replace(make_trial(), pinned=pins)], Store(tmp_path))
+    with pytest.raises(Measured):
+        command._carry_out(plan, tmp_path / "reports", None, measure)
+    assert ("Making the environments of the anchors" in capsys.readouterr().out) == bool(pins)
 
 
 @pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3), ("honest", 0)])

@@ -28,9 +28,8 @@ from rnnbench.results import StoreError, read_run
 
 SIGNALS_EACH = 32
 """That each command gets in the whole proof."""
-SHORT = ("night", "history add", "merge")
 SHORT_SIGNALS = 2
-"""What `make test` tries."""
+"""That `make test` gives to those of SHORT."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 RELEASES = {"1.0": "", "1.1": "", "1.2": "RNNBENCH_FAKE_SLOWDOWN=9.0"}
 """With the variables of their environments."""
@@ -110,17 +109,21 @@ def _add_good_version(folder: Path) -> None:
     (folder / "results" / "night.yaml").write_text(yaml.safe_dump({"schema_version": 1, "good": good}))
 
 
+def _night(*selected: str) -> LongCommand:
+    return LongCommand(
+        "night",
+        ("night", *_FAKE, *selected, "--same-trials=1", "--anchors=none", "--budget=50ms"),
+        _add_good_version,
+        _night_is_over,
+    )
+
+
 def _night_is_over(folder: Path) -> bool:
     return read_state(folder / "results" / "night.yaml").night is None
 
 
 COMMANDS = (
-    LongCommand(
-        "night",
-        ("night", *_FAKE, "--filter=chunk=4", "--same-trials=1", "--anchors=none", "--budget=50ms"),
-        _add_good_version,
-        _night_is_over,
-    ),
+    _night("--filter=chunk=4"),
     LongCommand("ab", ("ab", *_FAKE, _ONE, "--budget=50ms")),
     LongCommand("check", ("check", *_FAKE)),
     LongCommand(
@@ -148,6 +151,9 @@ COMMANDS = (
     LongCommand("site", ("site",), _add_history),
     LongCommand("merge", ("merge", *(f"shards/2026013{n}T120000Z-fake_case-{n}-of-4" for n in (1, 2, 3))), _add_shards),
 )
+
+SHORT = (_night(_ONE), *(each for each in COMMANDS if each.name in ("history add", "merge")))
+"""What `make test` tries. Its night has one trial: most of its time is that of the whole one after the signals."""
 
 
 @dataclass

@@ -139,7 +139,7 @@ def test_records_name_their_node_and_the_run_has_the_nodes_machine(dispatch, pla
 def test_a_record_that_is_sent_twice_is_written_once(dispatch, plan, trials):
     first, second = map(done, trials)
     assert dispatch(ScriptedCluster([begun(), lines(first, first, second, DONE)])) == ([], [])
-    assert recorded(plan) == [(trial.id, "node-a") for trial in trials]
+    assert len((plan.folder / "records.jsonl").read_text().splitlines()) == len(trials)
 
 
 def test_a_group_that_is_tried_again_is_begun_before_those_that_wait(plan, trials):

@@ -187,6 +187,14 @@ def test_what_is_not_named_has_its_extra_and_the_version_that_runs() -> None:
     assert f"jax[cuda13]=={version('jax')}" in made._needs(["jax", "cuda", "jax-cuda"], {"jaxlib"})
 
 
+def test_what_a_package_needs_within_an_upper_limit_is_left_to_its_versions(monkeypatch) -> None:
+    """Another version may ask for another one: here one that asks for less than 2 would keep a later one away."""
+    asked = ["free", "least>=1", "above>1", "but!=1.5", "capped<2", "both>=1,<2", "exact==1", "near~=1.0"]
+    monkeypatch.setattr(made, "_requirements_of", lambda name: [Requirement(text) for text in asked])
+    kept = {Requirement(text).name for text in made._needs([], {"package"})}
+    assert kept == {"free", "least", "above", "but"}
+
+
 def needs(trials: list[Trial]) -> set[str]:
     return {Requirement(text).name for text in made._needs(extras_of(trials), set())}
 
