@@ -518,6 +518,20 @@ def test_an_lstm_operator_rounds_as_litert_does(tmp_path, kind, activations, err
         assert spread < {"float32": 1e-6}.get(kind, 0.03)
 
 
+def test_a_state_that_litert_keeps_between_calls_is_told(tmp_path, path):
+    """LiteRT goes on from the last call's state, and the oracle begins at zero, as a session does that resets it."""
+    kept = files.saved(files.lstm(), tmp_path / "lstm.tflite")
+    (note,) = (note for note in describe(kept).notes if "variables of its own" in note)
+    assert note.startswith("UNIDIRECTIONAL_SEQUENCE_LSTM")
+    assert "reset_all_variables" in note
+    assert not [note for note in describe(path).notes if "variables of its own" in note]
+    given = {"x": np.ones((1, 6, 3), np.float32)}
+    interpreter = Interpreter(str(kept))
+    first, second = (interpreter.get_signature_runner()(**given)["y"].copy() for _ in range(2))
+    assert np.abs(second - first).max() > 0.01
+    assert np.abs(oracle_of(kept).run(given)["y"] - first).max() < 1e-5
+
+
 @pytest.mark.parametrize(
     ("number", "change", "told"),
     [

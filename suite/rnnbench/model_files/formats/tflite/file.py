@@ -145,6 +145,18 @@ def signature_name(path: Path) -> str:
     return read_tflite(path).signature
 
 
+def keeping_variables(file: TfliteFile) -> tuple[str, ...]:
+    """The operators that have a state in variable tensors, which only they read and write."""
+    return tuple(
+        dict.fromkeys(
+            operator.name
+            for graph in file.graphs
+            for operator in graph.operators
+            if any(number >= 0 and graph.tensors[number].is_variable for number in operator.inputs)
+        )
+    )
+
+
 @cache
 def _names(kind: str) -> dict[int, str]:
     """Names of the numbers of an enumeration of the schema."""
