@@ -22,6 +22,7 @@ BATCH = "batch"
 def describe(path: Path) -> FileDescription:
     """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without ai-edge-litert."""
     file = read_tflite(path)
+    activations = activations_of(file)  # An operator that is refused is told before an array of its own.
     operators = Counter(operator.name for graph in file.graphs for operator in graph.operators)
     tensors = file.graphs[file.main].tensors
     starts = {tensors[number].sizes[:1] for number in file.inputs.values()}
@@ -34,7 +35,7 @@ def describe(path: Path) -> FileDescription:
         producer=safe_text(file.producer, LONGEST_NAME),
         operators=operators,
         weight_bytes=file.weight_bytes,
-        activations=activations_of(file),
+        activations=activations,
         features=tuple(features_of(file)),
         depends=depends_of(file),
     )
