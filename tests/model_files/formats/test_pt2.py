@@ -325,6 +325,10 @@ def weights(change):
     return {"model_weights_config.json": in_json(lambda value: change(value["config"]["cell.weight_ih"]))}
 
 
+def calling(target):
+    return model(lambda g: g["graph"]["nodes"][0].update(target=target))
+
+
 def model(change):
     return {"model.json": in_json(lambda value: change(value["graph_module"]))}
 
@@ -338,11 +342,17 @@ WRONG = {
         "call for",
     ),
     "beyond": (weights(lambda w: w["tensor_meta"].update(storage_offset={"as_int": 10**6})), "call for"),
-    "code": (model(lambda g: g["graph"]["nodes"][0].update(target="os.system")), "it calls os.system"),
-    "file": (
-        model(lambda g: g["graph"]["nodes"][0].update(target="torch.ops.aten.from_file.default")),
-        "it calls torch.ops.aten.from_file.default",
+    "code": (calling("os.system"), "it calls os.system"),
+    "file": (calling("torch.ops.aten.from_file.default"), "it calls torch.ops.aten.from_file.default"),
+    "loop": (
+        calling("torch.ops.higher_order.while_loop"),
+        "export the network to ONNX (torch.onnx.export(…, dynamo=True))",
     ),
+    "quantised": (
+        calling("torch.ops.quantized_decomposed.dequantize_per_channel.default"),
+        "save the network as it was before",
+    ),
+    "mapped": (calling("torch._functorch.predispatch.lazy_load_decompositions"), "after run_decompositions()"),
     "giant": (
         model(lambda g: g["graph"]["tensor_values"]["x"].update(sizes=[{"as_int": 10**12}])),
         "that many elements",

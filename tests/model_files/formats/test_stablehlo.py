@@ -253,6 +253,27 @@ def test_a_place_of_the_largest_number_is_computed(tmp_path):
         np.testing.assert_array_equal(array, theirs)
 
 
+def test_the_platform_of_a_module_for_several_is_told(tmp_path):
+    """jax.export adds an argument before those of the function, in the order of the platforms."""
+    jax = pytest.importorskip("jax")
+
+    def step(h, x):
+        h = jax.lax.platform_dependent(h, x, cpu=lambda h, x: h + x, default=lambda h, x: h - x)
+        return h, h * 2
+
+    zeros, path = jax.numpy.zeros(3), tmp_path / "platforms.mlir"
+    exported = jax.export.export(jax.jit(step), platforms=("cuda", "cpu"))(zeros, zeros)
+    path.write_text(exported.mlir_module())
+    found = describe(path)
+    assert (found.arrays[0].name, found.arrays[0].role) == ("_platform_index", "constant")
+    assert any("in the order of platforms" in note for note in found.notes)
+    assert "--set state.h=result_0" in next(each.text for each in found.questions if each.array == "h")
+    ones = np.ones(3)
+    for index, expected in ((0, -ones), (1, ones)):
+        made = oracle_of(path).run({"_platform_index": np.array(index, np.int32), "h": 0 * ones, "x": ones})
+        np.testing.assert_array_equal(made["result_0"], expected)
+
+
 def test_a_state_may_have_any_name(tmp_path):
     path = tmp_path / "named.mlir"
     path.write_text(files.KEPT.replace("@h", '@"the \\22state\\22/[h]"'))

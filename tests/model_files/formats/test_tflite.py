@@ -492,6 +492,22 @@ def test_quantised_arrays_that_are_not_computed_are_refused_and_told_what_to_do(
         assert "supported_types = [tf.float16]" in str(caught.value)
 
 
+def test_an_operator_is_refused_before_an_output_of_whole_numbers_with_a_scale(tmp_path):
+    """As an SVDF for a microcontroller, whose last QUANTIZE gives int32, and whose tensors have no names."""
+    writer = files.quantised(files.elman(1))
+    for tensor in writer.graph.tensors:
+        tensor.name = b""
+    writer.graph.tensors[writer.graph.outputs[0]].type = files.schema.TensorType.INT32
+    path = files.saved(writer, tmp_path / "words.tflite")
+    with pytest.raises(ModelFileError, match="without a name is quantised: int32, and no int8") as caught:
+        describe(path)
+    assert "supported_types = [tf.float16]" in str(caught.value)
+    code = writer.model.operatorCodes[3]
+    code.builtinCode = code.deprecatedBuiltinCode = files.schema.BuiltinOperator.SVDF
+    with pytest.raises(ModelFileError, match="and SVDF is not computed here"):
+        describe(files.saved(writer, path))
+
+
 def test_scales_that_do_not_fit_are_refused(tmp_path):
     writer = files.quantised(files.elman(1))
     writer.graph.tensors[0].quantization.scale = np.array([0.1, 0.2], np.float32)
@@ -516,6 +532,20 @@ def test_an_lstm_operator_rounds_as_litert_does(tmp_path, kind, activations, err
         spread = max(np.abs(each - exact).max() for each in noisy)
         assert np.abs(theirs - exact).max() <= 2 * spread
         assert spread < {"float32": 1e-6}.get(kind, 0.03)
+
+
+def test_a_state_that_litert_keeps_between_calls_is_told(tmp_path, path):
+    """LiteRT goes on from the last call's state, and the oracle begins at zero, as a session does that resets it."""
+    kept = files.saved(files.lstm(), tmp_path / "lstm.tflite")
+    (note,) = (note for note in describe(kept).notes if "variables of its own" in note)
+    assert note.startswith("UNIDIRECTIONAL_SEQUENCE_LSTM")
+    assert "reset_all_variables" in note
+    assert not [note for note in describe(path).notes if "variables of its own" in note]
+    given = {"x": np.ones((1, 6, 3), np.float32)}
+    interpreter = Interpreter(str(kept))
+    first, second = (interpreter.get_signature_runner()(**given)["y"].copy() for _ in range(2))
+    assert np.abs(second - first).max() > 0.01
+    assert np.abs(oracle_of(kept).run(given)["y"] - first).max() < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,26 @@ _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
 _REGION = "torch.ops.higher_order.wrap_with_"
 _SET_GRAD, _AUTOCAST = f"{_REGION}set_grad_enabled", f"{_REGION}autocast"
+_CONTROL = frozenset(("cond", "while_loop", "scan", "map_impl", "associative_scan"))
+"""Operators that call graphs of the file: branches and bodies of loops."""
+_OTHERS = (
+    (
+        re.compile(rf"torch\.ops\.higher_order\.(?:{'|'.join(sorted(_CONTROL))})"),
+        "its branches and loops are graphs of their own, which are not read in a .pt2 file; export the network to ONNX "
+        "(torch.onnx.export(…, dynamo=True)), where they are If, Loop and Scan, or write the loop in Python, so that "
+        "torch.export unrolls it",
+    ),
+    (
+        re.compile(r"torch\.ops\.(?:quantized_decomposed|quantized|_quantized|torchao)\..*"),
+        "it was quantised, and what a program gives is not known here, so nothing can be compared; save the network as "
+        "it was before, or quantise it in ONNX (onnxruntime.quantization) or TFLite",
+    ),
+    (
+        re.compile(r"torch\._functorch\..*"),
+        "torch left a step of its own export in the file; save the program after run_decompositions()",
+    ),
+)
+"""Operators that are not of ATen, and what to do."""
 _PLAIN = ("as_int", "as_bool", "as_string", "as_ints", "as_bools", "as_strings")
 _NOT_FINITE = ("Infinity", "-Infinity", "NaN")
 """How the file writes numbers that JSON has not."""
@@ -128,7 +148,9 @@ class _Names:
 def _node(node: Json) -> Pt2Node:
     found = _OPERATOR.fullmatch(node["target"])
     if not found or found[1] in _REFUSED:
-        raise ModelFileError(f"it calls {safe_text(str(node['target']), 100)}; operators of ATen are read")
+        target = str(node["target"])
+        why = next((text for pattern, text in _OTHERS if pattern.fullmatch(target)), "operators of ATen are read")
+        raise ModelFileError(f"it calls {safe_text(target, 100)}; {why}")
     values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
     outputs, gives_list = _outputs(node)
     args = tuple(value for _, value, kind in values if kind == 1)

@@ -14,6 +14,9 @@ from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
 from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
 from rnnbench.model_files.state_proposals import with_proposals
 
+_PLATFORM = "_platform_index"
+"""The argument that jax.export adds where it exports a function for several platforms."""
+
 
 def describe(path: Path) -> FileDescription:
     """What is in the file, globals that a call changes as states. Raises ModelFileError with a sentence."""
@@ -31,6 +34,7 @@ def describe(path: Path) -> FileDescription:
     )
     before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
     trees = pairs_of_trees(file.inputs, file.outputs)
+    platforms = [array.name for array in file.inputs if array.path == (_PLATFORM,)]
     found = described(
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
@@ -38,10 +42,15 @@ def describe(path: Path) -> FileDescription:
         flow=Flow(carried=[Carried("while", "", None, None)] * operators["while"]),
         known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
+        notes=[
+            f"{name} is the place of the platform that runs, in the order of platforms=(…) of jax.export, from 0. Give "
+            "that of cpu, or export for cpu alone"
+            for name in platforms
+        ],
     )
     return with_proposals(
         found,
-        proposals(file.inputs, file.outputs),
+        proposals([array for array in file.inputs if array.name not in platforms], file.outputs),
         "A step of JAX gives its states in the order in which it takes them",
     )
 

@@ -34,6 +34,8 @@ Place = tuple[str, ...]
 """A place in a tree of arguments or results."""
 MAIN = "main"
 _FUNCTION, _CALLS = "func.func", ("func.call", "stablehlo.composite")
+_GIVEN_BY_JAX = "jax.global_constant"
+"""The attribute of an argument that jax.export adds to those of the function, with its name."""
 _LOCATION = re.compile(r'loc\("([^"\n]{1,200})"\)')
 
 
@@ -214,6 +216,8 @@ def _paths(function: Any, kind: str) -> list[Place]:
     attributes = list(function.attributes[key]) if key in function.attributes else [{}] * count
     names = [str(each[told].value) if told in each else "" for each in attributes]
     if kind == "arg":
+        known = [str(each[_GIVEN_BY_JAX].value) if _GIVEN_BY_JAX in each else "" for each in attributes]
+        names = [name or own for name, own in zip(names, known, strict=True)]
         located = [_LOCATION.fullmatch(str(each.location)) for each in function.regions[0].blocks[0].arguments]
         names = [name or (found[1] if found else "") for name, found in zip(names, located, strict=True)]
     return list(map(_path, names))

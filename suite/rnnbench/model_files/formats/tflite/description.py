@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
-from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite
+from rnnbench.model_files.formats.tflite.file import TfliteFile, keeping_variables, read_tflite
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text
@@ -21,6 +22,7 @@ BATCH = "batch"
 def describe(path: Path) -> FileDescription:
     """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without ai-edge-litert."""
     file = read_tflite(path)
+    activations = activations_of(file)  # An operator that is refused is told before an array of its own.
     operators = Counter(operator.name for graph in file.graphs for operator in graph.operators)
     tensors = file.graphs[file.main].tensors
     starts = {tensors[number].sizes[:1] for number in file.inputs.values()}
@@ -33,7 +35,7 @@ def describe(path: Path) -> FileDescription:
         producer=safe_text(file.producer, LONGEST_NAME),
         operators=operators,
         weight_bytes=file.weight_bytes,
-        activations=activations_of(file),
+        activations=activations,
         features=tuple(features_of(file)),
         depends=depends_of(file),
     )
@@ -43,20 +45,26 @@ def describe(path: Path) -> FileDescription:
         outputs,
         known=[StatePair(variable.before, variable.after, "traced") for variable in file.variables],
         starts={variable.before for variable in file.variables if variable.has_start},
-        notes=_notes(file),
+        notes=list(_notes(file)),
     )
 
 
-def _notes(file: TfliteFile) -> list[str]:
+def _notes(file: TfliteFile) -> Iterator[str]:
     ends, tensors = quantised_ends(file), file.graphs[file.main].tensors
-    if not ends:
-        return []
-    numbers = file.inputs | file.outputs
-    kinds = ", ".join(f"{name} {tensors[numbers[name]].dtype}" for name in ends)
-    return [
-        f"The file has scales and zero points at its ends ({kinds}). Here these arrays are float32: each input gets a "
-        "QUANTIZE, and each output a DEQUANTIZE."
-    ]
+    if ends:
+        numbers = file.inputs | file.outputs
+        kinds = ", ".join(f"{name} {tensors[numbers[name]].dtype}" for name in ends)
+        yield (
+            f"The file has scales and zero points at its ends ({kinds}). Here these arrays are float32: each input "
+            "gets a QUANTIZE, and each output a DEQUANTIZE."
+        )
+    if kept := keeping_variables(file):
+        yield (
+            f"{', '.join(kept)} keeps its state in variables of its own. In LiteRT a call goes on from the last one's "
+            "state, unless the program resets them (reset_all_variables). Here they are reset before every call. If "
+            "your program does not do so, its outputs are others: convert the network with its states as inputs and "
+            "outputs (in Keras: initial_state and return_state)"
+        )
 
 
 def _array(file: TfliteFile, name: str, number: int, role: Role, is_batch: bool) -> ArrayDescription:

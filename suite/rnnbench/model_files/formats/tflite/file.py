@@ -69,6 +69,11 @@ class Tensor:
     is_variable: bool
 
     @property
+    def called(self) -> str:
+        """What to call it in a sentence: some tools leave out the names."""
+        return self.name or "a tensor without a name"
+
+    @property
     def is_quantised(self) -> bool:
         return self.quantisation is not None
 
@@ -78,8 +83,9 @@ class Tensor:
         if self.quantisation is None:
             return None
         if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
-            name = self.name or "a tensor without a name"
-            raise ModelFileError(f"{name} is quantised: {self.dtype} of several scales, or no int8, uint8 or int16")
+            scales = len(self.quantisation.scales)
+            kept = f"{self.dtype} of {scales} scales" if scales > 1 else f"{self.dtype}, and no int8, uint8 or int16"
+            raise ModelFileError(f"{self.called} is quantised: {kept}; {UNQUANTISED}")
         kind = np.iinfo(self.dtype)
         zero = int(self.quantisation.zeros[0])
         return Range(float(self.quantisation.scales[0]), zero - int(kind.min), int(kind.max) - int(kind.min))
@@ -143,6 +149,18 @@ def tensor_names(path: Path) -> dict[str, str]:
 def signature_name(path: Path) -> str:
     """The name of the signature that is read; empty where the file has none."""
     return read_tflite(path).signature
+
+
+def keeping_variables(file: TfliteFile) -> tuple[str, ...]:
+    """The operators that have a state in variable tensors, which only they read and write."""
+    return tuple(
+        dict.fromkeys(
+            operator.name
+            for graph in file.graphs
+            for operator in graph.operators
+            if any(number >= 0 and graph.tensors[number].is_variable for number in operator.inputs)
+        )
+    )
 
 
 @cache

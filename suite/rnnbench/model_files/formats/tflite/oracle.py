@@ -225,11 +225,6 @@ def activations_of(file: TfliteFile) -> Activations:
     """
     found: set[Activations] = set()
     for graph in file.graphs:
-        for tensor in graph.tensors:
-            if tensor.is_quantised and tensor.data is not None and tensor.dtype not in _QUANTISED_TYPES:
-                raise ModelFileError(f"{tensor.name} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
-            if tensor.data is None and tensor.range is not None:
-                found.add("static")
         for operator in graph.operators:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
             if _takes_its_own_range(operator, graph):
@@ -240,9 +235,14 @@ def activations_of(file: TfliteFile) -> Activations:
                 operator.name not in _QUANTISED_OPERATORS
             ):
                 raise ModelFileError(
-                    f"{first.name} is quantised: {first.dtype} of a scale and a zero point, and {operator.name} is not "
-                    f"computed here of such; {UNQUANTISED}"
+                    f"{first.called} is quantised: {first.dtype} of a scale and a zero point, and {operator.name} is "
+                    f"not computed here of such; {UNQUANTISED}"
                 )
+        for tensor in graph.tensors:
+            if tensor.is_quantised and tensor.data is not None and tensor.dtype not in _QUANTISED_TYPES:
+                raise ModelFileError(f"{tensor.called} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
+            if tensor.data is None and tensor.range is not None:
+                found.add("static")
     if len(found) > 1:
         raise ModelFileError(f"it quantises by ranges of its own and by those of each call; {UNQUANTISED}")
     return found.pop() if found else ""
