@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -31,6 +32,14 @@ def test_a_run_leaves_records_samples_and_a_report_and_says_where(finished):
     info = json.loads((run / "run.json").read_text())
     assert info["finished"]
     assert {"total", "build", "check", "sample", "import"} <= set(info["seconds"])
+
+
+def test_a_suite_that_was_started_with_ended_children_ignored_runs_all_the_same(rnnbench):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert "4 trials: 4 ok" in rnnbench("run", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2").stdout
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_only_the_trial_asked_for_runs(rnnbench, folder):

@@ -589,6 +589,12 @@ def handles_signals() -> Any:
 
 
 @way(Kind.SURVIVES)
+def forgets_its_children() -> Any:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    return go_on
+
+
+@way(Kind.SURVIVES)
 def leaves_a_watchdog() -> Any:
     faulthandler.dump_traceback_later(FOREVER_S, exit=True, file=2)
     return go_on

@@ -48,6 +48,15 @@ def test_an_exit_is_a_crash_that_names_its_status():
     assert failed == Failed("crashed", "exited with status 7")
 
 
+def test_how_a_child_ended_is_told_where_ended_children_were_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        failed = run_forked(Work(), lambda: os._exit(7)).reply
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert failed == Failed("crashed", "exited with status 7")
+
+
 def test_half_of_an_answer_is_none():
     before = set(os.listdir("/proc/self/fd"))
 

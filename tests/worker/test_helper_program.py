@@ -39,6 +39,14 @@ def test_it_gets_its_text_and_its_output_and_status_come_back():
     assert run_helper(["cat"], 60).stdout == ""
 
 
+def test_its_status_comes_back_where_ended_children_were_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run_helper(["sh", "-c", "exit 3"], PATIENCE_S).returncode == 3
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_output_that_is_no_text_is_shown_all_the_same():
     assert run_helper(["printf", "\\377"], 60).stdout == "\ufffd"
 

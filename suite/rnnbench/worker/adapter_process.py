@@ -15,7 +15,7 @@ import psutil
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import LoadAdapter, guard
 from rnnbench.worker.channel import Channel
-from rnnbench.worker.kernel import family
+from rnnbench.worker.kernel import family, keep_ended_children
 from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Reply
@@ -49,6 +49,7 @@ class AdapterProcess(AskedProcess[Done]):
     """A process that has imported one adapter's module, and answers for it."""
 
     def __init__(self, backend: str) -> None:
+        keep_ended_children()
         ours, theirs = socket.socketpair()
         held, self._held_by_suite = os.pipe()
         mark = new_mark()

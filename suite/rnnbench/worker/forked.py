@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 
 from rnnbench.results import Finding
 from rnnbench.worker.channel import MAX_LINE
-from rnnbench.worker.kernel import OomKills, die_with_parent, signal_name
+from rnnbench.worker.kernel import OomKills, die_with_parent, keep_ended_children, signal_name
 from rnnbench.worker.protocol import BAD_MESSAGE, Answer, Command, Failed, decode_reply, encode_reply
 
 Reply = TypeVar("Reply")
@@ -29,6 +29,7 @@ def run_forked(
 
     `Failed` where the child dies without an answer.
     """
+    keep_ended_children()
     reading, writing = os.pipe()
     parent, oom_kills = os.getpid(), OomKills()
     child = os.fork()

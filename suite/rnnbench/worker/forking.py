@@ -10,7 +10,7 @@ from typing import NoReturn
 from rnnbench.results import Finding
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import die_with_parent
+from rnnbench.worker.kernel import die_with_parent, keep_ended_children
 from rnnbench.worker.preload import freeze, preload
 from rnnbench.worker.protocol import Done, encode_reply
 from rnnbench.worker.server import Handlers, serve
@@ -39,6 +39,7 @@ class Forking:
         preload(command.modules)
         self._prepare(command)
         freeze()
+        keep_ended_children()
         parent = os.getpid()
         served, tell_served = os.pipe()
         child = os.fork()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rnnbench.worker.kernel import MARK, family, mark_process, marked
+from rnnbench.worker.kernel import MARK, family, keep_ended_children, mark_process, marked
 from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
 from rnnbench.worker.supervisor import supervise
 
@@ -23,6 +23,7 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
 
     Raises OSError where it cannot be started, and subprocess.TimeoutExpired once its time is over.
     """
+    keep_ended_children()
     mark = new_mark()
     temporary = supervise()
     process: subprocess.Popen[str] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import signal
 import zlib
@@ -30,6 +31,7 @@ _ALL_BITS = (1 << _BITS) - 1
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_SIG_DFL = 0
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
@@ -48,6 +50,17 @@ def die_with_parent(parent: int | None = None) -> None:
 def adopt_orphans() -> None:
     """Processes that descend from this one stay its descendants when their own parent ends (prctl(2))."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def keep_ended_children() -> None:
+    """Children of this process stay until they are waited for, also where SIGCHLD is ignored.
+
+    A process inherits that from whoever started it, and a library may ask for it. The kernel then forgets at once how
+    a child has ended (wait(2)). Python's `signal` can be used in the main thread alone.
+    """
+    ignored = re.search(r"^SigIgn:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if ignored and int(ignored[1], 16) >> (signal.SIGCHLD - 1) & 1:
+        _LIBC.signal(int(signal.SIGCHLD), _SIG_DFL)
 
 
 def family(pid: int, mark: str) -> set[int]:

@@ -24,7 +24,7 @@ from rnnbench.outside_text import describe_error, read_tail, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
-from rnnbench.worker.kernel import MARK, OomKills, family, mark_process, signal_name
+from rnnbench.worker.kernel import MARK, OomKills, family, keep_ended_children, mark_process, signal_name
 from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 from rnnbench.worker.supervisor import suite_mark, supervise
@@ -314,6 +314,7 @@ class WorkerProcess(AskedProcess[Ready]):
     """A fresh interpreter that runs a worker's module, and answers once it is `ready`."""
 
     def __init__(self, module: str, start: Command[Ready], host: Host) -> None:
+        keep_ended_children()
         ours, theirs = socket.socketpair()
         host.log.parent.mkdir(parents=True, exist_ok=True)
         mark = new_mark()
