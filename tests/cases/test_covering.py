@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from random import Random
 
 from harness_trials import make_trial
 
 from rnnbench.cases import Limits, Target, every_pair, every_value
-from rnnbench.cases.covering import cost
+from rnnbench.cases.covering import _greedy, cost
 
 AXES = {
     "hidden": lambda trial: trial.model.hidden,
@@ -107,3 +108,26 @@ def test_all_turns_of_the_checks_are_a_value_beside_those_that_are_enough_and_ea
 def test_the_values_of_a_single_key_are_all_there():
     trials = [make_trial(chunk=chunk) for chunk in (2, 3, 4)]
     assert every_pair(trials) == trials
+
+
+def test_each_step_takes_the_first_of_those_that_gain_most():
+    """The choice is the same on every machine, so that the shards of a plan are shards of one choice."""
+    draw = Random(0)
+    for _ in range(200):
+        covers = [draw.getrandbits(12) & draw.getrandbits(12) | 1 << draw.randrange(12) for _ in range(10)]
+        costs, chosen = [draw.randint(1, 3) for _ in covers], []
+        all_things = 0
+        for each in covers:
+            all_things |= each
+        uncovered = all_things
+        while uncovered:
+            gains = [(each & uncovered).bit_count() / cost for each, cost in zip(covers, costs, strict=True)]
+            chosen.append(gains.index(max(gains)))
+            uncovered &= ~covers[chosen[-1]]
+        for index in sorted(chosen, key=costs.__getitem__, reverse=True):
+            others = 0
+            for other in chosen:
+                others |= covers[other] if other != index else 0
+            if others == all_things:
+                chosen.remove(index)
+        assert _greedy(covers, costs, []) == chosen

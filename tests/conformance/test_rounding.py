@@ -13,7 +13,17 @@ from random_models import problem
 from verdicts import failures, verdicts
 
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.conformance.rounding import FACTOR, Rounding, expected_rounding, incomparable, steps_measured, undecided
+from rnnbench.conformance import rounding as module
+from rnnbench.conformance.rounding import (
+    FACTOR,
+    MEASURED_STEPS,
+    Rounding,
+    expected_rounding,
+    incomparable,
+    run_and_rounding,
+    steps_measured,
+    undecided,
+)
 from rnnbench.rnn import DTYPES, Model, draw_inputs, draw_weights, network_of, run_reference
 
 pytestmark = pytest.mark.usefixtures("few_turns")
@@ -161,3 +171,26 @@ def test_a_search_is_compared_where_its_decisions_are_clear() -> None:
     measured = expected_rounding(network, weights, x, None, "float32", 0).measured
     tolerance = 2 * FACTOR * measured[np.isfinite(measured)].max()
     assert np.isfinite(measured).sum() == (margin.min(axis=1) > tolerance).cumprod().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("cell", ["lstm", "counter"])
+@pytest.mark.parametrize(("steps", "batch"), [(12, 2), (12, 200), (MEASURED_STEPS + 8, 1)])
+def test_a_run_is_the_references_whether_or_not_all_of_it_is_measured(dtype, cell, steps, batch) -> None:
+    model = Model(cell=cell, input=3, hidden=3)
+    data = problem(model, steps, batch, dtype=dtype)
+    given = (model, data.weights, data.x, data.state)
+    run, rounding = run_and_rounding(*given, dtype, 0)
+    exact = run_reference(*given)
+    np.testing.assert_allclose(run.y, exact.y, rtol=0, atol=1e-13)
+    for name, array in exact.final.items():
+        np.testing.assert_allclose(run.final[name], array, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(rounding.measured, expected_rounding(*given, dtype, 0).measured)
+
+
+def test_a_run_that_is_measured_whole_is_made_once(monkeypatch) -> None:
+    """With large weights it takes as long as what is measured."""
+    data = problem(CHAOTIC, 12, 2)
+    monkeypatch.setattr(module, "run_reference", None)
+    run, _ = run_and_rounding(CHAOTIC, data.weights, data.x, None, "float32", 0)
+    assert run.y.shape == (12, 2, CHAOTIC.hidden)

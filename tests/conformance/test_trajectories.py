@@ -156,3 +156,26 @@ def test_what_starts_or_is_cut_otherwise_has_files_of_its_own(reference, tmp_pat
     assert not np.array_equal(reference.run(x).y, reference.run(x, reference.start).y)
     shapes = [each.ring_trajectory.y.shape[1] for each in (reference, other)]
     assert shapes == [4, 2]
+
+
+@pytest.mark.parametrize("state", ["none", "stitched"])
+def test_rows_that_are_equal_are_run_once(tmp_path, monkeypatch, state):
+    """Calls that are alike differ in few rows. Rows of one x from two states are two rows."""
+    trial = dataclasses.replace(make_trial(state=state), batch=4)
+    reference = ReferenceTrajectories(trial, tmp_path)
+    x = reference.x[:, [0, 1, 0, 0]]
+    start = {name: array[:, [0, 1, 0, 3]] for name, array in reference.start.items()} if state == "stitched" else None
+    asked, run = [], module.run_and_rounding
+
+    def counted(*given):
+        asked.append(given[2].shape[1])
+        return run(*given)
+
+    monkeypatch.setattr(module, "run_and_rounding", counted)
+    for _ in range(2):  # The second one is read from its file.
+        got = ReferenceTrajectories(trial, tmp_path).run(x, start)
+        expected = run_reference(trial.model, reference.weights, x, start)
+        np.testing.assert_allclose(got.y, expected.y, rtol=0, atol=1e-14)
+        for name, array in expected.final.items():
+            np.testing.assert_allclose(got.final[name], array, rtol=0, atol=1e-14)
+    assert asked == [2 if start is None else 3]

@@ -65,3 +65,17 @@ def test_a_product_is_off_by_the_roundings_of_its_partial_sums_and_no_more() -> 
     sums = RandomRounding("float32", 0, 0).product(np.ones((1, terms)))(np.ones((20_000, terms)))
     expected = unit * np.sqrt(np.square(np.arange(1, terms + 1)).sum() / 3)
     assert (sums - terms).std() == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+def test_a_product_of_a_row_is_its_own_however_far_it_is_from_its_exact_one(dtype: str) -> None:
+    """Only what a row is off by is summed in float32. Its digits count where the row has little else."""
+    generator = np.random.default_rng(0)
+    weight = generator.standard_normal((5, 7))
+    x = np.concatenate([np.ones((2, 7)), generator.standard_normal((4, 7)) * [[1e-300], [1e-9], [1.0], [1e9]]])
+    exact = Arithmetic().product(weight)(x)
+    got = RandomRounding(dtype, 0, 2).product(weight)(x.copy())
+    np.testing.assert_allclose(got[:2], exact[:2], rtol=1e-15)
+    most = (np.abs(x) + 1) @ np.abs(weight).T
+    if not DTYPES[dtype].activations:
+        assert np.all(np.abs(got - exact)[2:] <= (8 * DTYPES[dtype].unit + 2.0**-22) * most[2:])

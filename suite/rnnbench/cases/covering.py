@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import reduce
+from heapq import heapify, heappop, heapreplace
 from itertools import chain, combinations
 from operator import or_
 from random import Random
@@ -77,14 +78,36 @@ def _greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -
     """
     chosen = list(given)
     uncovered = reduce(or_, covers, 0) & ~reduce(or_, (covers[index] for index in chosen), 0)
+
+    def gain(index: int) -> float:
+        return (covers[index] & uncovered).bit_count() / costs[index]
+
+    # What a trial gains only falls. So one that still gains as much as the next was said to gain is the best.
+    said = [(-gain(index), index) for index in range(len(covers))]
+    heapify(said)
     while uncovered:
-        best = max(range(len(covers)), key=lambda index: (covers[index] & uncovered).bit_count() / costs[index])
-        chosen.append(best)
-        uncovered &= ~covers[best]
+        now = (-gain(said[0][1]), said[0][1])
+        if now == said[0]:
+            heappop(said)
+            chosen.append(now[1])
+            uncovered &= ~covers[now[1]]
+        else:
+            heapreplace(said, now)
+    once = _covered_once(covers[index] for index in chosen)
     for index in sorted(chosen, key=costs.__getitem__, reverse=True):
-        if not covers[index] & ~reduce(or_, (covers[other] for other in chosen if other != index), 0):
+        if not covers[index] & once:
             chosen.remove(index)
+            once = _covered_once(covers[other] for other in chosen)
     return chosen
+
+
+def _covered_once(covers: Iterable[int]) -> int:
+    """A bit for each thing that exactly one of them covers."""
+    any_, several = 0, 0
+    for each in covers:
+        several |= any_ & each
+        any_ |= each
+    return any_ & ~several
 
 
 def cost(trial: Trial) -> int:

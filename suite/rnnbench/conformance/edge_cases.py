@@ -18,7 +18,6 @@ from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     ALL,
     FEW_CALLS,
-    Rows,
     called,
     compare_steps,
     fed_chunks,
@@ -28,7 +27,7 @@ from rnnbench.conformance.feeding import (
     output_pairs,
 )
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
-from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories, Rows
 from rnnbench.results import CheckResult
 from rnnbench.rnn import DTYPES, run_reference
 

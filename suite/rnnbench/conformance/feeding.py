@@ -10,9 +10,8 @@ import numpy as np
 from rnnbench.backends import Bound, Session
 from rnnbench.conformance.definition import OpenSession
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories, Rows
 
-Rows = np.ndarray | slice
 ALL = slice(None)
 ALIGNMENT = 64
 """Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""

@@ -18,7 +18,17 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnbench.conformance.tolerance import FACTOR
-from rnnbench.rnn import DTYPES, Activations, Arithmetic, Network, RandomRounding, Trajectory, Weights, run_in
+from rnnbench.rnn import (
+    DTYPES,
+    Activations,
+    Arithmetic,
+    Network,
+    RandomRounding,
+    Trajectory,
+    Weights,
+    run_in,
+    run_reference,
+)
 
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
@@ -102,8 +112,37 @@ def expected_rounding(
 
     With `lengths` [batch], each row ends after so many steps.
     """
+    return _measure(network, weights, x, state, dtype, seed, lengths)[0]
+
+
+def run_and_rounding(
+    network: Network,
+    weights: Weights,
+    x: np.ndarray,
+    state: Mapping[str, np.ndarray] | None,
+    dtype: str,
+    seed: int,
+    lengths: np.ndarray | None = None,
+) -> tuple[Trajectory, Rounding]:
+    """As `expected_rounding`, with the run itself: where all of it is measured, it is among the runs that are made."""
+    rounding, exact = _measure(network, weights, x, state, dtype, seed, lengths)
+    if exact is None:
+        exact = run_reference(network, weights, x, state, lengths=lengths)
+    return exact, rounding
+
+
+def _measure(
+    network: Network,
+    weights: Weights,
+    x: np.ndarray,
+    state: Mapping[str, np.ndarray] | None,
+    dtype: str,
+    seed: int,
+    lengths: np.ndarray | None,
+) -> tuple[Rounding, Trajectory | None]:
+    """The rounding, and the exact run where all of its rows and steps were measured."""
     if network.is_exact:
-        return _of_counter(x, state, dtype)
+        return _of_counter(x, state, dtype), None
     steps = steps_measured(network, len(x))
     runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
     kind = DTYPES[dtype]
@@ -116,11 +155,13 @@ def expected_rounding(
     if not network.can_stream:
         error[:] = error[-1]
     meaningless = incomparable(error, found.scale)
-    if found.margin is not None:
-        meaningless |= undecided(error, found.margin)
+    if found.exact.margin is not None:
+        meaningless |= undecided(error, found.exact.margin)
     # A program may flush results below the smallest normal number of float32 to zero. No backend does so in float16.
     flushed = min(kind.tiny, DTYPES["float32"].tiny)
-    return Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
+    rounding = Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
+    is_whole = steps == len(x) and len(runs.rows) == x.shape[1]
+    return rounding, found.exact if is_whole else None
 
 
 class _Measured(NamedTuple):
@@ -130,8 +171,8 @@ class _Measured(NamedTuple):
     """[steps]: the largest error of any run."""
     scale: np.ndarray
     """[steps]: the largest value up to each step."""
-    margin: np.ndarray | None
-    """`Trajectory.margin` of the exact rows."""
+    exact: Trajectory
+    """The rows without rounding."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +198,7 @@ class _Runs:
             got, got_whole = self._arrays(self._run(Arithmetic(dtype, summation), self.rows))
             error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
             error += _differing(got_whole, counts)
-        margin = None if noisy.margin is None else noisy.margin[:, :count]
-        return _Measured(error, np.maximum.accumulate(_largest(exact)), margin)
+        return _Measured(error, np.maximum.accumulate(_largest(exact)), _first_rows(noisy, count))
 
     def _arrays(self, run: Trajectory) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Outputs and states by step, all that a backend may return: those that are rounded, and whole numbers."""
@@ -171,6 +211,16 @@ class _Runs:
         initial = None if self.state is None else {name: array[:, rows] for name, array in self.state.items()}
         ends = None if self.lengths is None else np.minimum(self.lengths[rows], len(self.x))
         return run_in(arithmetic, self.network, self.weights, self.x[:, rows], initial, ends)
+
+
+def _first_rows(run: Trajectory, count: int) -> Trajectory:
+    """The first rows of a run's batch."""
+    return Trajectory(
+        y=run.y[:, :count],
+        final={name: array[:, :count] for name, array in run.final.items()},
+        states=None if run.states is None else {name: array[:, :, :count] for name, array in run.states.items()},
+        margin=None if run.margin is None else run.margin[:, :count],
+    )
 
 
 def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:

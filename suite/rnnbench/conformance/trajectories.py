@@ -21,7 +21,7 @@ from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
 from rnnbench.conformance.array_files import load_arrays, save_arrays
 from rnnbench.conformance.kept_references import KeptReferences
-from rnnbench.conformance.rounding import Rounding, expected_rounding, steps_measured
+from rnnbench.conformance.rounding import Rounding, expected_rounding, run_and_rounding, steps_measured
 from rnnbench.disk import locked, read_cached
 from rnnbench.rnn import (
     Trajectory,
@@ -47,6 +47,10 @@ they are grouped, and it never settles."""
 SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
 """Largest change of the state between two passes at which the trajectory repeats itself: far below float32's rounding.
 For a trial in float64, as small as the reference's own rounding allows."""
+
+
+Rows = np.ndarray | slice
+"""Which rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -178,22 +182,26 @@ class ReferenceTrajectories:
         """The run over x [steps, batch, input] from `state` (zeros where None).
 
         It is kept in a file that is named by the values of x, state and lengths, which trials of one model share. Where
-        rows have lengths, they are those of the ring's first chunk, and x must be as long as this chunk.
+        rows have lengths, they are those of the ring's first chunk, and x must be as long as this chunk. Rows that are
+        equal are run once.
         """
+        lengths = None if self.lengths is None else self.lengths[0]
+        inputs = {"x": x, **(state or {}), **({} if lengths is None else {"lengths": lengths[None]})}
+        first, of_row = _distinct_rows(inputs)
 
         def compute() -> dict[str, np.ndarray]:
-            lengths = None if self.lengths is None else self.lengths[0]
-            exact = run_reference(self.trial.model, self.weights, x, state, lengths=lengths)
-            trial = self.trial
-            expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
+            trial, ends = self.trial, None if lengths is None else lengths[first]
+            begins = None if state is None else {name: array[:, first] for name, array in state.items()}
+            exact, expected = run_and_rounding(
+                trial.model, self.weights, x[:, first], begins, trial.dtype, trial.seed, ends
+            )
             final = {f"final_{name}": array for name, array in exact.final.items()}
             return {"y": exact.y, "rounding": expected.over(len(x)), **final}
 
-        inputs = {"x": x, **(state or {}), **({} if self.lengths is None else {"lengths": self.lengths[0]})}
         key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs)}
         arrays = self._stored("run", key, compute)
-        final = {name.removeprefix("final_"): array for name, array in arrays.items() if name.startswith("final_")}
-        return ReferenceRun(x, arrays["y"], arrays["rounding"], final)
+        final = {name.removeprefix("final_"): a[:, of_row] for name, a in arrays.items() if name.startswith("final_")}
+        return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final)
 
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:
@@ -373,6 +381,20 @@ class ReferenceTrajectories:
 
 def _key_digest(key: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _distinct_rows(arrays: Arrays) -> tuple[Rows, Rows]:
+    """Of arrays [any, batch, …]: the rows that are equal to no row before them, and each row's number in these."""
+    numbers: dict[bytes, int] = {}
+    of_row, batch = [], next(iter(arrays.values())).shape[1]
+    for row in range(batch):
+        digest = hashlib.sha256()
+        for array in arrays.values():
+            digest.update(array[:, row].tobytes())
+        of_row.append(numbers.setdefault(digest.digest(), len(numbers)))
+    if len(numbers) == batch:
+        return slice(None), slice(None)
+    return np.unique(of_row, return_index=True)[1], np.array(of_row)
 
 
 def _digest(arrays: Arrays) -> str:

@@ -70,12 +70,12 @@ class Arithmetic:
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""
-        columns = np.ascontiguousarray(self.cast(weight).T)
+        rows = self.cast(weight)
         if self._orders is None:
-            return lambda x: self(_times(self._entering(x, operand), columns))
-        order = self._orders.permutation(len(columns))
-        columns = columns[order]
-        return lambda x: self(_times(self._entering(x, operand)[..., order], columns))
+            return lambda x: self(_times(self._entering(x, operand), rows))
+        order = self._orders.permutation(rows.shape[1])
+        rows = np.take(rows, order, axis=1)
+        return lambda x: self(_times(self._entering(x, operand)[..., order], rows))
 
     def quantised(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
         """x as a program quantises it that has such arrays itself: in a range, where it saturates, or in x's own."""
@@ -97,11 +97,19 @@ class Arithmetic:
         if bias is None:
             return product
         offset = self.cast(bias)
-        return lambda x: self(product(x) + offset)
+
+        def multiply_and_add(x: np.ndarray) -> np.ndarray:
+            total = product(x)
+            total += offset  # In place: over all steps, this is by far the largest array of a run.
+            return self(total)
+
+        return multiply_and_add
 
 
 class RandomRounding(Arithmetic):
     """float64 with random roundings of `dtype`, in all rows of the batch except the first `exact` rows.
+
+    The others are copies of these, in turn.
 
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
     after the other, and each partial sum is rounded. For terms in a random order, the squares of the partial sums add
@@ -149,17 +157,26 @@ class RandomRounding(Arithmetic):
         return self(self._perturbed(total, self._summed * np.sqrt(variance)))
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
-        columns = np.ascontiguousarray(weight.T.astype(np.float64))
-        squares = np.square(columns).astype(np.float32)
-        terms = len(columns)
+        rows = weight.astype(np.float64)
+        narrow = rows.astype(np.float32)
+        squares, terms = np.square(narrow), rows.shape[1]
 
         def multiply(x: np.ndarray) -> np.ndarray:
             x = self._entering(x, operand)
-            total = _times(x, columns)
-            noisy = x[..., self._exact :, :]
-            scale = float(np.abs(noisy).max(initial=0.0)) or 1.0
-            spread = scale * scale * _times(np.square(noisy / scale).astype(np.float32), squares).astype(np.float64)
-            return self.summed(total, lambda: spread, terms)
+            # Where the reference itself rounds as much, each row is computed apart: so both roundings are in it.
+            if not self._exact or self._summed == DTYPES["float64"].unit:
+                return self.summed(
+                    _times(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
+                )
+            # A noisy row is an exact one and what it is off by, of which few digits count. So large weights are read
+            # as float64 for the exact rows alone.
+            exact, noisy = x[..., : self._exact, :], x[..., self._exact :, :]
+            of_row = np.resize(np.arange(self._exact), noisy.shape[-2])
+            total = _times(exact, rows)
+            off = _in_float32(noisy - exact[..., of_row, :], narrow)
+            spread = _in_float32(np.square(exact), squares)
+            total = np.concatenate([total, total[..., of_row, :] + off], axis=-2)
+            return self.summed(total, lambda: spread[..., of_row, :], terms)
 
         return multiply
 
@@ -185,7 +202,16 @@ def int8_step(x: np.ndarray) -> float:
     return largest / INT8_STEPS if np.isfinite(largest) else 0.0
 
 
-def _times(x: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """x [..., k] · columns [k, n] as one product of matrices: NumPy would call BLAS for each matrix of a stack."""
-    product: np.ndarray = (x.reshape(-1, x.shape[-1]) @ columns).reshape(*x.shape[:-1], -1)
+def _in_float32(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """As `_times` with a weight in float32, of an x that may be as small or large as float64 allows."""
+    scale = float(np.abs(x).max(initial=0.0)) or 1.0
+    return scale * _times((x / scale).astype(np.float32), weight).astype(np.float64)
+
+
+def _times(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x [..., k] · weightᵀ, of [n, k], as one product of matrices: NumPy would call BLAS for each matrix of a stack.
+
+    BLAS reads a transposed matrix as fast as another. A transposed copy of large weights takes as long as ten products.
+    """
+    product: np.ndarray = (x.reshape(-1, x.shape[-1]) @ weight.T).reshape(*x.shape[:-1], -1)
     return product

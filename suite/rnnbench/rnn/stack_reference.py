@@ -47,16 +47,26 @@ def run_stack(
             for name, values in history.items():
                 states_of_rows[name].append(values)
             y = history["h"][backwards] if backward else history["h"]
-            outputs.append(np.where(beyond, 0, y))
-        layer_x = np.concatenate(outputs, axis=2)
+            outputs.append(y if lengths is None else np.where(beyond, 0, y))
+        layer_x = _joined(outputs)
     stored = {
         n: [values.astype(arithmetic.stored, copy=False) for values in rows] for n, rows in states_of_rows.items()
     }
     return Trajectory(
         y=layer_x.astype(arithmetic.stored, copy=False),
         final={name: np.stack([values[last] for values in rows]) for name, rows in stored.items()},
-        states={n: np.stack(rows, axis=1) for n, rows in stored.items()} if model.direction == "forward" else None,
+        states={n: _stacked(rows) for n, rows in stored.items()} if model.direction == "forward" else None,
     )
+
+
+def _joined(outputs: list[np.ndarray]) -> np.ndarray:
+    """Those of all directions side by side. Of a long run each copy takes longer than its products."""
+    return outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=2)
+
+
+def _stacked(rows: list[np.ndarray]) -> np.ndarray:
+    """The states of all rows [steps, rows, batch, size]."""
+    return rows[0][:, None] if len(rows) == 1 else np.stack(rows, axis=1)
 
 
 Index = tuple[np.ndarray, np.ndarray]
@@ -94,8 +104,8 @@ def _lstm(
     recur = a.affine(layer.w_hh, layer.b_hh, layer.ranges.get("w_hh"))
     shrink = None if layer.w_hr is None else a.product(layer.w_hr, layer.ranges.get("w_hr"))
     size = model.hidden
-    hs, cs = [], []
-    for from_x in projected:
+    hs, cs = _for_steps(projected, h), _for_steps(projected, c)
+    for step, from_x in enumerate(projected):
         gates = _clipped(a(from_x + recur(h)), model.clip, a)
         i, f, o = (_gate(model, gates[:, k * size : (k + 1) * size], a) for k in (0, 1, 3))
         g = _activated(model, gates[:, 2 * size : 3 * size], a)
@@ -103,9 +113,13 @@ def _lstm(
         h = a(o * _activated(model, c, a))
         if shrink is not None:
             h = shrink(h)
-        hs.append(h)
-        cs.append(c)
-    return {"h": np.stack(hs), "c": np.stack(cs)}
+        hs[step], cs[step] = h, c
+    return {"h": hs, "c": cs}
+
+
+def _for_steps(projected: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """An array for a state after each step. A list that is stacked at the end would hold each state twice."""
+    return np.empty((len(projected), *state.shape), projected.dtype)
 
 
 def _gru(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
@@ -114,25 +128,25 @@ def _gru(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Ar
     of_h = layer.ranges.get("w_hh")
     recur_rz = a.affine(layer.w_hh[: 2 * size], b_rz, of_h)
     recur_n = a.affine(layer.w_hh[2 * size :], b_n, of_h)
-    hs = []
-    for from_x in projected:
+    hs = _for_steps(projected, h)
+    for step, from_x in enumerate(projected):
         gates = _gate(model, _clipped(a(from_x[:, : 2 * size] + recur_rz(h)), model.clip, a), a)
         r, z = gates[:, :size], gates[:, size:]
         from_h = a(r * recur_n(h)) if model.reset_after else recur_n(a(r * h))
         n = _activated(model, _clipped(a(from_x[:, 2 * size :] + from_h), model.clip, a), a)
         h = a(a(a(1 - z) * n) + a(z * h))
-        hs.append(h)
-    return np.stack(hs)
+        hs[step] = h
+    return hs
 
 
 def _rnn(model: Model, layer: Layer, projected: np.ndarray, h: np.ndarray, a: Arithmetic) -> np.ndarray:
     recur = a.affine(layer.w_hh, layer.b_hh, layer.ranges.get("w_hh"))
-    hs = []
-    for from_x in projected:
+    hs = _for_steps(projected, h)
+    for step, from_x in enumerate(projected):
         total = _clipped(a(from_x + recur(h)), model.clip, a)
         h = _activated(model, total, a)
-        hs.append(h)
-    return np.stack(hs)
+        hs[step] = h
+    return hs
 
 
 def _activated(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
