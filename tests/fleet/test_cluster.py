@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import socket
 from types import SimpleNamespace
 
 import pytest
 
-from rnnbench.fleet import FleetError, Place, cluster, require_cluster
+from rnnbench.fleet import FleetError, Place, cluster
 from rnnbench.fleet.cluster import Cluster, Node
 
 
 class ActorError(Exception):
     """The task is gone."""
+
+
+@pytest.fixture(autouse=True)
+def answers(monkeypatch):
+    """The head is there."""
+    monkeypatch.setattr(cluster, "_refusal", lambda host, port: "")
 
 
 def make_cluster(*nodes):
@@ -23,7 +28,7 @@ def make_cluster(*nodes):
     ]
     exceptions = SimpleNamespace(RayActorError=ActorError)
     ray = SimpleNamespace(nodes=lambda: found, remote=lambda task: task, exceptions=exceptions)
-    return Cluster(ray, Place("ray"))
+    return Cluster(ray, Place("ray"), "127.0.0.1:6379")
 
 
 def test_nodes_that_share_a_name_have_their_ids_and_a_lost_one_shares_none():
@@ -55,17 +60,3 @@ def test_the_cause_of_a_lost_reply_is_told(monkeypatch, error, cause):
     monkeypatch.setattr(cluster.time, "sleep", lambda seconds: None)
     joined = make_cluster(("a", True, {}))
     assert joined.cause(error, Node("023456789", "a", True, {})) == cause
-
-
-def test_a_cluster_at_an_ipv6_address_is_looked_for_without_the_brackets(monkeypatch):
-    asked = []
-
-    def connect(address, timeout):
-        asked.append(address)
-        raise ConnectionRefusedError
-
-    monkeypatch.setattr(cluster, "require", lambda *_: None)
-    monkeypatch.setattr(socket, "create_connection", connect)
-    with pytest.raises(FleetError, match="no cluster is there"):
-        require_cluster(Place("ray://[::1]:10001"))
-    assert asked == [("::1", 10001)]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from harness_command import run_command
 from ray_nodes import CASE
+from waiting import PATIENCE_S
 
 from rnnbench.cases import load_case
 from rnnbench.fleet import FleetError, Place, cluster, require_cluster
@@ -114,13 +115,13 @@ def test_a_head_that_has_gone_away_is_told_before_ray_is_asked(free_port, monkey
 def test_a_call_that_waits_for_a_head_that_goes_away_is_left(call, monkeypatch):
     monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.1)
     monkeypatch.setattr(cluster, "HEAD_LOOK_S", 0.1)
-    for_ever = threading.Event()
+    never = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as head:
         address = f"127.0.0.1:{head.getsockname()[1]}"
 
         def go_away():
             head.close()
-            for_ever.wait()
+            never.wait(PATIENCE_S)
 
         ray = use_ray(monkeypatch, nodes=go_away)
         ray.remote = lambda _: SimpleNamespace(options=lambda **_: SimpleNamespace(remote=go_away))
@@ -128,7 +129,7 @@ def test_a_call_that_waits_for_a_head_that_goes_away_is_left(call, monkeypatch):
         arguments = {"offering": (), "start": (b"work",)}[call]
         with pytest.raises(FleetError, match=r"^--on ray: the cluster has gone away"):
             getattr(joined, call)(*arguments)
-    for_ever.set()
+    never.set()
 
 
 def test_a_connection_that_breaks_is_told(monkeypatch):
@@ -176,3 +177,17 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 def test_a_machine_class_needs_a_cluster(folder, options, words):
     command, *rest = options
     assert words in run_command(folder, command, "tiny.yaml", *rest, status=2).stderr
+
+
+def test_a_cluster_at_an_ipv6_address_is_looked_for_without_the_brackets(monkeypatch):
+    asked = []
+
+    def connect(address, timeout):
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(cluster, "require", lambda *_: None)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(FleetError, match="no cluster is there"):
+        require_cluster(Place("ray://[::1]:10001"))
+    assert asked == [("::1", 10001)]

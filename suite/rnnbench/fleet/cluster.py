@@ -273,7 +273,8 @@ def _refusal(host: str, port: str) -> str:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
     except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
-        return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+        said = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+        return said or type(error).__name__
     return ""
 
 
