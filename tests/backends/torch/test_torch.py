@@ -184,7 +184,7 @@ def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_pat
 
 
 def test_a_returned_state_begins_where_one_that_is_set_does(inductor) -> None:
-    """Of 7 units, the h that Inductor returns begins at 4 of 16 bytes. The last digit of MKL's products depends on it."""
+    """Of 7 units, Inductor's h begins at 4 of 16 bytes. The last digit of MKL's products depends on that."""
     program: Any = build(make_request(Model(cell="gru", input=3, hidden=7), "aoti", "fused"), inductor)
     with closing(program.open()) as session:
         session.step({"x": np.ones((4, 1, 3), np.float32)})
