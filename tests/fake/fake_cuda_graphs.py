@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from rnnbench.backends.torch.cuda import WARM_CALLS, Recorded
+from rnnbench.backends.torch.fused import WITHOUT_ONEDNN
 
 
 class _Noted(TorchDispatchMode):
@@ -45,7 +46,8 @@ class FakeGraphs:
             result = call()
 
         def replay() -> None:
-            with torch._C._InferenceMode(True):  # type: ignore[attr-defined]
+            # On the processor an operator's kernel depends on the switch of oneDNN, which another thread may turn.
+            with WITHOUT_ONEDNN, torch._C._InferenceMode(True):  # type: ignore[attr-defined]
                 noted.replay()
 
         return Recorded(replay, result)
