@@ -76,10 +76,6 @@ class PackageStream:
         """A call with this x, for one who records it (`Recordable`)."""
         return partial(self._run, x)
 
-    def splits_vectors(self, x: Tensor) -> bool:
-        """Whether a state that a call with this x returns begins within a vector (see `_of_their_own`)."""
-        return any(map(_is_split, self._model.loader.run([x, *self.results[1:]])[1:]))
-
     def _run(self, x: Tensor) -> Tensor:
         self.results = self._model.loader.run([x, *self.results[1:]])
         return self.results[0]
@@ -87,7 +83,7 @@ class PackageStream:
     def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
         (x, *_), *_ = ring
         kind = PackageBound if x.is_cpu else QueuedPackageBound
-        if x.is_cpu and len(self.results) > 1 and self.splits_vectors(x):
+        if x.is_cpu and any(state[0].nbytes % VECTOR for state in self.results[1:]):
             kind = SplitPackageBound
         return kind(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
@@ -116,7 +112,7 @@ class PackageBound(SynchronousBound):
 
 
 class SplitPackageBound(PackageBound):
-    """A bound call of a program whose state begins within a vector, and is copied."""
+    """A bound call of a program whose state, as a row of y, may begin within a vector, and is then copied."""
 
     def __call__(self) -> None:
         super().__call__()
