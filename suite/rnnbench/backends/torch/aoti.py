@@ -52,6 +52,8 @@ class PackageStream:
         self._buffers = [] if stitched else list(state.values())
         self.results: list[Tensor] = [torch.empty(0), *(state.values() if stitched else ())]
         """The results of the last call: y, and a stitched state."""
+        self._may_split = any(value.is_cpu and value[0].nbytes % VECTOR for value in self.results[1:])
+        """Whether a state that is a row of y may begin within a vector (see `_of_their_own`)."""
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -69,7 +71,9 @@ class PackageStream:
         if len(self.results) == 1:
             y: Tensor = self._model(x)
             return y
-        self.results = _of_their_own(list(self._model(x, *self.results[1:])))
+        self.results = list(self._model(x, *self.results[1:]))
+        if self._may_split:
+            self.results = _of_their_own(self.results)
         return self.results[0].clone()
 
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
@@ -82,9 +86,7 @@ class PackageStream:
 
     def bind(self, ring: Sequence[Chunk], to_numpy: ToNumpy) -> Bound:
         (x, *_), *_ = ring
-        kind = PackageBound if x.is_cpu else QueuedPackageBound
-        if x.is_cpu and any(state[0].nbytes % VECTOR for state in self.results[1:]):
-            kind = SplitPackageBound
+        kind = SplitPackageBound if self._may_split else PackageBound if x.is_cpu else QueuedPackageBound
         return kind(self, self._model.loader.run, [x for x, *_ in ring], to_numpy)
 
 
@@ -131,16 +133,12 @@ class QueuedPackageBound(PackageBound):
 
 
 def _of_their_own(results: list[Tensor]) -> list[Tensor]:
-    """The results of a call on the processor. A state that begins within a vector is copied to the begin of one.
+    """The results of a call on the processor. A state that begins within a vector is copied to the start of one.
 
     Inductor returns an h that is a view of y's last row: of 127 units, it begins at 8 of 16 bytes. The last digit of
     MKL's products depends on that, so that a state which was read and set again would give other numbers.
     """
-    return [results[0], *(state.clone() if _is_split(state) else state for state in results[1:])]
-
-
-def _is_split(state: Tensor) -> bool:
-    return state.is_cpu and state.data_ptr() % VECTOR != 0
+    return [results[0], *(state.clone() if state.data_ptr() % VECTOR else state for state in results[1:])]
 
 
 def _compile(request: Request, source: str, path: Path) -> Described:
