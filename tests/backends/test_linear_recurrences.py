@@ -78,6 +78,26 @@ def test_many_steps_at_once_are_the_recurrence(
     program.close()
 
 
+@pytest.mark.parametrize("written", ["numpy:eager", "torch:eager"])
+def test_an_output_that_is_also_the_state_stays_after_a_reset(
+    cache_for: Callable[[str], Path], written: str
+) -> None:
+    backend, _, route = written.partition(":")
+    if lack := find(backend).probe().lack(route):
+        pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
+    request = request_for(route, "mingru", "parallel", 1)
+    program = find(backend).build(request, cache_for(written))
+    session = program.open()
+    bound = session.bind([{"x": draw_inputs(request.model, 1, BATCH, 1)}])
+    bound()
+    y = bound.output()["y"].copy()
+    session.reset()
+    np.testing.assert_array_equal(bound.output()["y"], y)
+    assert np.abs(y).max() > 0
+    session.close()
+    program.close()
+
+
 def test_a_route_without_a_primitive_refuses_it_by_name(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"onnx has not the primitive .*, which mingru.* needs with time parallel"):
         find("tvm").build(request_for("onnx", "mingru", "parallel", 4), tmp_path)

@@ -12,7 +12,7 @@ from torch import Tensor
 from rnnbench.backends.base import OperationStage, Request
 from rnnbench.backends.shared import describe_lowered
 from rnnbench.backends.torch.device import device_of
-from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place
+from rnnbench.backends.torch.recorder import RecordedCall, Recorder, in_place, overlap
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.cases import Strategy
 from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_layer, together
@@ -53,6 +53,9 @@ class Loop:
             self.project += calls
             self._projection_calls += [recorded.call() for recorded in calls]
             self.y = output.view(steps, batch, -1)
+            if any(overlap(output, tensor) for tensor in state):  # A reset would change y with the state.
+                self.y = torch.empty_like(self.y)
+                self._projection_calls.append(partial(self.y.copy_, output.view(steps, batch, -1)))
             return
         projected = flat.view(self.length, size * batch, -1).unbind()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.

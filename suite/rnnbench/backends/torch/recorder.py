@@ -200,7 +200,7 @@ def in_place(
     calls, copies = list(calls), []
     values = [y, *new_state]
     for place, value in enumerate(values):
-        if any(_overlap(value, old) for old in old_state):
+        if any(overlap(value, old) for old in old_state):
             # A part of the old state, which is overwritten.
             calls.append(RecordedCall(_copy, (value,), torch.empty_like(value)))
             values[place] = calls[-1].out
@@ -223,14 +223,14 @@ def _may_overwrite(calls: Sequence[RecordedCall], old: Tensor, new: Tensor, valu
     elementwise = calls[index].function not in (torch.mm, torch.addmm, torch.cat)
     for i, call in enumerate(calls):
         for operand in call.reads():
-            if _overlap(operand, old) and not (i < index or (i == index and elementwise and operand is old)):
+            if overlap(operand, old) and not (i < index or (i == index and elementwise and operand is old)):
                 return False
-            if _overlap(operand, new) and operand is not new:
+            if overlap(operand, new) and operand is not new:
                 return False
-    return not any(_overlap(value, new) and value is not new for value in values)
+    return not any(overlap(value, new) and value is not new for value in values)
 
 
-def _overlap(a: Tensor, b: Tensor) -> bool:
+def overlap(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors may share elements: the ranges of their elements in one storage intersect."""
     if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
         return False
