@@ -34,12 +34,16 @@ def test_the_table_has_every_published_run() -> None:
     assert sorted(folder for line in lines() for folder in _named(line[1])) == committed
 
 
+L2 = {"512 KiB": 512 << 10, "1 MiB": 1 << 20}
+
+
 @pytest.mark.parametrize("line", PUBLISHED)
 def test_machine_and_date_are_those_of_the_runs(line: tuple[str, ...]) -> None:
     case, folders, report, machine, date = line
     reports = re.findall(r"\]\(\.\./(reports/.*?)\)", report)
     assert all((ROOT / link).is_file() for link in reports)
     assert len(reports) == len(_named(folders))
+    processor, _, cache = machine.partition(", L2 of ")
     for folder in _named(folders):
         run = read_run(ROOT / "results" / folder)
         assert run.info.cases == (case.strip("`").rpartition("/")[2],)
@@ -47,7 +51,8 @@ def test_machine_and_date_are_those_of_the_runs(line: tuple[str, ...]) -> None:
         devices = {record.device.name for record in run.records if record.device and record.device.name}
         on_gpu = {name for name in devices if "NVIDIA" in name}
         assert on_gpu in (set(), devices)
-        assert all(machine.split()[-1] in name for name in on_gpu or {run.info.machine["cpu"]})
+        assert all(processor.split()[-1] in name for name in on_gpu or {run.info.machine["cpu"]})
+        assert not cache or run.info.machine["caches"]["L2"] == L2[cache]
         assert on_gpu or run.info.machine["cores"] == 2
 
 

@@ -79,9 +79,7 @@ def test_many_steps_at_once_are_the_recurrence(
 
 
 @pytest.mark.parametrize("written", ["numpy:eager", "torch:eager"])
-def test_an_output_that_is_also_the_state_stays_after_a_reset(
-    cache_for: Callable[[str], Path], written: str
-) -> None:
+def test_an_output_that_is_also_the_state_stays_after_a_reset(cache_for: Callable[[str], Path], written: str) -> None:
     backend, _, route = written.partition(":")
     if lack := find(backend).probe().lack(route):
         pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -348,6 +349,20 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     found = compare_runs(made.runs[5], made.runs[13]).latencies
     assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
     assert "SLOWER" in shown.values()
+
+
+def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desktop):
+    head, tail = 'rnnbench.put("night-13",', ");"
+    night = json.loads(
+        (made.root / "data" / "night-13.js").read_text("utf-8").strip().removeprefix(head).removesuffix(tail)
+    )
+    for row in night:
+        row[5] = [[0 for _ in path] for path in row[5]]
+    desktop.page.route("**/data/night-13.js", lambda route: route.fulfill(body=head + json.dumps(night) + tail))
+    page = desktop.open(made.root, "compare.html#a=5&b=13")
+    page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
+    assert {(row[0], row[4]) for row in rows(page, "#compared")} == {("no verdict: a latency is not above zero", "—")}
+    assert desktop.complaints == []
 
 
 def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):

@@ -267,9 +267,14 @@ def _from_start(
         session.set_state(lay_out(start))
         bound_session.set_state(lay_out(start))
     before = [dict(chunk) for chunk in ring]
-    outputs = [*(session.step(chunk)["y"] for chunk in ring[:FEW_CALLS]), *first_bound_outputs(bound)]
+    outputs = [
+        *(session.step(chunk)["y"].copy() for chunk in ring[:FEW_CALLS]),
+        *map(np.copy, first_bound_outputs(bound)),
+    ]
     if changed := _other_objects({"inputs": (ring, before)}):
         raise ValueError(changed)
+    for each in (session, bound_session):
+        open_session.close(each)
     return outputs
 
 

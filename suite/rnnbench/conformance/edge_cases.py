@@ -227,8 +227,8 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     middle of one short call.
     """
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
-    alone = [known_outputs(open_session, reference), _outputs(open_session(), feeds[1])]
-    alone_passes = [_passes_alone(open_session(), feed, reference) for feed in feeds]
+    alone = [known_outputs(open_session, reference), _outputs_alone(open_session, feeds[1])]
+    alone_passes = [_passes_alone(open_session, feed, reference) for feed in feeds]
     sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
     planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
     budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
@@ -244,6 +244,8 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         for began, *others, expected in zip(together, went_on, ended, alone, strict=True)
         for pair in output_pairs("of two streams in two threads, y of call", sum(others, began), expected)
     ]
+    for session in sessions:
+        open_session.close(session)
     pairs += _bound_elsewhere(open_session, reference)
     pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
     pairs += _in_several_threads(open_session, feeds[0], alone[0])
@@ -310,9 +312,24 @@ def _pass(
     yield from ((f"state {name}", array) for name, array in session.get_state().items())
 
 
-def _passes_alone(session: Session, feed: Sequence[Arrays], reference: ReferenceTrajectories) -> list[list[Named]]:
+def _outputs_alone(open_session: OpenSession, feed: Sequence[Arrays]) -> list[np.ndarray]:
+    session = open_session()
+    outputs = [y.copy() for y in _outputs(session, feed)]
+    open_session.close(session)
+    return outputs
+
+
+def _passes_alone(
+    open_session: OpenSession, feed: Sequence[Arrays], reference: ReferenceTrajectories
+) -> list[list[Named]]:
+    session = open_session()
     bound = session.bind(feed)
-    return [list(_pass(session, bound, feed, reference, kind)) for kind in (PUBLIC_PASS, BOUND_PASS)]
+    passes = [
+        [(what, array.copy()) for what, array in _pass(session, bound, feed, reference, kind)]
+        for kind in (PUBLIC_PASS, BOUND_PASS)
+    ]
+    open_session.close(session)
+    return passes
 
 
 def _repeated(

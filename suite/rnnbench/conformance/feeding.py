@@ -84,7 +84,9 @@ def known_calls(
         session = _begun(open_session(), reference, from_start)
         feed = [{**chunk, "x": chunk["x"][:steps].copy()} for chunk in reference.ring[:KNOWN_CALLS]]
         outputs = [session.step(chunk)["y"].copy() for chunk in feed]
-        return KnownCalls(outputs, {name: array.copy() for name, array in session.get_state().items()})
+        states = {name: array.copy() for name, array in session.get_state().items()}
+        open_session.close(session)
+        return KnownCalls(outputs, states)
 
     if steps == reference.trial.strategy.chunk:
         steps = None
@@ -107,7 +109,9 @@ def known_bound_outputs(
         session = open_session()
         bound = session.bind(reference.ring)
         _begun(session, reference, from_start)
-        return [called(bound).copy() for _ in range(FEW_CALLS if from_start else KNOWN_BOUND_CALLS)]
+        outputs = [called(bound).copy() for _ in range(FEW_CALLS if from_start else KNOWN_BOUND_CALLS)]
+        open_session.close(session)
+        return outputs
 
     return open_session.known(f"bound calls, from start: {from_start}", make)
 

@@ -197,6 +197,7 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
             fresh = open_session()
             _start_again(fresh, sets, reference)
             expected[sets] = fresh.step(reference.ring[BEFORE_RESET])["y"].astype(np.float64)
+            open_session.close(fresh)
         if reference.is_stream:  # A reset does not go back to the state in which the ring was bound.
             session.set_state(reference.start)
         bound = session.bind(reference.ring)
@@ -210,6 +211,7 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
         what = f"y of bound call {BEFORE_RESET}, after {'a state that was set' if sets else 'a reset'}"
         when = "" if waited else " that did not wait for the calls before"
         errors.add(f"{what}{when}", bound.output()["y"], expected[sets], rounding)
+        open_session.close(session)
 
 
 def _start_again(session: Session, sets: bool, reference: ReferenceTrajectories) -> None:

@@ -28,6 +28,7 @@ from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.long_runs import compare_outputs
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.measure import resident
 from rnnbench.results import CheckResult
 
 KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
@@ -40,7 +41,10 @@ KEPT_APART = 8 * RING
 OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
 """Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
-would take more than these bytes, and then still more than any other check has open."""
+would take more than these bytes, and then still more than any other check has open. But no further ones are kept open
+once the process has half of the trial's memory."""
+WEIGHED_AFTER = 4
+"""Sessions that are opened from one look at the memory to the next."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 PUBLIC = "p"
 RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
@@ -114,9 +118,11 @@ def _overwrite(arrays: Arrays) -> None:
 
 def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     errors = Errors()
-    for plan, late in RING_PLANS.items():
-        _follow_plan(open_session(), plan, late, RING, errors, reference)
-    _follow_plan(open_session(), LONG_RING_PLAN, False, len(LONG_RING_PLAN), errors, reference)
+    plans = [*((plan, late, RING) for plan, late in RING_PLANS.items()), (LONG_RING_PLAN, False, len(LONG_RING_PLAN))]
+    for plan, late, length in plans:
+        session = open_session()
+        _follow_plan(session, plan, late, length, errors, reference)
+        open_session.close(session)
     verdict = errors.verdict()
     if verdict.verdict == "fail":
         return verdict
@@ -354,6 +360,8 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     planned = planned_turns(reference.trial.limits, OPENED, OPENED_ENOUGH)
     budget = Budget("sessions", planned, OPENED_LEAST, GOES_ON * OPENED_S, enough=OPENED_S)
     for number in budget:
+        if number <= at_once and number % WEIGHED_AFTER == 0 and resident() > reference.trial.limits.memory // 2:
+            at_once = len(others)
         session = open_session()
         others.append(session)
         began = same_bits([(f"y of session {number}", session.step(reference.ring[0])["y"], first)])

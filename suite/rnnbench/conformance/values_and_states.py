@@ -74,6 +74,7 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         y = np.concatenate([session.step({"x": part})["y"] for part in parts])
         exact_y = reference.from_zeros().y[:steps]
         compare_steps(errors, f"y in {len(sizes)} pieces of {sizes[0]}, …", y, exact_y, reference)
+        open_session.close(session)
     # One call that is longer than two chunks, so it may be longer than the whole stream.
     session, length = open_session(), 2 * reference.trial.strategy.chunk + 1
     session.set_state(reference.start)
@@ -149,7 +150,7 @@ def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> C
     for chunk in reference.ring[:FEW_CALLS]:
         interleaved.append(one.step(chunk)["y"])
         other.step(reference.ring[-1])
-    one.close()
+    open_session.close(one)
     staged, beside = open_session(), open_session()
     if reference.is_stream:
         staged.set_state(reference.start)

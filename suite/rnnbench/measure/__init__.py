@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.impossible import exceeds_wait, impossible_block, impossible_served, outside_wall_clock
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
-    from rnnbench.measure.memory import resident_in_use
+    from rnnbench.measure.memory import resident, resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
     from rnnbench.measure.metrics import ENERGY, METRICS, Metric, device_metrics, energy_metrics, read_metrics
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
@@ -117,7 +117,7 @@ _NAMES = {
         "describe_machine",
         "processor_model",
     ),
-    "memory": ("resident_in_use",),
+    "memory": ("resident", "resident_in_use"),
     "memory_growth": (
         "GrowthLog",
         "GrowthStep",
@@ -257,6 +257,7 @@ __all__ = [
     "remembered_work",
     "replaced_clocks",
     "requested",
+    "resident",
     "resident_in_use",
     "sample_block",
     "sample_cold",
