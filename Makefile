@@ -89,7 +89,7 @@ night: $(NIGHT)/.ready
 
 # The committed site, from committed results alone.
 site: $(TEST)/.ready
-	$(TEST)/bin/rnnbench site scaling realtime --history results/releases -o reports/site
+	$(TEST)/bin/rnnbench site reference --history results/releases -o reports/site
 
 $(RUN)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RUN)

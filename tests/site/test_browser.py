@@ -511,4 +511,5 @@ def test_two_trials_of_one_run_are_named_by_what_they_share(desktop):
     page = desktop.open(COMMITTED, "compare.html#by=strategies")
     page.wait_for_selector("#compared tbody tr")
     for row in rows(page, "#compared"):
-        assert re.match(r"[\w:-]+, \d+ steps? a call; scaling: lstm, input 32, hidden 64, 512 steps, batch 1, ", row[1])
+        workload = r"lstm_streaming: lstm, input 64, hidden \d+, 128 steps, batch 1, "
+        assert re.match(r"[\w:-]+, \d+ steps? a call; " + workload, row[1])

@@ -111,12 +111,16 @@
     const [base, next] = [a.latencies[path], b.latencies[path]];
     if (!base || !next) return null;
     const ratio = { verdict: "none", words: "no verdict", ratio: next[1] / base[1], interval: null };
+    if (![...base[0], ...next[0]].every((latency) => latency > 0)) return { ...ratio, words: "no verdict: a latency is not above zero", ratio: null };
     if (machines) return { ...ratio, words: "no verdict: two machines" };
     if (a.outcome !== "ok" || b.outcome !== "ok") return { ...ratio, words: "no verdict: " + (a.outcome !== "ok" ? "A is " + a.outcome : "B is " + b.outcome) };
     if (!a.believed || !b.believed) return { ...ratio, words: "no verdict: not believed" };
     const made = paired ? verdict.pairs(base[0], next[0], settings.smallest, settings.ratio_confidence) : verdict.apart(base[0], next[0], settings.smallest, settings.error_rate);
     return { ...made, words: made.verdict };
   }
+
+  /* How far a ratio is from 1, in logarithms: half and double are equally far. */
+  const distance = (judged) => (judged.ratio === null ? 0 : Math.abs(Math.log(judged.ratio)));
 
   function share(a, b, name) {
     const place = settings.figures.indexOf(name);
@@ -137,7 +141,7 @@
       page ? rnnbench.element("a", name, { href: "trials/" + page + ".html" }) : name,
       show(a),
       show(b),
-      { text: judged.ratio.toFixed(3) + "×", sort: judged.ratio, kind: "number" },
+      judged.ratio === null ? { text: "—", kind: "number" } : { text: judged.ratio.toFixed(3) + "×", sort: judged.ratio, kind: "number" },
       { text: judged.interval ? judged.interval[0].toFixed(3) + " to " + judged.interval[1].toFixed(3) : judged.verdict === "UNDECIDED" ? "one process" : "none", kind: "number" },
       share(a, b, "build_s"),
       share(a, b, "artifact_bytes"),
@@ -178,14 +182,14 @@
     const counts = ORDER.map((word) => compared.filter((pair) => pair.judged.verdict === word).length + " " + word).join(", ");
     const changed = right.filter((row) => olds.has(key(row)) && olds.get(key(row)).outcome !== row.outcome).length;
     answer.textContent = compared.length
-      ? compared.length + " comparisons: " + counts + (changed ? "; " + changed + " with another outcome" : "") + "."
+      ? compared.length + (compared.length === 1 ? " comparison: " : " comparisons: ") + counts + (changed ? "; " + changed + " with another outcome" : "") + "."
       : nothing(a, b);
     caution.hidden = !machines;
     caution.textContent = machines ? "A and B are two machines: a ratio compares the machines as well as the programs, and has no verdict." : "";
     const q = control.q.value.toLowerCase();
     const shown = compared
       .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && (pair.b.trial + " " + alike(pair.b)).toLowerCase().includes(q))
-      .sort((x, y) => ORDER.indexOf(x.judged.verdict) - ORDER.indexOf(y.judged.verdict) || Math.abs(Math.log(y.judged.ratio)) - Math.abs(Math.log(x.judged.ratio)));
+      .sort((x, y) => ORDER.indexOf(x.judged.verdict) - ORDER.indexOf(y.judged.verdict) || distance(y.judged) - distance(x.judged));
     const pages = new Map(index.pages.map(([machine, trial, page]) => [machine + "\n" + trial, page]));
     const machine = b[0] >= 0 ? index.nights[b[0]].machine : "";
     rnnbench.fill(table, shown.slice(0, MOST).map((pair) => line(pair, path, pages, machine)));
