@@ -1,9 +1,9 @@
 """Recurrent networks: what is computed, without any framework.
 
 A `Model` specifies a network. `draw_weights`, `draw_inputs`, `draw_lengths` and `draw_state` draw its numbers from a
-seed, and `run_reference` computes what it gives, in float64. `cell_body` writes each cell once, for backends that
-author programs. `call_cost` says what a call must read and do. `DTYPES` has the number formats, with their
-precision, and `in_int8` the bytes of weights that were drawn for int8.
+seed, and `run_reference` computes what it gives, in float64. `Network.body` has the equations of each layer over
+`Primitives`, for backends that author programs. `call_cost` says what a call must read and do. `DTYPES` has the number
+formats, with their precision, and `in_int8` the bytes of weights that were drawn for int8.
 
 A name is imported when it is first used, so that `Model` alone does not import NumPy.
 """
@@ -14,12 +14,12 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, QuantisingPrimitives, cell_body
+    from rnnbench.rnn.cells import AttentionSizes, CausalKernel, LayerBody, MorePrimitives, Primitives
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
-    from rnnbench.rnn.int8 import INT8_FORMS, Activations, Int8Form
+    from rnnbench.rnn.int8 import INT8_FORMS, Activations
     from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
@@ -47,12 +47,11 @@ _NAMES = {
         "RandomRounding",
     ),
     "cells": (
+        "AttentionSizes",
         "CausalKernel",
         "LayerBody",
         "MorePrimitives",
         "Primitives",
-        "QuantisingPrimitives",
-        "cell_body",
     ),
     "compound": (
         "CompoundNetwork",
@@ -74,7 +73,6 @@ _NAMES = {
     "int8": (
         "Activations",
         "INT8_FORMS",
-        "Int8Form",
     ),
     "linear": ("together",),
     "quantised": (
@@ -147,6 +145,7 @@ __all__ = [
     "Activations",
     "AnyNetwork",
     "Arithmetic",
+    "AttentionSizes",
     "CausalKernel",
     "Cell",
     "CompoundNetwork",
@@ -154,7 +153,6 @@ __all__ = [
     "Direction",
     "Dtype",
     "Int8",
-    "Int8Form",
     "Layer",
     "LayerBody",
     "LayerSpec",
@@ -164,7 +162,6 @@ __all__ = [
     "Network",
     "Part",
     "Primitives",
-    "QuantisingPrimitives",
     "RandomRounding",
     "Range",
     "Reading",
@@ -176,7 +173,6 @@ __all__ = [
     "X",
     "aligned",
     "call_cost",
-    "cell_body",
     "contraction",
     "draw_inputs",
     "draw_lengths",

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from rnnbench.rnn.cells import CausalKernel, MorePrimitives
+from rnnbench.rnn.cells import AttentionSizes, CausalKernel, MorePrimitives
 from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.einsum import contraction
 from rnnbench.rnn.linear import together
@@ -120,7 +120,7 @@ class _Shapes(MorePrimitives[Shape]):
         self,
         terms: tuple[Shape, Shape, Shape, Shape],
         state: Shape,
-        sizes: tuple[int, int, int],
+        sizes: AttentionSizes,
         steps: int,
         batch: int,
     ) -> tuple[Shape, Shape]:
