@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,10 @@ class Pt2Node:
     outputs: tuple[str, ...]
     gives_list: bool
 
+    def takes(self) -> Iterator[str]:
+        """Names of the values among its arguments."""
+        return values_in([*self.args, *self.kwargs.values()])
+
 
 @dataclass(frozen=True)
 class Pt2Array:
@@ -85,7 +89,7 @@ class Pt2File:
         return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)
 
 
-def values_in(arguments: Any) -> Iterator[str]:
+def values_in(arguments: Iterable[Any]) -> Iterator[str]:
     """Names of the values among arguments, those in lists in lists included."""
     for each in arguments:
         if isinstance(each, list | tuple):

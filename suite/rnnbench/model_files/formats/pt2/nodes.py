@@ -9,13 +9,13 @@ Source: torch/_export/serde/schema.py, aten/src/ATen/autocast_mode.cpp (torch 2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Node, Ref, values_in
 from rnnbench.model_files.formats.pt2.operators import is_composed
 from rnnbench.outside_text import safe_text
 
@@ -118,7 +118,7 @@ class _Regions:
         if node.operator in _CASTING or node.operator.endswith("_") or not node.outputs:
             yield node  # What is written in place keeps its type.
             return
-        types = {name: self.tensors[name]["dtype"] for name in _values(node.args) if name in self.tensors}
+        types = {name: self.tensors[name]["dtype"] for name in values_in(node.args) if name in self.tensors}
         made: Any = self.tensors.get(node.outputs[0], {}).get("dtype")
         wanted = made if made in (cast, _FLOAT32) else None
         cast_ones = [name for name, kind in types.items() if wanted and kind != wanted and kind in (_FLOAT32, *_NARROW)]
@@ -204,14 +204,6 @@ def _tensor(argument: Json) -> str:
             f"a part of the network takes or gives what is no tensor, which is not read; {_WRITTEN_OUT}"
         )
     return value.name
-
-
-def _values(args: Sequence[Any]) -> Iterator[str]:
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg.name
-        elif isinstance(arg, list):
-            yield from _values(arg)
 
 
 def _renamed(node: Pt2Node, names: _Names) -> Pt2Node:
