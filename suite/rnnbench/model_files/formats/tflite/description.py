@@ -10,7 +10,8 @@ from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
-from rnnbench.model_files.formats.tflite.file import TfliteFile, keeping_variables, read_tflite
+from rnnbench.model_files.formats.tflite.file import read_tflite
+from rnnbench.model_files.formats.tflite.graph import TfliteFile, keeping_variables
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text

@@ -11,7 +11,15 @@ from typing import Any, Literal
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.schema import require_schema
+from rnnbench.model_files.formats.tflite.windows import (
+    average_pool_2d,
+    conv_2d,
+    depthwise_conv_2d,
+    max_pool_2d,
+    transpose_conv,
+)
 
 Array = np.ndarray
 Compute = Callable[[Any, Sequence[Any]], Sequence[Array]]
@@ -25,21 +33,6 @@ def _one(compute: Callable[..., Array]) -> Compute:
 def _sigmoid(x: Array) -> Array:
     result: Array = 0.5 * (np.tanh(0.5 * x) + 1)
     return result
-
-
-def activated(number: int, x: Array) -> Array:
-    """`ActivationFunctionType`, which many operators apply to their result."""
-    kinds = require_schema().ActivationFunctionType
-    functions: dict[int, Callable[[Array], Array]] = {
-        kinds.NONE: lambda x: x,
-        kinds.RELU: lambda x: np.maximum(x, 0),
-        kinds.RELU_N1_TO_1: lambda x: np.clip(x, -1, 1),
-        kinds.RELU6: lambda x: np.clip(x, 0, 6),
-        kinds.TANH: np.tanh,
-    }
-    if number not in functions:
-        raise ModelFileError(f"the activation {number} of LiteRT is not computed here")
-    return functions[number](x)
 
 
 def _with_activation(compute: Callable[[Array, Array], Array]) -> Compute:
@@ -58,62 +51,6 @@ def _batch_matmul(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     a, b = inputs
     a = np.swapaxes(a, -1, -2) if options.AdjX() else a
     return (a @ (np.swapaxes(b, -1, -2) if options.AdjY() else b),)
-
-
-def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool, fill: float = 0.0) -> Array:
-    """x [batch, height, width, channels] with what padding SAME puts around it: zeros, or `fill`."""
-    sides = [(0, 0)]
-    for size, length, stride in zip(x.shape[1:3], window, strides, strict=True):
-        extra = max((-(-size // stride) - 1) * stride + length - size, 0) if same else 0
-        sides.append((extra // 2, extra - extra // 2))
-    return np.pad(x, [*sides, (0, 0)], constant_values=fill)
-
-
-def _windows(options: Any, x: Array, height: int, width: int) -> Array:
-    """[batch, rows, columns, channels, height, width]: what each element of a convolution reads."""
-    strides, dilations = (options.StrideH(), options.StrideW()), (options.DilationHFactor(), options.DilationWFactor())
-    spans = [(length - 1) * step + 1 for length, step in zip((height, width), dilations, strict=True)]
-    padded = _padded(x, spans, strides, options.Padding() == require_schema().Padding.SAME)
-    views = np.lib.stride_tricks.sliding_window_view(padded, spans, (1, 2))
-    return views[:, :: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
-
-
-def _conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, weights, bias = (*inputs, None)[:3]
-    _, height, width, channels = weights.shape
-    if channels != x.shape[3]:
-        raise ModelFileError("a convolution in groups is not computed here")
-    y = np.einsum("bijchw,ohwc->bijo", _windows(options, x, height, width), weights, optimize=True)
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
-def _depthwise_conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, weights, bias = (*inputs, None)[:3]
-    _, height, width, outputs = weights.shape
-    per_channel = weights[0].reshape(height, width, x.shape[3], outputs // x.shape[3])
-    y = np.einsum("bijchw,hwcm->bijcm", _windows(options, x, height, width), per_channel, optimize=True)
-    y = y.reshape(*y.shape[:3], outputs)
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
-def _pooled(options: Any, x: Array, fill: float) -> Array:
-    """[batch, rows, columns, channels, height, width]: the windows of x, with `fill` around it."""
-    window, strides = (options.FilterHeight(), options.FilterWidth()), (options.StrideH(), options.StrideW())
-    padded = _padded(x, window, strides, options.Padding() == require_schema().Padding.SAME, fill)
-    return np.lib.stride_tricks.sliding_window_view(padded, window, (1, 2))[:, :: strides[0], :: strides[1]]
-
-
-def _max_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x = np.asarray(inputs[0])
-    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return (activated(options.FusedActivationFunction(), _pooled(options, x, least).max(axis=(4, 5))),)
-
-
-def _average_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    """What is around x does not count."""
-    counts = _pooled(options, np.ones_like(inputs[0], float), 0.0).sum(axis=(4, 5))
-    sums = _pooled(options, inputs[0], 0.0).sum(axis=(4, 5))
-    return (activated(options.FusedActivationFunction(), sums / counts),)
 
 
 def _softmax(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
@@ -256,27 +193,6 @@ def _resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     return (x,)
 
 
-def _transpose_conv(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    """Each element of x adds the weights, times itself, to a window of y. Source: reference/transpose_conv.h."""
-    sizes, weights, x, bias = (*inputs, None)[:4]
-    batch, rows, columns, outputs = (int(size) for size in sizes)
-    _, height, width, _ = weights.shape
-    strides = options.StrideH(), options.StrideW()
-    same = options.Padding() == require_schema().Padding.SAME
-    grown = [
-        (size - 1) * step + length for size, step, length in zip(x.shape[1:3], strides, (height, width), strict=True)
-    ]
-    before = [max(0, g - size) // 2 if same else 0 for g, size in zip(grown, (rows, columns), strict=True)]
-    whole = np.zeros((batch, max(grown[0], rows + before[0]), max(grown[1], columns + before[1]), outputs), x.dtype)
-    for row in range(height):
-        for column in range(width):
-            part = np.einsum("bijc,oc->bijo", x, weights[:, row, column])
-            lines = slice(row, row + strides[0] * x.shape[1], strides[0])
-            whole[:, lines, column : column + strides[1] * x.shape[2] : strides[1]] += part
-    y = whole[:, before[0] : before[0] + rows, before[1] : before[1] + columns]
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
 def _one_hot(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     places, depth, on, off = inputs
     axis = options.Axis() if options.Axis() >= 0 else places.ndim
@@ -363,7 +279,7 @@ MOVES: dict[str, Compute] = {
     "ABS": _one(np.abs),
     "MAXIMUM": _one(np.maximum),
     "MINIMUM": _one(np.minimum),
-    "MAX_POOL_2D": _max_pool_2d,
+    "MAX_POOL_2D": max_pool_2d,
     "REDUCE_MAX": _reduced(np.max),
     "REDUCE_MIN": _reduced(np.min),
     "SCATTER_ND": _one(_scattered),
@@ -403,12 +319,12 @@ MOVES: dict[str, Compute] = {
 SUMS: dict[str, Compute] = {
     "FULLY_CONNECTED": _fully_connected,
     "BATCH_MATMUL": _batch_matmul,
-    "CONV_2D": _conv_2d,
-    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "SUM": _reduced(np.sum),
     "MEAN": _reduced(np.mean),
-    "AVERAGE_POOL_2D": _average_pool_2d,
-    "TRANSPOSE_CONV": _transpose_conv,
+    "AVERAGE_POOL_2D": average_pool_2d,
+    "TRANSPOSE_CONV": transpose_conv,
     "CUMSUM": _cumulated,
 }
 """Sums of products."""
