@@ -20,6 +20,7 @@ from rnnbench.model_files.formats.tflite.windows import (
     max_pool_2d,
     transpose_conv,
 )
+from rnnbench.model_files.truncated_division import divided_towards_zero
 
 Array = np.ndarray
 Compute = Callable[[Any, Sequence[Any]], Sequence[Array]]
@@ -223,8 +224,7 @@ def _scattered(indices: Array, updates: Array, shape: Array) -> Array:
 
 def _divided(a: Array, b: Array) -> Array:
     """Towards zero for whole numbers."""
-    quotient: Array = np.divide(a, b)
-    return quotient if a.dtype.kind == "f" else np.trunc(quotient).astype(a.dtype)
+    return np.asarray(a / b) if a.dtype.kind == "f" else divided_towards_zero(a, b)
 
 
 def _chosen(condition: Array, a: Array, b: Array) -> Array:
