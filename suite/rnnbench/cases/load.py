@@ -13,11 +13,12 @@ from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
 from rnnbench.cases.feasibility import Fault, faults, missing_keys, model_of
 from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
-from rnnbench.cases.model_file import ReadModel, describe_here, model_file_of
+from rnnbench.cases.model_file import ReadModel, model_file_of
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
+from rnnbench.model_files import describe
 from rnnbench.rnn import Network
 from rnnbench.spelling import count
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
@@ -30,7 +31,7 @@ def load_case(
     path: str | Path,
     overrides: Sequence[str] = (),
     max_trials: int = MAX_TRIALS,
-    read_model: ReadModel = describe_here,
+    read_model: ReadModel = describe,
 ) -> Case:
     """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place.
 
@@ -57,7 +58,7 @@ def make_case(
     Raises CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
     """
     data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
-    network, source = model_file_of(_python_source(data), Path(), describe_here)
+    network, source = model_file_of(_python_source(data), Path(), describe)
     return _case(source, max_trials, path=None, network=network)
 
 
