@@ -51,7 +51,7 @@ def section_of(description: FileDescription, file: str) -> FileSection:
         file=file,
         state={pair.before: pair.after for pair in description.state},
         constants={array.name: 0 if array.is_empty else None for array in description.of_role("constant")},
-        time=_time_of(streams[0], bool(description.state)) if streams else None,
+        time=_time_of(streams[0], has_state=bool(description.state)) if streams else None,
         batch=streams[0].batch if streams else None,
     )
 
@@ -69,12 +69,12 @@ def with_axes(section: FileSection, description: FileDescription, written: Colle
     streams = _streams(section, sized(description, section.sizes))
     if not streams:
         return section
-    time = section.time if "time" in written else _time_of(streams[0], bool(section.state))
+    time = section.time if "time" in written else _time_of(streams[0], has_state=bool(section.state))
     batch = section.batch if "batch" in written else streams[0].batch
     return replace(section, time=time, batch=batch)
 
 
-def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
+def _time_of(stream: ArrayDescription, *, has_state: bool) -> int | None:
     """The axis of time of an input. With a state, a fixed number of steps in a call is one step."""
     if has_state and stream.time is not None and stream.shape is not None:
         size = stream.shape[stream.time]

@@ -189,22 +189,22 @@ class _Search:
 def state_notes(flow: Flow, inputs: Iterable[str], outputs: Iterable[str]) -> list[str]:
     """Recurrent operators whose state no call gets, or none gives back."""
     names_in, names_out = set(inputs), set(outputs)
-    lost = []
+    lost: Counter[tuple[str, bool, bool]] = Counter()
     for state in flow.states:
         if state.operator not in RECURRENT:
             continue
         given = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
-        kept = state.after is not None and names_out & set(flow.targets(state.after))
+        kept = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
         if not (given and kept):
-            lost.append((state.operator, bool(given), bool(kept)))
+            lost[state.operator, given, kept] += 1
     return [
-        f"{count} of its {operator} states {_lost_how(given, kept)}. If the network kept a state when it was exported, "
-        "the export has lost it"
-        for (operator, given, kept), count in {one: lost.count(one) for one in lost}.items()
+        f"{count} of its {operator} states {_lost_how(given=given, kept=kept)}. If the network kept a state when it "
+        "was exported, the export has lost it"
+        for (operator, given, kept), count in lost.items()
     ]
 
 
-def _lost_how(given: bool, kept: bool) -> str:
+def _lost_how(*, given: bool, kept: bool) -> str:
     if not given and not kept:
         return "start from the same value in every call, and their final values reach no output"
     return "reach no output" if given else "start from the same value in every call"

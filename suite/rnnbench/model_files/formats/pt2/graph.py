@@ -50,7 +50,8 @@ class Pt2Node:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[str, ...]
-    gives_list: bool
+    gives_list: bool = False
+    """Whether it gives its outputs as a list."""
 
     def takes(self) -> Iterator[str]:
         """Names of the values among its arguments."""

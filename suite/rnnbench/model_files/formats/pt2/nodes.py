@@ -111,7 +111,7 @@ class _Regions:
         yield from self.nodes(graph, inside, prefix, cast)
         names = _Names(inside, prefix)
         for output, name in zip(map(_tensor, graph["outputs"]), made, strict=True):
-            yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,), False)
+            yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,))
 
     def _with_casts(self, node: Pt2Node, cast: int) -> Iterator[Pt2Node]:
         """A node under autocast to the type `cast`, after the casts of what it takes."""
@@ -131,7 +131,7 @@ class _Regions:
         for name in cast_ones:
             names[name] = f"{node.outputs[0]}.{name}"
             self.tensors[names[name]] = {**self.tensors[name], "dtype": wanted}
-            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],), False)
+            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],))
         yield replace(node, args=_renamed_value(node.args, _Names(names, "")))
 
 

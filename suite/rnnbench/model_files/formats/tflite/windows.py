@@ -38,7 +38,7 @@ def transpose_conv(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     batch, rows, columns, outputs = (int(size) for size in sizes)
     _, height, width, _ = weights.shape
     strides = options.StrideH(), options.StrideW()
-    same = options.Padding() == require_schema().Padding.SAME
+    same = _is_same(options)
     grown = [
         (size - 1) * step + length for size, step, length in zip(x.shape[1:3], strides, (height, width), strict=True)
     ]
@@ -70,7 +70,7 @@ def _windows(options: Any, x: Array, height: int, width: int) -> Array:
     """[batch, rows, columns, channels, height, width]: what each element of a convolution reads."""
     strides, dilations = (options.StrideH(), options.StrideW()), (options.DilationHFactor(), options.DilationWFactor())
     spans = [(length - 1) * step + 1 for length, step in zip((height, width), dilations, strict=True)]
-    padded = _padded(x, spans, strides, options.Padding() == require_schema().Padding.SAME)
+    padded = _padded(x, spans, strides, same=_is_same(options))
     views = np.lib.stride_tricks.sliding_window_view(padded, spans, (1, 2))
     return views[:, :: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
 
@@ -78,14 +78,19 @@ def _windows(options: Any, x: Array, height: int, width: int) -> Array:
 def _pooled(options: Any, x: Array, fill: float) -> Array:
     """[batch, rows, columns, channels, height, width]: the windows of x, with `fill` around it."""
     window, strides = (options.FilterHeight(), options.FilterWidth()), (options.StrideH(), options.StrideW())
-    padded = _padded(x, window, strides, options.Padding() == require_schema().Padding.SAME, fill)
+    padded = _padded(x, window, strides, same=_is_same(options), fill=fill)
     return np.lib.stride_tricks.sliding_window_view(padded, window, (1, 2))[:, :: strides[0], :: strides[1]]
 
 
-def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool, fill: float = 0.0) -> Array:
+def _padded(x: Array, window: Sequence[int], strides: Sequence[int], *, same: bool, fill: float = 0.0) -> Array:
     """x [batch, height, width, channels] with what padding SAME puts around it: zeros, or `fill`."""
     sides = [(0, 0)]
     for size, length, stride in zip(x.shape[1:3], window, strides, strict=True):
         extra = max((-(-size // stride) - 1) * stride + length - size, 0) if same else 0
         sides.append((extra // 2, extra - extra // 2))
     return np.pad(x, [*sides, (0, 0)], constant_values=fill)
+
+
+def _is_same(options: Any) -> bool:
+    """Whether the padding is SAME."""
+    return bool(options.Padding() == require_schema().Padding.SAME)
