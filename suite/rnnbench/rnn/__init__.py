@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
+    from rnnbench.rnn.graph import run_graph, state_by_array, state_by_layer
     from rnnbench.rnn.int8 import INT8_FORMS, Activations
     from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
         Size,
         WeightSpec,
         X,
-        run_graph,
-        state_by_array,
-        state_by_layer,
     )
     from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
     from rnnbench.rnn.quantised import Int8, Range, in_int8
@@ -70,6 +68,7 @@ _NAMES = {
         "contraction",
         "permutation",
     ),
+    "graph": ("run_graph", "state_by_array", "state_by_layer"),
     "int8": (
         "Activations",
         "INT8_FORMS",
@@ -108,9 +107,6 @@ _NAMES = {
         "Size",
         "WeightSpec",
         "X",
-        "run_graph",
-        "state_by_array",
-        "state_by_layer",
     ),
     "reference": (
         "Trajectory",

@@ -13,6 +13,7 @@ import numpy as np
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.schema import require_schema
+from rnnbench.model_files.formats.tflite.spatial import batch_to_space, resized_nearest, space_to_batch
 from rnnbench.model_files.formats.tflite.windows import (
     average_pool_2d,
     conv_2d,
@@ -157,43 +158,6 @@ def _mirror_pad(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     return (np.pad(inputs[0], [tuple(map(int, side)) for side in inputs[1]], mode=mode),)
 
 
-def _space_to_batch(x: Array, blocks: Array, sides: Array) -> Array:
-    """Blocks of the axes after the first become rows of the batch."""
-    count, rest = len(blocks), [(0, 0)] * (x.ndim - 1 - len(blocks))
-    padded = np.pad(x, [(0, 0), *(tuple(map(int, side)) for side in sides), *rest])
-    sizes = [part for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True) for part in (-1, int(block))]
-    sizes[::2] = [size // int(block) for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True)]
-    split = padded.reshape(padded.shape[0], *sizes, *padded.shape[count + 1 :])
-    inner, outer = [2 + 2 * axis for axis in range(count)], [1 + 2 * axis for axis in range(count)]
-    moved = split.transpose([*inner, 0, *outer, *range(1 + 2 * count, split.ndim)])
-    return moved.reshape(-1, *sizes[::2], *padded.shape[count + 1 :])
-
-
-def _batch_to_space(x: Array, blocks: Array, crops: Array) -> Array:
-    count = len(blocks)
-    split = x.reshape(*(int(block) for block in blocks), -1, *x.shape[1:])
-    order = [count]
-    for axis in range(count):
-        order += [count + 1 + axis, axis]
-    moved = split.transpose([*order, *range(2 * count + 1, split.ndim)])
-    sizes = [size * int(block) for size, block in zip(x.shape[1 : count + 1], blocks, strict=True)]
-    whole = moved.reshape(-1, *sizes, *x.shape[count + 1 :])
-    kept = (slice(int(first), size - int(last)) for size, (first, last) in zip(sizes, crops, strict=True))
-    return whole[(slice(None), *kept)]
-
-
-def _resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, sizes = inputs[0], [int(size) for size in inputs[1]]
-    for axis, size in enumerate(sizes, 1):
-        old = x.shape[axis]
-        aligned = options.AlignCorners() and size > 1
-        scale = (old - 1) / (size - 1) if aligned else old / size
-        places = (np.arange(size) + (0.5 if options.HalfPixelCenters() else 0.0)) * scale
-        nearest = np.floor(places + 0.5) if aligned else np.floor(places)
-        x = np.take(x, np.minimum(nearest, old - 1).astype(int), axis)
-    return (x,)
-
-
 def _one_hot(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     places, depth, on, off = inputs
     axis = options.Axis() if options.Axis() >= 0 else places.ndim
@@ -293,9 +257,9 @@ MOVES: dict[str, Compute] = {
     "RANK": _one(lambda x: np.array(np.ndim(x), np.int32)),
     "BROADCAST_ARGS": _one(lambda a, b: np.array(np.broadcast_shapes(tuple(map(int, a)), tuple(map(int, b))), a.dtype)),
     "MIRROR_PAD": _mirror_pad,
-    "SPACE_TO_BATCH_ND": _one(_space_to_batch),
-    "BATCH_TO_SPACE_ND": _one(_batch_to_space),
-    "RESIZE_NEAREST_NEIGHBOR": _resized_nearest,
+    "SPACE_TO_BATCH_ND": _one(space_to_batch),
+    "BATCH_TO_SPACE_ND": _one(batch_to_space),
+    "RESIZE_NEAREST_NEIGHBOR": resized_nearest,
     "FLOOR": _one(np.floor),
     "CEIL": _one(np.ceil),
     "ROUND": _one(np.rint),
