@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S, join, wait_until
 
-from rnnbench.cache import ABANDONED_S, ENTRY, MAKING, SEAL, Cache, CacheFolder
+from rnnbench.cache import ABANDONED_S, DIGEST_KEY, ENTRY, MAKING, Cache, CacheFolder
 
 KEY = {"model": "lstm", "seed": 0}
 FACTS = {"build": {"build_s": 1.5}}
@@ -98,7 +98,7 @@ DAMAGES = {
     "the description is a pipe": lambda entry: _replace_by_pipe(entry / ENTRY),
     "a figure is changed": lambda entry: _edit(entry / ENTRY, "1.5", "1.4"),
     "a date is changed": lambda entry: _edit(entry / ENTRY, '"made": "2', '"made": "3'),
-    "the digest is missing": lambda entry: _edit(entry / ENTRY, f'"{SEAL}":', '"other":'),
+    "the digest is missing": lambda entry: _edit(entry / ENTRY, f'"{DIGEST_KEY}":', '"other":'),
 }
 
 
@@ -214,7 +214,7 @@ def test_what_is_larger_than_the_bound_is_not_kept(built, tmp_path):
     assert cache.uses() == []
 
 
-def test_uses_and_clear(cache, built, tmp_path):
+def test_uses_are_told_by_kind_and_clear_removes_every_entry(cache, built, tmp_path):
     before = time.time()
     cache.keep("iree", KEY, built, FACTS)
     cache.keep("iree", {"seed": 1}, built, FACTS)

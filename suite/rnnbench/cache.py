@@ -27,8 +27,8 @@ from rnnbench.disk import locked, open_plain, read_cached, read_plain, remove_an
 
 FORMAT = 2
 """Of an entry. One of another format is not found."""
-SEAL = "sha256"
-"""What `entry.json` has beside the fields of an entry: a digest of them, of the kind and of the folder's name."""
+DIGEST_KEY = "sha256"
+"""The key of `entry.json` that holds a digest of the other fields, of the kind and of the folder's name."""
 ENTRY, FILES = "entry.json", "files"
 MAKING = ".making-"
 """Begins the name of an entry that is being written."""
@@ -136,7 +136,7 @@ class Cache:
     def keep(self, kind: str, of: Mapping[str, Any], files: Mapping[str, Path], facts: Mapping[str, Any]) -> None:
         """Make an entry of copies of these files, by the names that they are to have. Replaces one of the same key.
 
-        What cannot be written is not kept: the run goes on without. Nor is what is larger than the bound.
+        Nothing is kept where it cannot be written, or where it is larger than the bound. The run goes on without it.
         """
         place = self._place(kind, of)
         with suppress(OSError):
@@ -148,7 +148,7 @@ class Cache:
                 contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
                 made = datetime.now(UTC).isoformat(timespec="seconds")
                 entry = Entry(made=made, of=dict(of), facts=dict(facts), files=contents)
-                write_text(making / ENTRY, _sealed(entry, place))
+                write_text(making / ENTRY, _entry_text(entry, place))
                 with self._locked():
                     remove_anything(place)
                     making.rename(place)
@@ -325,13 +325,13 @@ def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
     return [name for name in entry.files if name not in there]
 
 
-def _sealed(entry: Entry, place: Path) -> str:
+def _entry_text(entry: Entry, place: Path) -> str:
     """The text of `entry.json`. In ASCII: a variable of the environment may be no UTF-8."""
     facts = entry.model_dump(mode="json")
-    return json.dumps({**facts, SEAL: _seal(facts, place)}, indent=1)
+    return json.dumps({**facts, DIGEST_KEY: _digest_of(facts, place)}, indent=1)
 
 
-def _seal(facts: Mapping[str, Any], place: Path) -> str:
+def _digest_of(facts: Mapping[str, Any], place: Path) -> str:
     """A digest of what `entry.json` says, and of where the entry belongs: one of another key is not taken for it."""
     said = json.dumps([place.parent.name, place.name, json.loads(json.dumps(facts))], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
@@ -340,6 +340,6 @@ def _seal(facts: Mapping[str, Any], place: Path) -> str:
 def _read_entry(path: Path) -> Entry:
     """Raises OSError and ValueError, also where the entry is not as it was written."""
     facts = json.loads(read_plain(path))
-    if not isinstance(facts, dict) or facts.pop(SEAL, None) != _seal(facts, path.parent):
+    if not isinstance(facts, dict) or facts.pop(DIGEST_KEY, None) != _digest_of(facts, path.parent):
         raise ValueError(f"{path} is not as it was written")
     return Entry.model_validate(facts)

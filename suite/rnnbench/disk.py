@@ -54,7 +54,7 @@ def error_of_disk(folder: Path) -> OSError | None:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """The file, for reading. Raises OSError for what is no plain file: a pipe has no end, and so have some devices."""
+    """The file, for reading. Raises OSError for what is no plain file: a pipe or a device may have no end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         require_plain(descriptor, path)

@@ -28,11 +28,12 @@ class TemporaryFolder:
     """A folder for temporary files, of this process or of one that it starts. Only its user may read it."""
 
     def __init__(self, parent: Path | None = None, *, made: bool = True) -> None:
-        """A folder in `parent`, or where this process has its temporary files. A disk that takes none has none.
+        """A folder in `parent`, or where this process has its temporary files.
+
+        Unless `made`, it is not there yet, and `removed_on_failure` makes it.
 
         A process that the suite has started may be killed, with what it has started. Then its own folder is removed,
-        and with it all that was made there.
-        One that is not made yet is made by `removed_on_failure`.
+        and with it all that was made there. `path` is None where no folder can be made.
         """
         self._parent = parent or Path(tempfile.gettempdir())
         self.path: Path | None = None

@@ -14,7 +14,7 @@ from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.composed import ComposedNetwork, Placed
-from rnnbench.rnn.layers import Dense, LayerKind, Recurrent, TimeConvolution
+from rnnbench.rnn.layers import Dense, LayerCost, LayerKind, Recurrent, TimeConvolution
 from rnnbench.rnn.layers.base import Arrays
 from rnnbench.rnn.network import Network, Size
 from rnnbench.rnn.reference import run_reference
@@ -39,8 +39,8 @@ class Delay(LayerKind):
         return {"last": self.input}
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 0, 0, 0
+    def cost(self) -> LayerCost:
+        return LayerCost()
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _DelayBody()

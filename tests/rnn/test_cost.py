@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models
 
-from rnnbench.rnn import Model, call_cost, cell_body, draw_weights
+from rnnbench.rnn import Model, call_cost, draw_weights
+from rnnbench.rnn.cells import cell_body
 
 LSTM = Model(cell="lstm", input=3, hidden=4)
 

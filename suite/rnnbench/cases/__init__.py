@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.cases.case import Case, Point
+    from rnnbench.cases.case import Case
     from rnnbench.cases.covering import every_pair, every_value
     from rnnbench.cases.errors import CaseError, Place, Problem
     from rnnbench.cases.expand import scalar
     from rnnbench.cases.expected_failures import (
         ExpectedFailure,
-        KnownBackend,
         expected_failures_for,
         expected_failures_of,
     )
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
     from rnnbench.cases.trial import STREAM, Launch, Lengths, Limits, Measure, Precision, State, Strategy, Target, Trial
 
 _NAMES = {
-    "case": (
-        "Case",
-        "Point",
-    ),
+    "case": ("Case",),
     "covering": (
         "every_pair",
         "every_value",
@@ -50,7 +46,6 @@ _NAMES = {
     "expand": ("scalar",),
     "expected_failures": (
         "ExpectedFailure",
-        "KnownBackend",
         "expected_failures_for",
         "expected_failures_of",
     ),
@@ -91,13 +86,11 @@ __all__ = [
     "Case",
     "CaseError",
     "ExpectedFailure",
-    "KnownBackend",
     "Launch",
     "Lengths",
     "Limits",
     "Measure",
     "Place",
-    "Point",
     "Precision",
     "Problem",
     "State",

@@ -19,7 +19,7 @@ from rnnbench.cases.matrix import (
     without,
 )
 from rnnbench.cases.schema import LEAVES, CaseFile
-from rnnbench.yaml_files import KeyPath, Source, dotted
+from rnnbench.yaml_files import KeyPath, Source
 
 
 @dataclass(frozen=True)
@@ -80,30 +80,27 @@ def _list_problems(
     if "all" in axes["chunk"] and len(axes["chunk"]) > 1 and set(axes["steps"]) <= set(axes["chunk"]):
         path = ("workload", "chunk", axes["chunk"].index("all"))
         steps = ", ".join(scalar(value) for value in axes["steps"])
-        message = f"{dotted(path)}: all is the workload's steps, and {steps} is in this axis already; remove one"
-        yield Problem(source.place(path), message)
+        yield source.problem(path, f"all is the workload's steps, and {steps} is in this axis already; remove one")
     several = [leaf for leaf, values in axes.items() if len(values) > 1]
     for name, patterns in (("exclude", excluded), ("include", included)):
         for index, pattern in enumerate(patterns):
             entry = ("matrix", name, index)
             if not pattern:
-                yield Problem(source.place(entry), f"{dotted(entry)}: expected at least one key, as in {{hidden: 512}}")
+                yield source.problem(entry, "expected at least one key, as in {hidden: 512}")
             for leaf, values in pattern.items():
                 yield from _value_problems(values, (*entry, leaf), source)
             missing = [leaf for leaf in several if leaf not in pattern]
             if name == "include" and pattern and missing:
-                message = f"{dotted(entry)}: expected a value for every axis of the case; add {', '.join(missing)}"
-                yield Problem(source.place(entry), message)
+                yield source.problem(entry, f"expected a value for every axis of the case; add {', '.join(missing)}")
 
 
 def _value_problems(values: Sequence[Value], path: KeyPath, source: Source) -> Iterator[Problem]:
     if not values:
-        yield Problem(source.place(path), f"{dotted(path)}: expected at least one value, got an empty list")
+        yield source.problem(path, "expected at least one value, got an empty list")
     seen = set()
     for index, value in enumerate(values):
         if value in seen:
-            item = (*path, index)
-            yield Problem(source.place(item), f"{dotted(item)}: {scalar(value)} is in this list twice; remove one")
+            yield source.problem((*path, index), f"{scalar(value)} is in this list twice; remove one")
         seen.add(value)
 
 
@@ -132,9 +129,9 @@ def _stale_exclude(
     for leaf, index in unmatched(pattern, axes):
         place = (*path, leaf, index) if isinstance(source.at((*path, leaf)), list) else (*path, leaf)
         existing, value = ", ".join(scalar(value) for value in axes[leaf]), scalar(pattern[leaf][index])
-        stale[place] = f"{dotted(place)}: {leaf} is never {value} in this case, only {existing}; correct it"
+        stale[place] = f"{leaf} is never {value} in this case, only {existing}; correct it"
     if not stale and not any(matches(pattern, point.values) for point in points):
-        stale[path] = f"{dotted(path)}: no point has all of these values; correct or remove it"
+        stale[path] = "no point has all of these values; correct or remove it"
     return stale
 
 
@@ -146,7 +143,7 @@ def _include(patterns: Sequence[Pattern], expansion: Expansion) -> None:
         for candidate in product({leaf: pattern.get(leaf, values) for leaf, values in expansion.axes.items()}):
             if (key := identity(candidate.values)) in present:
                 repeated = flow({leaf: candidate.written[leaf] for leaf in pattern})
-                expansion.stale[path] = f"{dotted(path)}: the point {repeated} is there already; remove it"
+                expansion.stale[path] = f"the point {repeated} is there already; remove it"
             else:
                 present.add(key)
                 expansion.candidates.append(replace(candidate, added=index))

@@ -30,7 +30,7 @@ from rnnbench.cases.trial import Trial
 from rnnbench.model_files import TRAITS
 from rnnbench.outside_text import safe_text
 from rnnbench.spelling import hint
-from rnnbench.yaml_files import KeyPath, Source, dotted, problems_of, read_source
+from rnnbench.yaml_files import KeyPath, Source, problems_of, read_source
 
 MAX_ENTRIES = 1_000
 
@@ -264,35 +264,43 @@ def read_expected_failures(path: Path, check_names: Mapping[str, Sequence[str]])
 def _problems(
     entry: EntrySection, path: KeyPath, source: Source, check_names: Mapping[str, Sequence[str]]
 ) -> Iterator[Problem]:
-    fails = entry.also if entry.contains else entry.check
-    if entry.contains and entry.check:
-        yield Problem(source.place((*path, "check")), f"{dotted((*path, 'check'))}: write also: such a file may pass")
-    elif bool(fails) == (entry.outcome is not None):
-        yield Problem(source.place(path), f"{dotted(path)}: expected either check or outcome: what fails there")
-    for name in entry.contains:
-        if name not in TRAITS:
-            message = f"{dotted((*path, 'contains'))}: no file is known to have '{name}'; {hint(name, sorted(TRAITS))}"
-            yield Problem(source.place((*path, "contains")), message)
-    for key in ("stage", "says"):
-        if getattr(entry, key) and (not entry.contains or entry.outcome is None):
-            yield Problem(source.place((*path, key)), f"{dotted((*path, key))}: goes with contains and outcome only")
-    if entry.also and not entry.check and not entry.contains:
-        yield Problem(source.place((*path, "also")), f"{dotted((*path, 'also'))}: goes with check only")
-    single = [name for name, checks in check_names.items() if tuple(checks) == (name,)]
-    for key, known in (("check", single), ("also", check_names)):
-        for name in getattr(entry, key):
-            if name not in known:
-                message = f"{dotted((*path, key))}: there is no check '{name}'; {hint(name, sorted(known))}"
-                yield Problem(source.place((*path, key)), message)
+    yield from _problems_of_keys(entry, path, source)
+    yield from _problems_of_names(entry, path, source, check_names)
     for name, text in entry.version.items():
         try:
             SpecifierSet(text)
         except InvalidSpecifier:
-            place = (*path, "version", name)
-            yield Problem(
-                source.place(place),
-                f"{dotted(place)}: expected a range of versions such as '>=2026.4,<2027', got '{text}'",
-            )
+            message = f"expected a range of versions such as '>=2026.4,<2027', got '{text}'"
+            yield source.problem((*path, "version", name), message)
+
+
+def _problems_of_keys(entry: EntrySection, path: KeyPath, source: Source) -> Iterator[Problem]:
+    """Keys that do not go together."""
+    fails = entry.also if entry.contains else entry.check
+    if entry.contains and entry.check:
+        yield source.problem((*path, "check"), "write also: such a file may pass")
+    elif bool(fails) == (entry.outcome is not None):
+        yield source.problem(path, "expected either check or outcome: what fails there")
+    for key in ("stage", "says"):
+        if getattr(entry, key) and (not entry.contains or entry.outcome is None):
+            yield source.problem((*path, key), "goes with contains and outcome only")
+    if entry.also and not entry.check and not entry.contains:
+        yield source.problem((*path, "also"), "goes with check only")
+
+
+def _problems_of_names(
+    entry: EntrySection, path: KeyPath, source: Source, check_names: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
+    """Names of traits and checks that do not exist."""
+    for name in entry.contains:
+        if name not in TRAITS:
+            message = f"no file is known to have '{name}'; {hint(name, sorted(TRAITS))}"
+            yield source.problem((*path, "contains"), message)
+    single = [name for name, checks in check_names.items() if tuple(checks) == (name,)]
+    for key, known in (("check", single), ("also", check_names)):
+        for name in getattr(entry, key):
+            if name not in known:
+                yield source.problem((*path, key), f"there is no check '{name}'; {hint(name, sorted(known))}")
 
 
 def _expected_failure(entry: EntrySection, place: Place, check_names: Mapping[str, Sequence[str]]) -> ExpectedFailure:

@@ -13,11 +13,12 @@ from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
 from rnnbench.cases.feasibility import Fault, faults, missing_keys, model_of
 from rnnbench.cases.files import expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
-from rnnbench.cases.model_file import ReadModel, describe_here, model_file_of
+from rnnbench.cases.model_file import ReadModel, model_file_of
 from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
+from rnnbench.model_files import describe
 from rnnbench.rnn import Network
 from rnnbench.spelling import count
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
@@ -30,7 +31,7 @@ def load_case(
     path: str | Path,
     overrides: Sequence[str] = (),
     max_trials: int = MAX_TRIALS,
-    read_model: ReadModel = describe_here,
+    read_model: ReadModel = describe,
 ) -> Case:
     """The case in a file, with `section.key=value` overrides. Raises CaseError with every problem and its place.
 
@@ -57,7 +58,7 @@ def make_case(
     Raises CaseError, as `load_case` does: the place of a problem is its key, as in `model.hidden[1]`.
     """
     data = {"schema": 1, "name": name, "model": model, "workload": workload, "strategy": strategy, **sections}
-    network, source = model_file_of(_python_source(data), Path(), describe_here)
+    network, source = model_file_of(_python_source(data), Path(), describe)
     return _case(source, max_trials, path=None, network=network)
 
 
@@ -128,9 +129,8 @@ def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials
         return
     before = set(expansion.stale) if file is None else _stale_as_written(file, max_trials)
     for path, message in expansion.stale.items():
-        place = source.place(path)
-        if place.line is None or path in before:
-            yield Problem(place, message)
+        if source.place(path).line is None or path in before:
+            yield source.problem(path, message)
 
 
 def _stale_as_written(file: Source, max_trials: int) -> set[KeyPath]:
@@ -150,27 +150,25 @@ def _measure(file: CaseFile) -> Measure:
 def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterator[Problem]:
     limits, budget = file.limits, measure.budget
     if limits.build > limits.trial:
-        place = source.place(("limits", "build"))
-        yield Problem(place, f"limits.build: {limits.build:g} s is more than the {limits.trial:g} s of limits.trial")
+        yield source.problem(
+            ("limits", "build"), f"{limits.build:g} s is more than the {limits.trial:g} s of limits.trial"
+        )
     if limits.enough is not None and limits.enough > limits.endurance:
-        place = source.place(("limits", "enough"))
-        yield Problem(
-            place, f"limits.enough: {limits.enough:g} s is more than the {limits.endurance:g} s of limits.endurance"
+        yield source.problem(
+            ("limits", "enough"), f"{limits.enough:g} s is more than the {limits.endurance:g} s of limits.endurance"
         )
     if budget >= limits.trial:
-        place = source.place(("measure", "budget"))
-        yield Problem(
-            place, f"measure.budget: {budget:g} s of sampling do not fit in the {limits.trial:g} s of limits.trial"
+        yield source.problem(
+            ("measure", "budget"), f"{budget:g} s of sampling do not fit in the {limits.trial:g} s of limits.trial"
         )
     latency_paths = requested(measure.settings)
     share = budget / len(latency_paths)
     for path in latency_paths:
         process_s = path.least_process_s(path.value(measure.settings))
         if path.setting is not None and process_s * measure.processes > share:
-            key = path.setting.key
-            yield Problem(
-                source.place(("measure", key)),
-                f"measure.{key}: {count(measure.processes, 'process', 'processes')} of at least {process_s:g} s take "
+            yield source.problem(
+                ("measure", path.setting.key),
+                f"{count(measure.processes, 'process', 'processes')} of at least {process_s:g} s take "
                 f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget",
             )
 
@@ -179,17 +177,17 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
     """Scenarios that no trial could end within its limit."""
     rate = SERVER.value(measure.settings)
     if rate and longest_serving(rate) >= file.limits.trial:
-        yield Problem(
-            source.place(("measure", SERVER.setting.key)),
-            f"measure.{SERVER.setting.key}: {REQUESTS} requests may take {longest_serving(rate):g} s, which do not fit "
+        yield source.problem(
+            ("measure", SERVER.setting.key),
+            f"{REQUESTS} requests may take {longest_serving(rate):g} s, which do not fit "
             f"in the {file.limits.trial:g} s of limits.trial",
         )
     chunk = max((point.strategy.chunk for point in points), default=1)
     test_s = FRAMES * chunk * STREAMS.value(measure.settings)
     if test_s >= file.limits.trial:
-        yield Problem(
-            source.place(("measure", STREAMS.setting.key)),
-            f"measure.{STREAMS.setting.key}: one test has {FRAMES} frames of {count(chunk, 'step')} and takes "
+        yield source.problem(
+            ("measure", STREAMS.setting.key),
+            f"one test has {FRAMES} frames of {count(chunk, 'step')} and takes "
             f"{test_s:g} s, which do not fit in the {file.limits.trial:g} s of limits.trial",
         )
 
@@ -225,7 +223,5 @@ def _problem(fault: Fault, candidate: Candidate, expansion: Expansion, source: S
     paths = [leaf_path(candidate, leaf, source) for leaf in fault.leaves]
     path = next((path for path in paths if path in source.values), paths[0])
     axes = {leaf: candidate.written[leaf] for leaf in fault.leaves if len(expansion.axes[leaf]) > 1}
-    message = f"{dotted(path)}: {fault.message}"
-    if others and axes and candidate.added is None:
-        message += f"; or exclude {flow(axes)}"
-    return Problem(source.place(path), message)
+    instead = f"; or exclude {flow(axes)}" if others and axes and candidate.added is None else ""
+    return source.problem(path, f"{fault.message}{instead}")

@@ -16,7 +16,6 @@ from rnnbench.model_files import (
     FileSection,
     Given,
     ModelFileError,
-    describe,
     network_of,
     open_questions,
     section_of,
@@ -69,11 +68,6 @@ class FileModelSection(BaseModel):
 
 class _WithModel(BaseModel):
     model: FileModelSection
-
-
-def describe_here(path: Path) -> FileDescription:
-    """Reads a model file in this process, within the limits of `model_files`."""
-    return describe(path)
 
 
 def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[Network | None, Source]:

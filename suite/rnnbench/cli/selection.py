@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rnnbench.cases import MAX_TRIALS
 from rnnbench.cli.option_types import GivenPath, WholeNumber
 from rnnbench.cli.options import BACKEND
 
@@ -40,7 +41,7 @@ _SELECTION = (
     click.option(
         "--max-trials",
         type=WholeNumber(min=1),
-        default=10_000,
+        default=MAX_TRIALS,
         show_default=True,
         help="Refuse a matrix with more trials than this.",
     ),
@@ -56,7 +57,7 @@ class Selection:
     overrides: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
-    max_trials: int = 10_000
+    max_trials: int = MAX_TRIALS
 
     def load_cases(self) -> list[Case]:
         """The cases, each file read once, also where it is named twice. Raises CaseError."""

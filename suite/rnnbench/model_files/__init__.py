@@ -1,13 +1,14 @@
 """Model files: what is in them, without a backend.
 
-    reading           `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
-    formats/          a folder for each format: its `description`, reading its `file` within `limits`, and its `oracle`
-    described         what every format tells alike: states (`state_pairs`), `axes`, roles and questions
-    tensorflow_program what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
-    network           a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
-    section           the section `model` of a case that runs it: `FileSection`
-    traits            what it contains that compilers are known to get wrong: `TRAITS`
-    state_check       whether its states are states: `check_state`
+    reading             `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
+    formats/            a folder for each format: its `description`, its `file` read within `limits`, and its `oracle`
+    described           what every format tells alike: states (`state_pairs`), `axes`, roles and questions
+    tensorflow_program  what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
+    network             a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
+    unchanged_files     the file of such a network, for those that run it
+    section             the section `model` of a case that runs it: `FileSection`
+    traits              what it contains that compilers are known to get wrong: `TRAITS`
+    state_check         whether its states are states (`StateCheck`), by the calls of `state_calls` (`check_state`)
 
 A file is hostile until it was read. `worker.describe_file` reads it in a process with limits of memory and time.
 """
@@ -19,10 +20,10 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.model_files.calling import Given, network_of
     from rnnbench.model_files.described import NO_STATE
-    from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, StatePair, sized
+    from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
-    from rnnbench.model_files.formats import FORMATS, Oracle
+    from rnnbench.model_files.formats import FORMATS
     from rnnbench.model_files.formats.keras.program import KerasProgram
     from rnnbench.model_files.formats.onnx.tensors import graphs, opset_version
     from rnnbench.model_files.formats.pt2.program import Pt2Program
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
     from rnnbench.model_files.formats.tflite.file import signature_name, tensor_names
     from rnnbench.model_files.formats.tflite.rewriting import changes_of, main_first, with_float_ends
-    from rnnbench.model_files.network import FileNetwork, read_whole, unchanged
+    from rnnbench.model_files.network import FileNetwork
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
         FileSection,
@@ -42,16 +43,17 @@ if TYPE_CHECKING:
         section_yaml,
         with_axes,
     )
+    from rnnbench.model_files.state_calls import check_state
     from rnnbench.model_files.state_check import (
         CALLS_OF,
         StateCheck,
-        check_state,
         fault_of,
         open_sizes,
         with_made_sizes,
     )
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
     from rnnbench.model_files.traits import TRAITS
+    from rnnbench.model_files.unchanged_files import read_whole, unchanged
 
 _NAMES = {
     "described": ("NO_STATE",),
@@ -59,18 +61,14 @@ _NAMES = {
         "ArrayDescription",
         "FileDescription",
         "Question",
-        "StatePair",
         "sized",
     ),
     "errors": ("ModelFileError",),
     "calling": ("Given", "network_of"),
     "file_arrays": ("FileArray",),
-    "network": (
-        "FileNetwork",
-        "read_whole",
-        "unchanged",
-    ),
-    "formats": ("FORMATS", "Oracle"),
+    "network": ("FileNetwork",),
+    "unchanged_files": ("read_whole", "unchanged"),
+    "formats": ("FORMATS",),
     "formats.keras.program": ("KerasProgram",),
     "formats.pt2.program": ("Pt2Program",),
     "formats.savedmodel.program": ("SavedModelProgram",),
@@ -86,10 +84,10 @@ _NAMES = {
         "section_yaml",
         "with_axes",
     ),
+    "state_calls": ("check_state",),
     "state_check": (
         "CALLS_OF",
         "StateCheck",
-        "check_state",
         "fault_of",
         "open_sizes",
         "with_made_sizes",
@@ -113,13 +111,11 @@ __all__ = [
     "Given",
     "KerasProgram",
     "ModelFileError",
-    "Oracle",
     "Pt2Program",
     "Question",
     "SavedModelProgram",
     "StablehloFile",
     "StateCheck",
-    "StatePair",
     "TensorflowProgram",
     "answered",
     "changes_of",

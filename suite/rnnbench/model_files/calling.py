@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rnnbench.model_files.axes import Axes
 from rnnbench.model_files.description import (
     ArrayDescription,
     Constant,
@@ -20,9 +21,10 @@ from rnnbench.model_files.description import (
 )
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, FLOATS, TIME, CarriedState, FileArray, widest
+from rnnbench.model_files.file_bytes import digest_of
 from rnnbench.model_files.given_arrays import given_arrays
 from rnnbench.model_files.limits import LARGEST_INTEGER
-from rnnbench.model_files.network import FileNetwork, digest_of
+from rnnbench.model_files.network import FileNetwork
 from rnnbench.model_files.section import FileSection
 from rnnbench.model_files.traits import traits_of
 from rnnbench.rnn import DTYPES
@@ -55,17 +57,10 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
     made = {array.name: array for array in description.of_role("output", "state_out") if not array.is_empty}
     _known(section, given, made)
     streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
-    # A state that is a constant begins each call anew: nobody takes its next value.
-    dropped = {pair.after for pair in description.state if pair.before in section.constants}
-    after = {*section.state.values(), *dropped}
-    # Where all outputs are next states, as of a cell, these are what it gives.
-    floats = [array for array in made.values() if array.dtype in FLOATS] or list(made.values())
-    results = [array for name, array in made.items() if name not in after] or floats
-    if section.outputs:
-        results = [array for name, array in made.items() if name in section.outputs]
+    results = _compared(section, description, made)
     states = [(given[before], made[after]) for before, after in section.state.items()]
     _check(streams, results, states, beside, description.format)
-    axes = section.time, section.batch
+    axes = Axes(section.time, section.batch)
     inputs = tuple(_array(array, axes) for array in streams)
     steps, rows = (_fixed_along(streams, axis) for axis in axes)
     outputs = tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results)
@@ -97,6 +92,21 @@ def network_of(path: Path, section: FileSection, description: FileDescription, b
         ),
         weights=max(1, description.weight_bytes // DTYPES[widest(a.dtype for a in (*streams, *results))].itemsize),
     )
+
+
+def _compared(
+    section: FileSection, description: FileDescription, made: Mapping[str, ArrayDescription]
+) -> list[ArrayDescription]:
+    """The outputs that are compared: those that the case names, else all that are no next states."""
+    if section.outputs:
+        return [array for name, array in made.items() if name in section.outputs]
+    # A state that is a constant begins each call anew: nobody takes its next value.
+    dropped = {pair.after for pair in description.state if pair.before in section.constants}
+    after = {*section.state.values(), *dropped}
+    others = [array for name, array in made.items() if name not in after]
+    # Where all outputs are next states, as of a cell, these are what it gives.
+    floats = [array for array in made.values() if array.dtype in FLOATS]
+    return others or floats or list(made.values())
 
 
 def _check(
@@ -175,14 +185,8 @@ def _check_float(array: ArrayDescription, allowed: Sequence[str], otherwise: str
 def _check_fits(before: ArrayDescription, after: ArrayDescription) -> None:
     """Raises ModelFileError where a state that a call gives cannot be the one that the next call takes."""
     if after.dtype != before.dtype or not same_elements(before, after):
-        shapes = (f"{array.name} is {array.dtype} {_shown(array)}" for array in (before, after))
+        shapes = (f"{array.name} is {array.dtype} {array.shown_shape}" for array in (before, after))
         raise ModelFileError(f"{' and '.join(shapes)}, so the one cannot be the next value of the other")
-
-
-def _shown(array: ArrayDescription) -> str:
-    if array.shape is None:
-        return "of an unknown shape"
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in array.shape)}]"
 
 
 def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
@@ -274,21 +278,23 @@ def batch_axis(
 def _axes_of_output(
     array: ArrayDescription,
     stream: ArrayDescription,
-    axes: tuple[int | None, int | None],
+    axes: Axes,
     rows: int | None,
-) -> tuple[int | None, int | None]:
+) -> Axes:
     """Axes of time and batch of an output: as told, or those of an input with as many axes."""
     same = array.shape is not None and stream.shape is not None and len(array.shape) == len(stream.shape)
-    time = array.time if array.time is not None else axes[0] if same and _may_be_time(array, stream, axes[0]) else None
-    if axes[0] is not None and time is None:
-        fixed = array.shape[axes[0]] if same and array.shape and array.shape[axes[0]] != 1 else 16
+    time = array.time
+    if time is None and same and _may_be_time(array, stream, axes.time):
+        time = axes.time
+    if axes.time is not None and time is None:
+        fixed = array.shape[axes.time] if same and array.shape and array.shape[axes.time] != 1 else 16
         raise ModelFileError(
             f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
-            f"fixed number of steps (sizes: {{{stream.name}.{axes[0]}: {fixed}}}, where it is open) a call is one step "
-            "by itself; or leave it out (outputs: those that are compared)"
+            f"fixed number of steps (sizes: {{{stream.name}.{axes.time}: {fixed}}}, where it is open) a call is one "
+            "step by itself; or leave it out (outputs: those that are compared)"
         )
-    batch = axes[1] if same and array.batch is None else batch_axis(array, rows, axes[1], stream)
-    return (time if axes[0] is not None else None), (batch if axes[1] is not None else None)
+    batch = axes.batch if same and array.batch is None else batch_axis(array, rows, axes.batch, stream)
+    return Axes(time if axes.time is not None else None, batch if axes.batch is not None else None)
 
 
 def _may_be_time(array: ArrayDescription, stream: ArrayDescription, axis: int | None) -> bool:
@@ -298,7 +304,7 @@ def _may_be_time(array: ArrayDescription, stream: ArrayDescription, axis: int | 
     return not isinstance(array.shape[axis], int) or array.shape[axis] == stream.shape[axis]
 
 
-def _array(array: ArrayDescription, axes: tuple[int | None, int | None]) -> FileArray:
+def _array(array: ArrayDescription, axes: Axes) -> FileArray:
     if array.shape is None:
         raise ModelFileError(f"the file does not say the shape of {array.name}")
     named = {axis: name for axis, name in zip(axes, (TIME, BATCH), strict=True) if axis is not None}
@@ -321,6 +327,7 @@ def _carried(
     before: ArrayDescription, after: str, rows: int | None, stream_batch: int | None, stream: ArrayDescription
 ) -> CarriedState:
     """The state, whose next value is laid out as it is itself: it may lack axes of one element."""
-    shaped = _array(before, (None, batch_axis(before, rows, stream_batch, stream))).model_copy(update={"is_new": False})
+    axes = Axes(None, batch_axis(before, rows, stream_batch, stream))
+    shaped = _array(before, axes).model_copy(update={"is_new": False})
     next_value = shaped.model_copy(update={"name": after})
     return CarriedState(before=shaped, after=next_value, has_start=before.has_start)

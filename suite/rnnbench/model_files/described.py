@@ -72,8 +72,9 @@ def described(
         if len(array.shape or ()) > limits.AXES:
             raise ModelFileError(f"{array.name} has {len(array.shape or ())} axes; up to {limits.AXES} are read")
         if math.prod(dim for dim in array.shape or () if isinstance(dim, int)) > limits.ELEMENTS:
-            shown = ", ".join("?" if dim is None else str(dim) for dim in array.shape or ())
-            raise ModelFileError(f"{array.name} has the shape [{shown}]; up to {limits.ELEMENTS:,} elements are read")
+            raise ModelFileError(
+                f"{array.name} has the shape {array.shown_shape}; up to {limits.ELEMENTS:,} elements are read"
+            )
     flow, found = flow or Flow(), dict(axes or {})
     merged = list(_merged(inputs, unused))
     told = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
@@ -99,12 +100,10 @@ def described(
 def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) -> ArrayDescription:
     if role == "input" and (array.shape == () or array.is_empty):
         role = "constant"
-    time, batch = axes.get(array.name, (None, None))
-    by_name = axes_by_name(array.shape)
-    time, batch = by_name[0] if time is None else time, by_name[1] if batch is None else batch
-    if role.startswith("state"):
-        time = None
-    return replace(array, role=role, time=time, batch=batch)
+    traced, by_name = axes.get(array.name, Axes()), axes_by_name(array.shape)
+    time = by_name.time if traced.time is None else traced.time
+    batch = by_name.batch if traced.batch is None else traced.batch
+    return replace(array, role=role, time=None if role.startswith("state") else time, batch=batch)
 
 
 def _merged(inputs: Sequence[ArrayDescription], unused: Collection[str]) -> Iterator[Question]:
@@ -151,7 +150,7 @@ def _notes(
 ) -> Iterator[str]:
     inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
     yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
-    if not (flow.carried or asked or any(array.role == "state_in" for array in arrays)):
+    if not (flow.states or asked or any(array.role == "state_in" for array in arrays)):
         recurrent = ", ".join(name for name in operators if _RECURRENT.search(name))
         yield (
             f"No state was found: {recurrent} begins anew in each call, unless an input is a state "
@@ -164,6 +163,7 @@ def _notes(
             f"{', '.join(started)} begins in the file with values that are not zero. Every stream begins at zero here, "
             "so its first outputs are not those that the file gives first"
         )
-    lengths = {name for _, values, _ in flow.recurrent if _LENGTHS in values for name in flow.sources(values[_LENGTHS])}
+    given = (operator.inputs[_LENGTHS] for operator in flow.recurrent if _LENGTHS in operator.inputs)
+    lengths = {name for value in given for name in flow.sources(value)}
     for name in sorted(lengths & inputs):
         yield f"{name} gives the length of each sequence to a recurrent operator."

@@ -42,6 +42,13 @@ class ArrayDescription:
         """Whether it has no elements: it is no state, and nothing that is new in a call."""
         return 0 in (self.shape or ())
 
+    @property
+    def shown_shape(self) -> str:
+        """Its shape, as a message has it: `[2, batch, ?]`."""
+        if self.shape is None:
+            return "of an unknown shape"
+        return f"[{', '.join('?' if dim is None else str(dim) for dim in self.shape)}]"
+
 
 @dataclass(frozen=True)
 class StatePair:

@@ -1,12 +1,16 @@
-"""The bytes of a file that somebody else made, within limits."""
+"""The bytes of a file that somebody else made: read within limits, and recognised by their digest."""
 
 from __future__ import annotations
 
+import hashlib
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
+from rnnbench.disk import open_plain
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.outside_text import safe_text
 from rnnbench.spelling import absent
 
 _STAND_INS = {
@@ -44,3 +48,21 @@ def read_bytes(path: Path) -> bytes:
     if len(data) > there.st_size:
         raise ModelFileError("it grew while it was read")
     return data
+
+
+def digest_of(path: Path, external: Sequence[str]) -> str:
+    """SHA-256 of a file and of the files beside it that have its weights. Raises ModelFileError."""
+    digest = hashlib.sha256()
+    for each in (path, *(path.parent / name for name in external)):
+        try:
+            with open_plain(each) as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise ModelFileError(f"{safe_text(each.name, 200)} cannot be read: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def require_unchanged(path: Path, sha256: str, external: Sequence[str]) -> None:
+    """Raises ModelFileError where `digest_of` is another one than it was when the case was read."""
+    if digest_of(path, external) != sha256:
+        raise ModelFileError(f"{path} has changed since the case was read; run the command again")

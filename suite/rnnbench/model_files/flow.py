@@ -1,15 +1,18 @@
-"""What flows where in an ONNX graph, inner graphs included, through operators that only move or rename data."""
+"""The flow of a graph: which values are made of which, through operators that only move or rename data.
+
+`flow_of` builds it of an ONNX graph, inner graphs included. Formats with other graphs build their own.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-Value = tuple[int, str]
-"""A value of the graph: the number of its graph, 0 for the outermost, and its name there."""
+OUTERMOST = 0
+"""The number of the outermost graph."""
 MOVES = frozenset(
     [
         "Identity",
@@ -57,8 +60,16 @@ _STATES: dict[str, tuple[tuple[int, int], ...]] = {
 """Index of the input that has the initial state, and of the output that has the final one, by operator."""
 
 
+class Value(NamedTuple):
+    """A value of an ONNX graph, or of what another format has in its place."""
+
+    graph: int
+    """The number of its graph. The outermost one is OUTERMOST."""
+    name: str
+
+
 @dataclass(frozen=True)
-class Carried:
+class OperatorState:
     """A state that an operator takes and gives. A value is None where the operator does without."""
 
     operator: str
@@ -67,21 +78,44 @@ class Carried:
     after: Value | None
 
 
+@dataclass(frozen=True)
+class RecurrentOperator:
+    """A recurrent operator with its inputs and outputs by index."""
+
+    node: Any
+    inputs: Mapping[int, Value]
+    outputs: Mapping[int, Value]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The node that makes a value, and its inputs. One that is left out is None."""
+
+    node: Any
+    inputs: Sequence[Value | None]
+
+
 @dataclass
 class Flow:
-    """The graph as edges. `before[v]` are the values that v is made of by moving data, `after[v]` those made of v."""
+    """The graph as edges between its values."""
 
-    before: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
-    after: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
-    carried: list[Carried] = field(default_factory=list)
-    recurrent: list[tuple[Any, dict[int, Value], dict[int, Value]]] = field(default_factory=list)
-    """Each recurrent operator with its inputs and its outputs by index."""
-    made_by: dict[Value, tuple[Any, list[Value | None]]] = field(default_factory=dict)
-    """The node that makes a value, and its inputs."""
+    moved_from: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
+    """The values that a value is made of by moving data."""
+    moved_to: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
+    """The values that are made of a value by moving data."""
+    states: list[OperatorState] = field(default_factory=list)
+    recurrent: list[RecurrentOperator] = field(default_factory=list)
+    makers: dict[Value, Maker] = field(default_factory=dict)
+
+    def move(self, source: Value | None, target: Value | None) -> None:
+        """Note that `target` is made of `source` by moving data. Nothing where either is left out."""
+        if source is not None and target is not None:
+            self.moved_from[target].append(source)
+            self.moved_to[source].append(target)
 
     def sources(self, value: Value) -> Iterator[str]:
         """Names of the outermost values that `value` is made of by moving data, itself included."""
-        return _reached(value, self.before)
+        return _reached(value, self.moved_from)
 
     def computed_from(self, value: Value) -> Iterator[str]:
         """Names of the outermost values that `value` is computed from by any operators, itself included."""
@@ -91,17 +125,17 @@ class Flow:
     def _computed(self) -> dict[Value, list[Value]]:
         """What each value is computed from, but for sizes: zeros of x's batch are none of x."""
         edges = {
-            made: [source for source in inputs if source]
-            for made, (node, inputs) in self.made_by.items()
-            if node.op_type not in _OF_SIZES
+            made: [source for source in maker.inputs if source]
+            for made, maker in self.makers.items()
+            if maker.node.op_type not in _OF_SIZES
         }
-        for value, sources in self.before.items():
+        for value, sources in self.moved_from.items():
             edges.setdefault(value, []).extend(sources)
         return edges
 
     def targets(self, value: Value) -> Iterator[str]:
         """Names of the outermost values that are made of `value` by moving data, itself included."""
-        return _reached(value, self.after)
+        return _reached(value, self.moved_to)
 
 
 def flow_of(graph: Any) -> Flow:
@@ -115,8 +149,8 @@ def _reached(value: Value, edges: dict[Value, list[Value]]) -> Iterator[str]:
     seen, waiting = {value}, [value]
     while waiting:
         there = waiting.pop()
-        if there[0] == 0:
-            yield there[1]
+        if there.graph == OUTERMOST:
+            yield there.name
         for following in edges.get(there, ()):
             if following not in seen:
                 seen.add(following)
@@ -134,25 +168,25 @@ class _Builder:
         self._graphs += 1
         names = dict(outer)
         for value in (*graph.input, *graph.initializer):
-            names[value.name] = (number, value.name)
+            names[value.name] = Value(number, value.name)
         for node in graph.node:
             for name in node.output:
-                names[name] = (number, name)
+                names[name] = Value(number, name)
             self._node(node, names)
         return names
 
     def _node(self, node: Any, names: dict[str, Value]) -> None:
         inputs = [names.get(name) if name else None for name in node.input]
         outputs = [names.get(name) if name else None for name in node.output]
-        self._flow.made_by |= {output: (node, inputs) for output in outputs if output}
+        self._flow.makers |= {output: Maker(node, inputs) for output in outputs if output}
         for source in inputs[_MOVE_OTHERS.get(node.op_type, slice(node.op_type in MOVES))]:
             for output in outputs:
-                self._move(source, output)
+                self._flow.move(source, output)
         for before, after in _STATES.get(node.op_type, ()):
             self._carry(node, _at(inputs, before), _at(outputs, after))
         if node.op_type in RECURRENT:
             given, made = ({i: value for i, value in enumerate(values) if value} for values in (inputs, outputs))
-            self._flow.recurrent.append((node, given, made))
+            self._flow.recurrent.append(RecurrentOperator(node, given, made))
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 self._inner(node, attribute.g, inputs, outputs, names)
@@ -166,31 +200,26 @@ class _Builder:
         made = [inside.get(value.name) for value in graph.output]
         if node.op_type == "If":
             for source, output in zip(made, outputs, strict=False):
-                self._move(source, output)
+                self._flow.move(source, output)
         if node.op_type == "Loop":
-            states, skipped = max(len(given) - 2, 0), (2, 1)
+            states, first_input, first_output = max(len(given) - 2, 0), 2, 1
         elif node.op_type == "Scan":
             scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
-            states, skipped = max(len(given) - scanned, 0), (0, 0)
+            states, first_input, first_output = max(len(given) - scanned, 0), 0, 0
         else:
             return
         for index in range(states):
-            before, after = _at(inputs, index + skipped[0]), _at(outputs, index)
-            self._move(_at(made, index + skipped[1]), after)
-            self._move(before, _at(given, index + skipped[0]))
+            before, after = _at(inputs, index + first_input), _at(outputs, index)
+            self._flow.move(_at(made, index + first_output), after)
+            self._flow.move(before, _at(given, index + first_input))
             self._carry(node, before, after)
-        for index in range(states, len(inputs) - skipped[0]):
-            self._move(_at(inputs, index + skipped[0]), _at(given, index + skipped[0]))
+        for index in range(states, len(inputs) - first_input):
+            self._flow.move(_at(inputs, index + first_input), _at(given, index + first_input))
         for index in range(states, len(outputs)):
-            self._move(_at(made, index + skipped[1]), _at(outputs, index))
+            self._flow.move(_at(made, index + first_output), _at(outputs, index))
 
     def _carry(self, node: Any, before: Value | None, after: Value | None) -> None:
-        self._flow.carried.append(Carried(node.op_type, node.name, before, after))
-
-    def _move(self, source: Value | None, target: Value | None) -> None:
-        if source is not None and target is not None:
-            self._flow.before[target].append(source)
-            self._flow.after[source].append(target)
+        self._flow.states.append(OperatorState(node.op_type, node.name, before, after))
 
 
 def _at(values: list[Value | None], index: int) -> Value | None:

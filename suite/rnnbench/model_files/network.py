@@ -6,8 +6,7 @@ several inputs are parts of x, and several outputs parts of y. `FileArray` says 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -15,14 +14,12 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from pydantic import Field
 
-from rnnbench.disk import open_plain
 from rnnbench.model_files.description import Constant
-from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH, FLOATS, CarriedState, FileArray, widest
+from rnnbench.model_files.file_bytes import require_unchanged
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
-from rnnbench.outside_text import safe_text
 from rnnbench.rnn import (
     DTYPES,
     Activations,
@@ -331,43 +328,8 @@ def _fitting(array: FileArray, values: np.ndarray) -> np.ndarray:
 
 @cache
 def _oracle(path: str, sha256: str, external: tuple[str, ...]) -> Oracle:
-    _require_same(Path(path), sha256, external)
+    require_unchanged(Path(path), sha256, external)
     return oracle_of(Path(path))
-
-
-def unchanged(network: FileNetwork) -> Path:
-    """Where the file is. Raises ModelFileError where it is not what it was when the case was read."""
-    path = Path(network.path)
-    _require_same(path, network.sha256, network.external)
-    return path
-
-
-def read_whole(network: FileNetwork) -> Any:
-    """An ONNX file as an `onnx.ModelProto`, with all of its weights. Raises ModelFileError."""
-    from rnnbench.model_files.formats.onnx.file import read_onnx, type_names
-    from rnnbench.model_files.formats.onnx.tensors import load_external
-
-    path = unchanged(network)
-    model = read_onnx(path).model
-    load_external(model, path.parent, type_names())
-    return model
-
-
-def _require_same(path: Path, sha256: str, external: Sequence[str]) -> None:
-    if digest_of(path, external) != sha256:
-        raise ModelFileError(f"{path} has changed since the case was read; run the command again")
-
-
-def digest_of(path: Path, external: Sequence[str]) -> str:
-    """SHA-256 of a file and of the files beside it that have its weights. Raises ModelFileError."""
-    digest = hashlib.sha256()
-    for each in (path, *(path.parent / name for name in external)):
-        try:
-            with open_plain(each) as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise ModelFileError(f"{safe_text(each.name, 200)} cannot be read: {error.strerror}") from error
-    return digest.hexdigest()
 
 
 FAMILIES = (FileNetwork,)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from typing import TypeVar
 
 import yaml
 
@@ -19,6 +19,9 @@ from rnnbench.model_files.description import (
 )
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.outside_text import safe_text
+from rnnbench.spelling import did_you_mean
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def section_of(description: FileDescription, file: str) -> FileSection:
         file=file,
         state={pair.before: pair.after for pair in description.state},
         constants={array.name: 0 if array.is_empty else None for array in description.of_role("constant")},
-        time=_time_of(streams[0], bool(description.state)) if streams else None,
+        time=_time_of(streams[0], has_state=bool(description.state)) if streams else None,
         batch=streams[0].batch if streams else None,
     )
 
@@ -66,12 +69,12 @@ def with_axes(section: FileSection, description: FileDescription, written: Colle
     streams = _streams(section, sized(description, section.sizes))
     if not streams:
         return section
-    time = section.time if "time" in written else _time_of(streams[0], bool(section.state))
+    time = section.time if "time" in written else _time_of(streams[0], has_state=bool(section.state))
     batch = section.batch if "batch" in written else streams[0].batch
     return replace(section, time=time, batch=batch)
 
 
-def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
+def _time_of(stream: ArrayDescription, *, has_state: bool) -> int | None:
     """The axis of time of an input. With a state, a fixed number of steps in a call is one step."""
     if has_state and stream.time is not None and stream.shape is not None:
         size = stream.shape[stream.time]
@@ -79,57 +82,110 @@ def _time_of(stream: ArrayDescription, has_state: bool) -> int | None:
     return stream.time
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What a user answers, as `constants.sr=16000`."""
+
+    written: str
+    """All of it, for messages."""
+    key: str
+    name: str
+    """Of the array or the size, behind the key; empty where the key stands alone."""
+    text: str
+    value: object
+    """The text as YAML."""
+
+
 def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
     names = {array.name for array in description.arrays}
-    for answer in answers:
-        key, name, equals, text = _parts(answer, names)
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise _wrong(answer, "its value is no YAML") from error
-        if not equals:
-            raise _wrong(answer, "expected KEY=VALUE")
-        if key == "state" and not name and not value:
-            section = replace(section, state={})
-        elif key == "state":
-            _known(answer, description, name, "input", "state_in", "constant")
-            outputs = [array.name for array in description.of_role("output", "state_out")]
-            after = text.strip() if text.strip() in outputs else str(value)  # YAML would read 012 as a number.
-            _known(answer, description, after, "output", "state_out")
-            others = {one: other for one, other in section.state.items() if other != after}
-            constants = {one: value for one, value in section.constants.items() if one != name}
-            section = replace(section, state={**others, name: after}, constants=constants)
-        elif key == "constants":
-            _known(answer, description, name, "input", "state_in", "constant")
-            if not isinstance(value, Constant):
-                raise _wrong(answer, "a constant is a number, true or false")
-            others = {one: other for one, other in section.state.items() if one != name}
-            section = replace(section, state=others, constants={**section.constants, name: value})
-        elif key == "sizes" and name:
-            if type(value) is not int or value < 1:
-                raise _wrong(answer, "a size is 1, 2, 3 …")
-            section = replace(section, sizes={**section.sizes, name: value})
-        elif key == "ranges":
-            _known(answer, description, name, "input", "constant")
-            if not (isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)):
-                raise _wrong(answer, "a range is two whole numbers, as in [0, 99]")
-            constants = {one: other for one, other in section.constants.items() if one != name}
-            section = replace(section, ranges={**section.ranges, name: (value[0], value[1])}, constants=constants)
-        elif key == "outputs" and not name:
-            if not (isinstance(value, list) and value):
-                raise _wrong(answer, "the outputs that are compared are a list, as in [y]")
-            for output in map(str, value):
-                _known(answer, description, output, "output", "state_out")
-            section = replace(section, outputs=tuple(map(str, value)))
-        elif key in ("time", "batch") and not name:
-            if not (value is None or (type(value) is int and value >= 0)):
-                raise _wrong(answer, "an axis is 0, 1, 2 …, or null")
-            section = replace(section, time=value) if key == "time" else replace(section, batch=value)
-        else:
-            raise _wrong(
-                answer, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, outputs, time and batch"
-            )
+    for written in answers:
+        section = _with_answer(section, description, _read_answer(written, names))
     return section
+
+
+def _read_answer(written: str, names: Collection[str]) -> _Answer:
+    key, name, equals, text = _parts(written, names)
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _wrong(written, "its value is no YAML") from error
+    if not equals:
+        raise _wrong(written, "expected KEY=VALUE")
+    return _Answer(written, key, name, text.strip(), value)
+
+
+def _with_answer(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
+    match answer.key:
+        case "state" if not answer.name and not answer.value:
+            return replace(section, state={})
+        case "state":
+            return _with_state(section, description, answer)
+        case "constants":
+            return _with_constant(section, description, answer)
+        case "sizes" if answer.name:
+            return _with_size(section, answer)
+        case "ranges":
+            return _with_range(section, description, answer)
+        case "outputs" if not answer.name:
+            return _with_outputs(section, description, answer)
+        case "time" | "batch" if not answer.name:
+            return _with_axis(section, answer)
+    raise _wrong(
+        answer.written, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, outputs, time and batch"
+    )
+
+
+def _with_state(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
+    _require(answer, description, answer.name, "input", "state_in", "constant")
+    outputs = [array.name for array in description.of_role("output", "state_out")]
+    after = answer.text if answer.text in outputs else str(answer.value)  # YAML would read 012 as a number.
+    _require(answer, description, after, "output", "state_out")
+    others = {before: other for before, other in section.state.items() if other != after}
+    constants = _without(section.constants, answer.name)
+    return replace(section, state={**others, answer.name: after}, constants=constants)
+
+
+def _with_constant(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
+    _require(answer, description, answer.name, "input", "state_in", "constant")
+    if not isinstance(answer.value, Constant):
+        raise _wrong(answer.written, "a constant is a number, true or false")
+    state = _without(section.state, answer.name)
+    return replace(section, state=state, constants={**section.constants, answer.name: answer.value})
+
+
+def _with_size(section: FileSection, answer: _Answer) -> FileSection:
+    if type(answer.value) is not int or answer.value < 1:
+        raise _wrong(answer.written, "a size is 1, 2, 3 …")
+    return replace(section, sizes={**section.sizes, answer.name: answer.value})
+
+
+def _with_range(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
+    _require(answer, description, answer.name, "input", "constant")
+    match answer.value:
+        case [int(low), int(high)] if type(low) is int and type(high) is int:
+            constants = _without(section.constants, answer.name)
+            return replace(section, ranges={**section.ranges, answer.name: (low, high)}, constants=constants)
+    raise _wrong(answer.written, "a range is two whole numbers, as in [0, 99]")
+
+
+def _with_outputs(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
+    if not (isinstance(answer.value, list) and answer.value):
+        raise _wrong(answer.written, "the outputs that are compared are a list, as in [y]")
+    outputs = tuple(map(str, answer.value))
+    for output in outputs:
+        _require(answer, description, output, "output", "state_out")
+    return replace(section, outputs=outputs)
+
+
+def _with_axis(section: FileSection, answer: _Answer) -> FileSection:
+    axis = answer.value
+    if not (axis is None or (type(axis) is int and axis >= 0)):
+        raise _wrong(answer.written, "an axis is 0, 1, 2 …, or null")
+    return replace(section, time=axis) if answer.key == "time" else replace(section, batch=axis)
+
+
+def _without(values: Mapping[str, V], name: str) -> dict[str, V]:
+    return {key: value for key, value in values.items() if key != name}
 
 
 def open_questions(
@@ -201,13 +257,13 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def _known(answer: str, description: FileDescription, name: str, *roles: Role) -> None:
+def _require(answer: _Answer, description: FileDescription, name: str, *roles: Role) -> None:
+    """Raises ModelFileError where the file has no array of this name in any of these roles."""
     names = [array.name for array in description.of_role(*roles)]
     if name not in names:
-        near = get_close_matches(name, names, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(names)}"
         kind = "output" if "output" in roles else "input"
-        raise _wrong(answer, f"the file has no {kind} '{safe_text(name, 80)}'{hint}")
+        hint = did_you_mean(name, names) or f"it has {', '.join(names)}"
+        raise _wrong(answer.written, f"the file has no {kind} '{safe_text(name, 80)}'; {hint}")
 
 
 def _wrong(answer: str, what: str) -> ModelFileError:

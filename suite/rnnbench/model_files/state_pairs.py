@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rnnbench.model_files.description import ArrayDescription, Found, Question, StatePair, same_elements
-from rnnbench.model_files.flow import RECURRENT, Carried, Flow
+from rnnbench.model_files.flow import RECURRENT, Flow, OperatorState
 
 _BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
 _AFTER = re.compile(
@@ -41,8 +41,8 @@ class Pairing:
 def pair_states(flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]) -> Pairing:
     """Pair inputs with outputs. What fits several ways is asked, and not decided."""
     search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs})
-    for carried in flow.carried:
-        search.trace(flow, carried)
+    for state in flow.states:
+        search.trace(flow, state)
     search.settle_traced()
     search.by_shape()
     search.by_name()
@@ -54,8 +54,8 @@ def certain_pairs(
 ) -> Iterable[StatePair]:
     """The pairs that operators or names tell, and no shape alone."""
     search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs})
-    for carried in flow.carried:
-        search.trace(flow, carried)
+    for state in flow.states:
+        search.trace(flow, state)
     search.settle_traced()
     search.by_name()
     return search.pairs.values()
@@ -68,12 +68,12 @@ class _Search:
         self._groups: list[tuple[set[str], set[str]]] = []
         self._unclear: dict[str, list[str]] = {}
 
-    def trace(self, flow: Flow, carried: Carried) -> None:
+    def trace(self, flow: Flow, state: OperatorState) -> None:
         """Note which inputs reach the initial state, and which outputs the final one."""
-        if carried.before is None or carried.after is None:
+        if state.before is None or state.after is None:
             return
-        before = set(flow.sources(carried.before)) & self._inputs.keys()
-        after = set(flow.targets(carried.after)) & self._outputs.keys()
+        before = set(flow.sources(state.before)) & self._inputs.keys()
+        after = set(flow.targets(state.after)) & self._outputs.keys()
         if before and after and (before, after) not in self._groups:
             self._groups.append((before, after))
 
@@ -189,22 +189,22 @@ class _Search:
 def state_notes(flow: Flow, inputs: Iterable[str], outputs: Iterable[str]) -> list[str]:
     """Recurrent operators whose state no call gets, or none gives back."""
     names_in, names_out = set(inputs), set(outputs)
-    lost = []
-    for carried in flow.carried:
-        if carried.operator not in RECURRENT:
+    lost: Counter[tuple[str, bool, bool]] = Counter()
+    for state in flow.states:
+        if state.operator not in RECURRENT:
             continue
-        given = carried.before is not None and not names_in.isdisjoint(flow.computed_from(carried.before))
-        kept = carried.after is not None and names_out & set(flow.targets(carried.after))
+        given = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
+        kept = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
         if not (given and kept):
-            lost.append((carried.operator, bool(given), bool(kept)))
+            lost[state.operator, given, kept] += 1
     return [
-        f"{count} of its {operator} states {_lost_how(given, kept)}. If the network kept a state when it was exported, "
-        "the export has lost it"
-        for (operator, given, kept), count in {one: lost.count(one) for one in lost}.items()
+        f"{count} of its {operator} states {_lost_how(given=given, kept=kept)}. If the network kept a state when it "
+        "was exported, the export has lost it"
+        for (operator, given, kept), count in lost.items()
     ]
 
 
-def _lost_how(given: bool, kept: bool) -> str:
+def _lost_how(*, given: bool, kept: bool) -> str:
     if not given and not kept:
         return "start from the same value in every call, and their final values reach no output"
     return "reach no output" if given else "start from the same value in every call"

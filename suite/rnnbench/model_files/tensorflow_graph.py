@@ -73,14 +73,8 @@ _PLAIN = frozenset(
         *("Reciprocal", "Inv", "IsNan", "IsInf", "IsFinite", "ArgMin", "Cumprod", "Mod", "TruncateMod", "TruncateDiv"),
         *("MulNoNan", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "RightShift", "LinSpace"),
         *("TensorScatterAdd", "TensorScatterSub", "TensorScatterMax", "TensorScatterMin", "Assert"),
-        *(
-            "TensorListLength",
-            "TensorListPushBack",
-            "TensorListResize",
-            "EmptyTensorList",
-            "TensorListElementShape",
-            "BroadcastArgs",
-        ),
+        *("TensorListLength", "TensorListPushBack", "TensorListResize", "EmptyTensorList"),
+        *("TensorListElementShape", "BroadcastArgs"),
     )
 )
 READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN

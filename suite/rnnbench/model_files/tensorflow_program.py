@@ -87,7 +87,7 @@ class TensorflowOracle:
         """Raises ModelFileError for a program that TensorFlow cannot call in float64."""
         self._name = str(path)
         self._arrays = {a.name: a for a in (*program.inputs, *(state.before for state in program.states))}
-        self._graph, self._outputs = _traced(program, self._arrays)
+        self._graph, self._outputs = _graph_of(program)
         self._program = program  # TensorFlow keeps variables as long as somebody has them.
         self._arithmetic = Arithmetic()
 
@@ -107,18 +107,19 @@ class TensorflowOracle:
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {told(error)}") from error
+            raise ModelFileError(f"{self._name}: it cannot be computed: {error_line(error)}") from error
         return dict(zip(self._outputs, made, strict=True))
 
 
-def told(error: BaseException) -> str:
-    """What Keras or TensorFlow tell in many lines."""
+def error_line(error: BaseException) -> str:
+    """An error of Keras or TensorFlow, which may have many lines, in one."""
     return one_line(describe_error(error), 300)
 
 
-def _traced(program: TensorflowProgram, arrays: Mapping[str, TensorflowArray]) -> tuple[TensorflowGraph, list[str]]:
-    """The graph of a call, and the names of what it gives."""
+def traced(program: TensorflowProgram) -> tuple[Any, list[str]]:
+    """A call as a concrete function of its inputs and then its states, and the names of what it gives."""
     tf = require("tensorflow", *PURPOSE)
+    arrays = {array.name: array for array in (*program.inputs, *(state.before for state in program.states))}
     outputs: list[str] = []
 
     def call(*given: Any) -> list[Any]:
@@ -127,13 +128,18 @@ def _traced(program: TensorflowProgram, arrays: Mapping[str, TensorflowArray]) -
         return list(made.values())
 
     specs = [tf.TensorSpec(array.shape, array.dtype) for array in arrays.values()]
+    return tf.function(call, input_signature=specs, autograph=False).get_concrete_function(), outputs
+
+
+def _graph_of(program: TensorflowProgram) -> tuple[TensorflowGraph, list[str]]:
+    """The graph of a call, and the names of what it gives."""
     try:
-        function = tf.function(call, input_signature=specs, autograph=False).get_concrete_function()
+        function, outputs = traced(program)
         return TensorflowGraph(function), outputs
     except (MemoryError, ModelFileError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        raise ModelFileError(f"TensorFlow cannot call it in float64: {told(error)}") from error
+        raise ModelFileError(f"TensorFlow cannot call it in float64: {error_line(error)}") from error
 
 
 def _cast(array: TensorflowArray, value: np.ndarray) -> np.ndarray:

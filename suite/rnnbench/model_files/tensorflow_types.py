@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.tensorflow_graph import NARROW, PURPOSE
-from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowProgram, TensorflowState
+from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowProgram, TensorflowState, traced
 from rnnbench.optional import require
 
 
@@ -79,15 +79,7 @@ class InFloat64:
     def __init__(self, program: TensorflowProgram) -> None:
         self._tf = tf = require("tensorflow", *PURPOSE)
         given = (*program.inputs, *(state.before for state in program.states))
-        names: list[str] = []
-
-        def call(*arguments: Any) -> list[Any]:
-            made = program(dict(zip((array.name for array in given), arguments, strict=True)))
-            names[:] = made
-            return list(made.values())
-
-        specs = [tf.TensorSpec(array.shape, array.dtype) for array in given]
-        function = tf.function(call, input_signature=specs, autograph=False).get_concrete_function()
+        function, names = traced(program)
         ends = [tf.as_dtype(array.dtype) for array in (*program.inputs, *program.outputs)]
         self._graph = with_own_names(in_float64(function.graph.as_graph_def(), ends))
         own = {variable.handle.ref(): variable for variable in program.variables}

@@ -107,9 +107,7 @@ def _legend(description: FileDescription) -> Iterator[str]:
 
 
 def _shape(array: ArrayDescription) -> str:
-    if array.shape is None:
-        return "not given"
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in array.shape)}]"
+    return "not given" if array.shape is None else array.shown_shape
 
 
 def _axis(axis: int | None) -> str:

@@ -1,9 +1,9 @@
 """Recurrent networks: what is computed, without any framework.
 
 A `Model` specifies a network. `draw_weights`, `draw_inputs`, `draw_lengths` and `draw_state` draw its numbers from a
-seed, and `run_reference` computes what it gives, in float64. `cell_body` writes each cell once, for backends that
-author programs. `call_cost` says what a call must read and do. `DTYPES` has the number formats, with their
-precision, and `in_int8` the bytes of weights that were drawn for int8.
+seed, and `run_reference` computes what it gives, in float64. `Network.body` has the equations of each layer over
+`Primitives`, for backends that author programs. `call_cost` says what a call must read and do. `DTYPES` has the number
+formats, with their precision, and `in_int8` the bytes of weights that were drawn for int8.
 
 A name is imported when it is first used, so that `Model` alone does not import NumPy.
 """
@@ -14,12 +14,13 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, Primitives, QuantisingPrimitives, cell_body
+    from rnnbench.rnn.cells import AttentionSizes, CausalKernel, LayerBody, MorePrimitives, Primitives
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded
     from rnnbench.rnn.einsum import aligned, contraction, permutation
-    from rnnbench.rnn.int8 import INT8_FORMS, Activations, Int8Form
+    from rnnbench.rnn.graph import run_graph, state_by_array, state_by_layer
+    from rnnbench.rnn.int8 import INT8_FORMS, Activations
     from rnnbench.rnn.linear import together
     from rnnbench.rnn.network import (
         AnyNetwork,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
         Size,
         WeightSpec,
         X,
-        run_graph,
-        state_by_array,
-        state_by_layer,
     )
     from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
     from rnnbench.rnn.quantised import Int8, Range, in_int8
@@ -47,12 +45,11 @@ _NAMES = {
         "RandomRounding",
     ),
     "cells": (
+        "AttentionSizes",
         "CausalKernel",
         "LayerBody",
         "MorePrimitives",
         "Primitives",
-        "QuantisingPrimitives",
-        "cell_body",
     ),
     "compound": (
         "CompoundNetwork",
@@ -71,10 +68,10 @@ _NAMES = {
         "contraction",
         "permutation",
     ),
+    "graph": ("run_graph", "state_by_array", "state_by_layer"),
     "int8": (
         "Activations",
         "INT8_FORMS",
-        "Int8Form",
     ),
     "linear": ("together",),
     "quantised": (
@@ -110,9 +107,6 @@ _NAMES = {
         "Size",
         "WeightSpec",
         "X",
-        "run_graph",
-        "state_by_array",
-        "state_by_layer",
     ),
     "reference": (
         "Trajectory",
@@ -147,6 +141,7 @@ __all__ = [
     "Activations",
     "AnyNetwork",
     "Arithmetic",
+    "AttentionSizes",
     "CausalKernel",
     "Cell",
     "CompoundNetwork",
@@ -154,7 +149,6 @@ __all__ = [
     "Direction",
     "Dtype",
     "Int8",
-    "Int8Form",
     "Layer",
     "LayerBody",
     "LayerSpec",
@@ -164,7 +158,6 @@ __all__ = [
     "Network",
     "Part",
     "Primitives",
-    "QuantisingPrimitives",
     "RandomRounding",
     "Range",
     "Reading",
@@ -176,7 +169,6 @@ __all__ = [
     "X",
     "aligned",
     "call_cost",
-    "cell_body",
     "contraction",
     "draw_inputs",
     "draw_lengths",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -105,12 +105,12 @@ class MorePrimitives(Primitives[V], Protocol[V]):
     # A library's operators: all steps of a layer, for time `fused`.
 
     def linear_attention(
-        self, terms: tuple[V, V, V, V], state: V, sizes: tuple[int, int, int], steps: int, batch: int
+        self, terms: tuple[V, V, V, V], state: V, sizes: AttentionSizes, steps: int, batch: int
     ) -> tuple[V, V]:
         """S' = exp(g)·S + kᵀ·v and y = q·S' of each head, for q, k, v, g in `terms`: y and the state after the call.
 
         q, k [steps·batch, heads·keys]; v, y [steps·batch, heads·values]; g has the columns of k, or one a head. The
-        state is [batch, heads·keys·values], and `sizes` heads, keys and values.
+        state is [batch, heads·keys·values].
         """
         ...
 
@@ -120,6 +120,14 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         The ring is the steps before the call side by side, the oldest first: [batch, (taps − 1)·channels].
         """
         ...
+
+
+class AttentionSizes(NamedTuple):
+    """Of `MorePrimitives.linear_attention`."""
+
+    heads: int
+    keys: int
+    values: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,15 +108,15 @@ class ComposedNetwork(Network):
         return _placed(self)
 
     def _spec(self, placed: Placed) -> LayerSpec:
-        hoistable, of_step, operations = placed.kind.cost
+        cost = placed.kind.cost
         return LayerSpec(
             sources=tuple(self._index(name) for name in placed.reads) or (X,),
             projected=placed.kind.projected,
             width=placed.kind.width,
             states=tuple((f"{placed.name}_{state}", 0) for state in placed.kind.states),
-            hoistable_weights=hoistable,
-            step_weights=of_step,
-            operations=operations,
+            hoistable_weights=cost.hoistable_weights,
+            step_weights=cost.step_weights,
+            operations=cost.operations,
             linear=placed.kind.is_linear,
             has_operator=placed.kind.has_operator,
         )

@@ -8,11 +8,12 @@ from math import prod
 
 import numpy as np
 
-from rnnbench.rnn.cells import CausalKernel, MorePrimitives
+from rnnbench.rnn.cells import AttentionSizes, CausalKernel, MorePrimitives
 from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.einsum import contraction
+from rnnbench.rnn.graph import run_graph, state_by_layer
 from rnnbench.rnn.linear import together
-from rnnbench.rnn.network import Network, run_graph, state_by_layer
+from rnnbench.rnn.network import Network
 from rnnbench.rnn.times import FUSED, runs_together
 
 Shape = tuple[int, ...]
@@ -120,7 +121,7 @@ class _Shapes(MorePrimitives[Shape]):
         self,
         terms: tuple[Shape, Shape, Shape, Shape],
         state: Shape,
-        sizes: tuple[int, int, int],
+        sizes: AttentionSizes,
         steps: int,
         batch: int,
     ) -> tuple[Shape, Shape]:

@@ -47,13 +47,10 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
             yield Problem(source.key_place(path), f"{dotted(path)}: expected {wanted} as the key, got '{path[-1]}'")
         elif details["type"] == "too_long":
             most = details["ctx"]["max_length"]
-            yield Problem(
-                source.place(path),
-                f"{dotted(path)}: expected at most {most:,} values, got {_got(path, source, schema)}",
-            )
+            yield source.problem(path, f"expected at most {most:,} values, got {_got(path, source, schema)}")
         else:
             wanted, got = expected(path, schema), _got(path, source, schema)
-            yield Problem(source.place(path), f"{dotted(path)}: expected {wanted}, got {got}")
+            yield source.problem(path, f"expected {wanted}, got {got}")
 
 
 def missing_key(path: KeyPath, source: Source, schema: Schema) -> Problem:

@@ -15,7 +15,7 @@ import yaml
 
 from rnnbench.disk import open_plain
 from rnnbench.spelling import absent
-from rnnbench.yaml_files.errors import FileError, Place
+from rnnbench.yaml_files.errors import FileError, Place, Problem
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the root: ("model", "hidden", 1)."""
@@ -75,6 +75,10 @@ class Source:
 
     def key_place(self, path: KeyPath) -> Place:
         return self.keys[path] if path in self.keys else self.place(path)
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """What is wrong with the value at `path`, at its place and under its name."""
+        return Problem(self.place(path), f"{dotted(path)}: {message}")
 
     def at(self, path: KeyPath) -> object:
         """The value at `path`, or None."""

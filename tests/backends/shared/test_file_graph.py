@@ -26,19 +26,19 @@ def network(path, beside=NOTHING, **said):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("chunk", [1, 4])
 @pytest.mark.parametrize("operator", ["LSTM", "GRU"])
-def test_a_recurrent_operator(tmp_path, operator, chunk, batch):
+def test_the_graph_of_a_recurrent_operator_gives_what_the_reference_does(tmp_path, operator, chunk, batch):
     found = network(files.saved(files.recurrent(operator), tmp_path / "network.onnx"))
     assert_same(found, chunk, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_several_inputs_and_outputs_constants_and_names_that_the_suite_uses_too(tmp_path, batch):
+def test_a_file_may_have_several_arrays_constants_and_names_of_the_suite(tmp_path, batch):
     found = network(files.saved(files.odd(), tmp_path / "odd.onnx"), **ODD)
     assert_same(found, 1, batch)
 
 
 @pytest.mark.parametrize("state", ["x", "y", "lengths", "next_h", "state.x", "~laid/in/0"])
-def test_a_state_that_is_called_as_an_array_of_the_suite(tmp_path, state):
+def test_a_state_may_have_the_name_of_an_array_of_the_suite(tmp_path, state):
     proto = files.cell("u", [state, "h"], ["after", "h_after"], "out")
     found = network(files.saved(proto, tmp_path / "cell.onnx"), state={state: "after", "h": "h_after"})
     assert found.state_shapes(1) == {f"state.{state}": (1, 1, 4), "h": (1, 1, 4)}
@@ -91,7 +91,7 @@ def test_rows_of_three_axes_stay_apart(tmp_path):
     np.testing.assert_allclose(run_reference(found, Weights(), x[:, :1]).y, run_reference(found, Weights(), x).y[:, :1])
 
 
-def test_whole_numbers(tmp_path):
+def test_an_input_of_whole_numbers_is_fed_as_floats(tmp_path):
     path = files.saved(files.embedding(), tmp_path / "embedding.onnx")
     assert_same(network(path, Given(ranges={"tokens": (0, 9)}), state={"h": "next_h"}, batch=0), 1, 3)
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from rnnbench.rnn import Network, Weights, draw_inputs, draw_weights, run_reference
-from rnnbench.rnn.networks.kws import KERNELS, LABELS, MEMORIES, WARM_UP, KwsCrnn, KwsGru, KwsSvdf
+from rnnbench.rnn.networks.kws import KERNELS, LABELS, MEMORIES, KwsCrnn, KwsGru, KwsSvdf
 
 keras: Any = pytest.importorskip("keras")
 layers = keras.layers
+WARM_UP = sum(taps - 1 for taps, _ in KERNELS)
+"""Steps at which the convolutions of the CRNN see zeros from before a stream."""
 
 
 def gru(network: KwsGru) -> Any:

@@ -11,7 +11,7 @@ from iree.compiler.extras import onnx_importer
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.imported import Imported
-from rnnbench.backends.shared.onnx_graphs import COPY, FUSED, build_graph, copy_name
+from rnnbench.backends.shared.onnx_graphs import COPY, FUSED_OPERATORS, build_graph, copy_name
 from rnnbench.model_files import opset_version
 
 OPSET = 17
@@ -26,7 +26,7 @@ def import_module(request: Request) -> Imported:
         # As `iree-import-onnx --opset-version` does: the importer has no older forms of some operators.
         model = onnx.version_converter.convert_version(model, OPSET)
     model.graph.name = "step"
-    operators = [node for node in model.graph.node if node.op_type in FUSED]
+    operators = [node for node in model.graph.node if node.op_type in FUSED_OPERATORS]
     for number, node in enumerate(operators):
         node.name = copy_name(number) + node.op_type
     try:

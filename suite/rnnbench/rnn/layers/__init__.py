@@ -1,10 +1,11 @@
 """Layers that networks are composed of, a file a kind: sizes and cost, the body over primitives, and the reference.
 
-A kind is a frozen dataclass with the fields and methods of `Layer` in `base.py`. The body and the reference of a kind
-share no code, so that a mistake in one shows.
+A kind is a frozen dataclass with the fields and methods of `LayerKind` in `base.py`. The body and the reference of a
+kind share no code, so that a mistake in one shows.
 """
 
-from rnnbench.rnn.layers.base import LayerKind, activated, activated_reference
+from rnnbench.rnn.layers.activation import ActivationLayer
+from rnnbench.rnn.layers.base import LayerCost, LayerKind
 from rnnbench.rnn.layers.columns import Columns
 from rnnbench.rnn.layers.context import Context
 from rnnbench.rnn.layers.dense import Dense
@@ -16,15 +17,14 @@ from rnnbench.rnn.layers.min_gru import MinGru
 from rnnbench.rnn.layers.peephole_lstm import PeepholeLstm
 from rnnbench.rnn.layers.product import Product
 from rnnbench.rnn.layers.recurrent import Recurrent
-from rnnbench.rnn.layers.relu import Relu
 from rnnbench.rnn.layers.root_mean_square_norm import RootMeanSquareNorm
-from rnnbench.rnn.layers.silu import Silu
 from rnnbench.rnn.layers.spectrum import Spectrum
 from rnnbench.rnn.layers.state_space_dual import StateSpaceDual
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
 from rnnbench.rnn.layers.time_frequency_convolution import TimeFrequencyConvolution
 
 __all__ = [
+    "ActivationLayer",
     "Columns",
     "Context",
     "Dense",
@@ -32,18 +32,15 @@ __all__ = [
     "FrameConvolution",
     "GatedLinearAttention",
     "InstantNorm",
+    "LayerCost",
     "LayerKind",
     "MinGru",
     "PeepholeLstm",
     "Product",
     "Recurrent",
-    "Relu",
     "RootMeanSquareNorm",
-    "Silu",
     "Spectrum",
     "StateSpaceDual",
     "TimeConvolution",
     "TimeFrequencyConvolution",
-    "activated",
-    "activated_reference",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,17 @@ from rnnbench.rnn.network import WeightSpec
 V = TypeVar("V")
 Activation = Literal["linear", "relu", "sigmoid", "silu", "tanh"]
 Arrays = Mapping[str, np.ndarray]
+
+
+class LayerCost(NamedTuple):
+    """What a layer reads and does, as `LayerSpec` has it."""
+
+    hoistable_weights: int = 0
+    """Elements of the weights that its projection reads."""
+    step_weights: int = 0
+    """Elements of the weights that each step reads."""
+    operations: int = 0
+    """Arithmetic operations of one step for a batch of 1: a multiply-add is two, an activation one."""
 
 
 class LayerKind(ABC):
@@ -52,11 +63,8 @@ class LayerKind(ABC):
 
     @property
     @abstractmethod
-    def cost(self) -> tuple[int, int, int]:
-        """Weights that the projection reads, weights that each step reads, operations of a step for a batch of 1.
-
-        As `LayerSpec` has them.
-        """
+    def cost(self) -> LayerCost:
+        """What the layer reads and does."""
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """Its weight arrays."""

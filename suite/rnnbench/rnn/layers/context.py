@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind
 
 V = TypeVar("V")
 
@@ -35,8 +35,8 @@ class Context(LayerKind):
         return {"last": self.kept}
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 0, 0, 0
+    def cost(self) -> LayerCost:
+        return LayerCost()
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops, self)

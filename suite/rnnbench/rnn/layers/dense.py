@@ -15,6 +15,7 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
+    LayerCost,
     LayerKind,
     Projection,
     activated,
@@ -35,9 +36,10 @@ class Dense(LayerKind):
     bias: bool = True
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         weights = self.width * (self.input + self.bias)
-        return weights, 0, self.width * (2 * self.input + ACTIVATION_OPERATIONS[self.activation])
+        operations = self.width * (2 * self.input + ACTIVATION_OPERATIONS[self.activation])
+        return LayerCost(hoistable_weights=weights, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [width, input] and bias [width], uniform in ±1/√input as torch initialises them."""

@@ -19,6 +19,7 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
+    LayerCost,
     activated,
     activated_reference,
 )
@@ -43,8 +44,9 @@ class DepthwiseTimeConvolution(OverTime):
         return self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 0, self.width * (self.taps + 1), self.width * (2 * self.taps + ACTIVATION_OPERATIONS[self.activation])
+    def cost(self) -> LayerCost:
+        operations = self.width * (2 * self.taps + ACTIVATION_OPERATIONS[self.activation])
+        return LayerCost(step_weights=self.width * (self.taps + 1), operations=operations)
 
     @property
     def has_operator(self) -> bool:

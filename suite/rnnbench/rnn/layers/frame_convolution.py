@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
+    LayerCost,
     LayerKind,
     Projection,
     activated,
@@ -28,6 +29,17 @@ from rnnbench.rnn.network import WeightSpec
 V = TypeVar("V")
 
 TAPS = 3
+
+
+class Window(NamedTuple):
+    """The frames of x that one frame of y sees."""
+
+    first_tap: int
+    """The first tap that sees a frame. Taps before it see zeros."""
+    frame: int
+    """The frame that this tap sees."""
+    taps: int
+    """How many taps see a frame."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +67,20 @@ class FrameConvolution(LayerKind):
         return self.frames_after * self.filters
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         """Of the taps that see frames: those that see zeros need no reading and no operation."""
         windows = self.windows()
-        taps = {tap for first, _, count in windows for tap in range(first, first + count)}
-        seen = sum(count for _, _, count in windows) * self.channels
+        taps = {tap for window in windows for tap in range(window.first_tap, window.first_tap + window.taps)}
+        seen = sum(window.taps for window in windows) * self.channels
         operations = self.filters * 2 * seen + self.width * ACTIVATION_OPERATIONS[self.activation]
-        return self.filters * (len(taps) * self.channels + 1), 0, operations
+        return LayerCost(hoistable_weights=self.filters * (len(taps) * self.channels + 1), operations=operations)
 
-    def windows(self) -> list[tuple[int, int, int]]:
-        """For each frame of y: the first tap that sees a frame of x, this frame, and how many taps see one."""
+    def windows(self) -> list[Window]:
+        """The window of each frame of y."""
         found = []
         for middle in range(0, self.frames, self.stride):
             first, last = max(middle - 1, 0), min(middle + 1, self.frames - 1)
-            found.append((first - middle + 1, first, last - first + 1))
+            found.append(Window(first - middle + 1, first, last - first + 1))
         return found
 
     def weight_specs(self) -> Iterator[WeightSpec]:
@@ -96,7 +108,7 @@ class _Body(Projection[V]):
         self.ops = ops
         self.kind = kind
         by_tap = weights["weight"].transpose(2, 1, 0)
-        seen = {(first, count) for first, _, count in kind.windows()}
+        seen = {(window.first_tap, window.taps) for window in kind.windows()}
         self.weights = {
             (first, count): ops.constant(by_tap[first : first + count].reshape(-1, kind.filters))
             for first, count in sorted(seen)
@@ -104,12 +116,12 @@ class _Body(Projection[V]):
         self.bias = ops.constant(weights["bias"])
 
     def project(self, x: V) -> V:
-        frames = [self._frame(x, *window) for window in self.kind.windows()]
+        frames = [self._frame(x, window) for window in self.kind.windows()]
         return frames[0] if len(frames) == 1 else self.ops.concat(frames)
 
-    def _frame(self, x: V, first_tap: int, frame: int, count: int) -> V:
+    def _frame(self, x: V, window: Window) -> V:
         ops, size = self.ops, self.kind.channels
-        whole = count == self.kind.frames
-        window = x if whole else ops.columns(x, frame * size, (frame + count) * size)
-        product = ops.matmul(window, self.weights[first_tap, count])
+        first, end = window.frame * size, (window.frame + window.taps) * size
+        seen = x if window.taps == self.kind.frames else ops.columns(x, first, end)
+        product = ops.matmul(seen, self.weights[window.first_tap, window.taps])
         return activated(ops, self.kind.activation, ops.add(product, self.bias))

@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays
+from rnnbench.rnn.layers.base import Arrays, LayerCost
 from rnnbench.rnn.layers.outer_state import OuterState, OuterStateBody, ReferenceTerms, Terms
 from rnnbench.rnn.network import WeightSpec
 
@@ -46,10 +46,11 @@ class GatedLinearAttention(OuterState):
         return 3 * self.size("hn") + self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         keys, rows = self.size("hn"), self._rows
         weights = rows * self.input + keys * (RANK + 1)
-        return weights, 0, 2 * rows * self.input + 2 * keys * RANK + 5 * keys + self.state_operations
+        operations = 2 * rows * self.input + 2 * keys * RANK + 5 * keys + self.state_operations
+        return LayerCost(hoistable_weights=weights, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight: the rows of q, k, v and of the first projection of the gates. Uniform in ±1/√input."""

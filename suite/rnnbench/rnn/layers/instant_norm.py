@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -32,8 +32,8 @@ class InstantNorm(LayerKind):
         return self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 2 * self.width, 0, 7 * self.width
+    def cost(self) -> LayerCost:
+        return LayerCost(hoistable_weights=2 * self.width, operations=7 * self.width)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """gamma [width] and beta [width], uniform in ±1."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, activated_reference
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, activated_reference
 from rnnbench.rnn.linear import LinearBody, Steps, decays, last_rows, scan, started
 from rnnbench.rnn.network import WeightSpec
 
@@ -45,9 +45,10 @@ class MinGru(LayerKind):
         return True
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         rows = 2 * self.width
-        return rows * (self.input + 1), 0, 2 * rows * self.input + 4 * self.width
+        operations = 2 * rows * self.input + 4 * self.width
+        return LayerCost(hoistable_weights=rows * (self.input + 1), operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [2·width, input] and bias [2·width], the rows of z before those of h̃; uniform in ±1/√input."""

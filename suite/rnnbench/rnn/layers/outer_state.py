@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import MorePrimitives
+from rnnbench.rnn.cells import AttentionSizes, MorePrimitives
 from rnnbench.rnn.layers.base import Arrays, LayerKind
 from rnnbench.rnn.linear import OperatorBody, Steps, decays, scan, started
 
@@ -172,7 +172,7 @@ class OuterStateBody(OperatorBody[V]):
         """The operator has q and k for each head, so shared ones are repeated."""
         ops, kind, terms = self.ops, self.kind, self.terms(projected)
         q, k = (value if "h" in kind.key_letters else ops.concat([value] * kind.heads) for value in (terms.q, terms.k))
-        sizes = (kind.heads, kind.keys, kind.values)
+        sizes = AttentionSizes(kind.heads, kind.keys, kind.values)
         y, s = ops.linear_attention((q, k, terms.v, terms.log_gates), state[0], sizes, steps, batch)
         return self.finished(y, projected), (s,)
 

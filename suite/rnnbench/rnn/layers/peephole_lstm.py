@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, activated_reference
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, activated_reference
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -39,11 +39,15 @@ class PeepholeLstm(LayerKind):
         return {"h": self.width, "c": self.hidden}
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         hidden, rows = self.hidden, 4 * self.hidden
         products = 2 * rows * (self.input + self.width) + 2 * self.width * hidden
         gating, peepholes = 9 * hidden, 6 * hidden
-        return rows * (self.input + 1), rows * self.width + hidden * (3 + self.width), products + gating + peepholes
+        return LayerCost(
+            hoistable_weights=rows * (self.input + 1),
+            step_weights=rows * self.width + hidden * (3 + self.width),
+            operations=products + gating + peepholes,
+        )
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """Rows in the order i f g o, as PyTorch has them. Uniform in ±1/√hidden."""

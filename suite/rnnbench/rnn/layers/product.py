@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 
 V = TypeVar("V")
 
@@ -25,8 +25,8 @@ class Product(LayerKind):
         return 2 * self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 0, 0, self.width
+    def cost(self) -> LayerCost:
+        return LayerCost(operations=self.width)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
         return _Body(ops)

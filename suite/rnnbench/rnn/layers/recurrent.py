@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind
 from rnnbench.rnn.network import WeightSpec
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
@@ -45,9 +45,9 @@ class Recurrent(LayerKind):
         return {name: size for name, (_, _, size) in self.model.state_shapes(1).items()}
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         (layer,) = self.model.graph
-        return layer.hoistable_weights, layer.step_weights, layer.operations
+        return LayerCost(layer.hoistable_weights, layer.step_weights, layer.operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """PyTorch's arrays, without the number of the layer: `weight_ih`, `weight_hh`, …"""

@@ -14,7 +14,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -34,8 +34,8 @@ class RootMeanSquareNorm(LayerKind):
         return self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return self._size, 0, 5 * self.width
+    def cost(self) -> LayerCost:
+        return LayerCost(hoistable_weights=self._size, operations=5 * self.width)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """gamma [width/groups], uniform in ±1."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays, LayerKind, Projection
+from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
 V = TypeVar("V")
@@ -47,8 +47,9 @@ class Spectrum(LayerKind):
         return self.frames * self.bins
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 2 * self.bins * self.window, 0, self.width * (4 * self.window + 4)
+    def cost(self) -> LayerCost:
+        operations = self.width * (4 * self.window + 4)
+        return LayerCost(hoistable_weights=2 * self.bins * self.window, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """basis [2·bins, window], uniform in ±1/√window as torch initialises it; trained ones are sines and cosines."""

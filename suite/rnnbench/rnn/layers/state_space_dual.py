@@ -16,7 +16,7 @@ import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
-from rnnbench.rnn.layers.base import Arrays
+from rnnbench.rnn.layers.base import Arrays, LayerCost
 from rnnbench.rnn.layers.outer_state import OuterState, OuterStateBody, ReferenceTerms, Terms
 from rnnbench.rnn.network import WeightSpec
 
@@ -44,8 +44,9 @@ class StateSpaceDual(OuterState):
         return 2 * self.keys + 2 * self.width + self.heads
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 3 * self.heads, 0, 4 * self.heads + 3 * self.width + self.state_operations
+    def cost(self) -> LayerCost:
+        operations = 4 * self.heads + 3 * self.width + self.state_operations
+        return LayerCost(hoistable_weights=3 * self.heads, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """For each head: A_log and dt_bias uniform in ±1.5, which makes slow gates and fast ones, and D in ±1."""

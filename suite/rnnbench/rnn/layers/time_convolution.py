@@ -18,6 +18,7 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
+    LayerCost,
     activated,
     activated_reference,
 )
@@ -38,9 +39,10 @@ class TimeConvolution(OverTime):
     activation: Activation = "linear"
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         seen = self.taps * self.input
-        return 0, self.width * (seen + 1), self.width * (2 * seen + ACTIVATION_OPERATIONS[self.activation])
+        operations = self.width * (2 * seen + ACTIVATION_OPERATIONS[self.activation])
+        return LayerCost(step_weights=self.width * (seen + 1), operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [width, input, taps] and bias [width], uniform in ±1/√(input·taps) as torch initialises them."""

@@ -19,6 +19,7 @@ from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
     Arrays,
+    LayerCost,
     activated,
     activated_reference,
 )
@@ -61,9 +62,9 @@ class TimeFrequencyConvolution(OverTime):
         return self.taps * self.span * self.channels
 
     @property
-    def cost(self) -> tuple[int, int, int]:
+    def cost(self) -> LayerCost:
         operations = self.width * (2 * self.seen + ACTIVATION_OPERATIONS[self.activation])
-        return 0, self.filters * (self.seen + 1), operations
+        return LayerCost(step_weights=self.filters * (self.seen + 1), operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [filters, channels, taps, span] and bias [filters], uniform in ±1/√seen as torch initialises them."""

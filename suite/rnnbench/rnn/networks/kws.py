@@ -30,9 +30,6 @@ HEADS = (128, 256)
 KERNELS = ((3, 3), (5, 3))
 """Steps and frequencies that each of the CRNN's convolutions sees."""
 FEWEST_FREQUENCIES = 1 + sum(span - 1 for _, span in KERNELS)
-WARM_UP = sum(taps - 1 for taps, _ in KERNELS)
-"""Steps at which the CRNN's convolutions see zeros from before a stream. A network that is given whole clips leaves
-their y out: its GRU starts with the next one."""
 MEMORIES = (4, 10, 10, 10, 10, 10)
 """Steps that each of the SVDF's layers sees."""
 

@@ -14,12 +14,12 @@ from pydantic import Field
 
 from rnnbench.rnn.composed import ComposedNetwork, Placed
 from rnnbench.rnn.layers import (
+    ActivationLayer,
     Columns,
     Dense,
     DepthwiseTimeConvolution,
     Product,
     RootMeanSquareNorm,
-    Silu,
     StateSpaceDual,
 )
 from rnnbench.rnn.network import Size, x_towards
@@ -51,7 +51,7 @@ class Mamba2Block(ComposedNetwork):
             Placed("dt", Columns(projected, width + convolved, projected), ("in",)),
             Placed("conv", DepthwiseTimeConvolution(convolved, TAPS, "silu"), ("xbc",)),
             Placed("ssd", ssd, ("conv", "dt")),
-            Placed("gate", Silu(width), ("z",)),
+            Placed("gate", ActivationLayer(width, "silu"), ("z",)),
             Placed("gated", Product(width), ("ssd", "gate")),
             Placed("norm", RootMeanSquareNorm(width), ("gated",)),
             Placed("out", Dense(width, self.input, bias=False), ("norm",)),

@@ -4,7 +4,8 @@ Source: the network of the repository xiph/rnnoise (`torch/rnnoise/rnnoise.py`, 
 convolutions over time, three GRUs, and two heads that read the second convolution and all GRUs: 32 gains of bands and
 the probability of speech. 1,341,729 parameters. Its features and its filter bank run outside of the network.
 
-The first gives y only where it has seen three steps; here, as in the published C code, a stream starts from zeros.
+The published Python code gives y only where a convolution has seen three steps. Here, as in the published C code, a
+stream starts from zeros.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field
 
 from rnnbench.rnn.composed import ComposedNetwork, Placed
-from rnnbench.rnn.layers import Context, Dense, FrameConvolution, Recurrent, Relu, Spectrum
+from rnnbench.rnn.layers import ActivationLayer, Context, Dense, FrameConvolution, Recurrent, Spectrum
 from rnnbench.rnn.network import Size
 from rnnbench.rnn.spec import Model
 
@@ -44,7 +44,7 @@ class SileroVad(ComposedNetwork):
             Placed("spectrum", spectrum, ("context",)),
             *convolutions,
             Placed("lstm", lstm, ("conv4",)),
-            Placed("relu", Relu(size), ("lstm",)),
+            Placed("relu", ActivationLayer(size, "relu"), ("lstm",)),
             Placed("speech", Dense(size, 1, "sigmoid"), ("relu",)),
         ]
 

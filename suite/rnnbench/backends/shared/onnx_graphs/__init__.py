@@ -4,12 +4,12 @@
 - `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
 - `graph_text`: a graph as text.
-- `INT8_OPERATORS`: those that multiply by int8 weights.
+- `INT8_OPERATORS`: operators that multiply by int8 weights. `FUSED_OPERATORS`: those that have all steps of a layer.
 - `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
 """
 
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
-from rnnbench.backends.shared.onnx_graphs.counting import FUSED, copies_named, lowered, operations
+from rnnbench.backends.shared.onnx_graphs.counting import FUSED_OPERATORS, copies_named, lowered, operations
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
 from rnnbench.backends.shared.onnx_graphs.support import (
     COPY,
@@ -25,7 +25,7 @@ from rnnbench.backends.shared.onnx_graphs.text import graph_text
 
 __all__ = [
     "COPY",
-    "FUSED",
+    "FUSED_OPERATORS",
     "INT8_OPERATORS",
     "NEXT",
     "LoopOperator",

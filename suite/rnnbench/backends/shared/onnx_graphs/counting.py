@@ -10,7 +10,8 @@ from typing import Any
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.onnx_graphs.support import COPY, QUANTISED_LSTM
 
-FUSED = ("LSTM", "GRU", "RNN", QUANTISED_LSTM, "LinearAttention", "CausalConvWithState")
+FUSED_OPERATORS = ("LSTM", "GRU", "RNN", QUANTISED_LSTM, "LinearAttention", "CausalConvWithState")
+"""Operators that have all steps of a layer."""
 LOOPS = ("Scan", "Loop")
 _COPY = re.compile(rf"\b{COPY}\d+(?=/)")
 
@@ -31,7 +32,7 @@ def lowered(model: Any, time: str = "") -> str:
         if node.op_type in LOOPS and inside:
             loops.append(len(inside))
         straight |= copies_named([node.name])
-        fused |= node.op_type in FUSED
+        fused |= node.op_type in FUSED_OPERATORS
     return describe_lowered(loops, len(straight), fused=fused, time=time) or "unrolled 0"
 
 

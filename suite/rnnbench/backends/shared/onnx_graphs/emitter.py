@@ -17,7 +17,7 @@ import numpy as np
 
 from rnnbench.backends.shared.int8 import without_overflow
 from rnnbench.backends.shared.onnx_graphs.support import FIXED_MATMUL, QUANTISED_MATMUL, copy_name
-from rnnbench.rnn import Activations, CausalKernel, Range, aligned, contraction, in_int8, permutation
+from rnnbench.rnn import Activations, AttentionSizes, CausalKernel, Range, aligned, contraction, in_int8, permutation
 
 CONTRIB = "com.microsoft"
 """The domain of ONNX Runtime's own operators. It has those of ONNX 27 too, for models of any version."""
@@ -230,11 +230,11 @@ class Emitter:
         return self.one("ReduceSum", product, axes, keepdims=0)
 
     def linear_attention(
-        self, terms: tuple[str, str, str, str], state: str, sizes: tuple[int, int, int], steps: int, batch: int
+        self, terms: tuple[str, str, str, str], state: str, sizes: AttentionSizes, steps: int, batch: int
     ) -> tuple[str, str]:
         """LinearAttention has the rows of the batch outside the steps, and a scale that is 1 only where it is given."""
         q, k, v, log_gates = (self.one("Transpose", self.reshape(x, steps, batch, -1), perm=[1, 0, 2]) for x in terms)
-        heads = {"q_num_heads": sizes[0], "kv_num_heads": sizes[0]}
+        heads = {"q_num_heads": sizes.heads, "kv_num_heads": sizes.heads}
         inputs = [q, k, v, self.reshape(state, batch, *sizes), log_gates]
         attributes = {"update_rule": "gated", "scale": 1.0, "domain": CONTRIB, **heads}
         y, after = self.node("LinearAttention", inputs, 2, **attributes)

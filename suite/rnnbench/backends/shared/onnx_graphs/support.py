@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Origin, Request
 from rnnbench.cases import Strategy
-from rnnbench.rnn import Model
+from rnnbench.rnn import FUSED, Model
 
 NEXT = "next_"
 """The prefix of a graph's state outputs: for state inputs `h` and `c` they are `next_h` and `next_c`."""
@@ -31,11 +31,7 @@ def unsupported(request: Request) -> str:
     """Why no graph can be built, or the empty string."""
     if request.file is not None:
         return ""
-    if (
-        request.strategy.time == "fused"
-        and isinstance(request.model, Model)
-        and (reason := _no_operator(request.model))
-    ):
+    if request.strategy.time == FUSED and isinstance(request.model, Model) and (reason := _no_operator(request.model)):
         return reason
     if LARGEST_ELEMENT * request.model.weight_count > MAX_BYTES:
         return "The weights are larger than the 2 GiB that one protocol buffer holds."
@@ -46,7 +42,7 @@ def origin(request: Request) -> Origin:
     """Who wrote a graph's program."""
     if request.file is not None:
         return "imported"
-    return "library" if request.strategy.time == "fused" else "authored"
+    return "library" if request.strategy.time == FUSED else "authored"
 
 
 def lowered_or_given(request: Request, lowered: str) -> str:

@@ -12,7 +12,7 @@ from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
-from rnnbench.model_files.flow import Carried, Flow, Value
+from rnnbench.model_files.flow import OUTERMOST, Flow, Maker, OperatorState, Value
 from rnnbench.model_files.formats.keras.layers import CELLS, RECURRENT, kinds_of
 from rnnbench.model_files.formats.keras.program import KerasProgram
 from rnnbench.model_files.tensorflow_program import TensorflowArray
@@ -28,6 +28,8 @@ _MOVES = frozenset(
         *("GetItem", "Split", "Stack", "Squeeze", "ExpandDims", "Transpose", "Slice", "Cast"),
     )
 )
+_INSIDE = 1
+"""The number of the graph of all values that are neither inputs nor outputs."""
 _TIME = 1
 """Keras has the batch first and then the time, in all of its layers."""
 
@@ -53,8 +55,9 @@ def _described(name: str, program: KerasProgram) -> FileDescription:
     )
     before = [state.before for state in program.states]
     after = [TensorflowArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
-    axes: dict[str, Axes] = {array.name: (None, 0) for array in (*before, *after)}
-    axes |= {a.name: (_TIME if has_time and _has_time(a) else None, 0) for a in (*program.inputs, *program.outputs)}
+    axes: dict[str, Axes] = {array.name: Axes(None, 0) for array in (*before, *after)}
+    ends = (*program.inputs, *program.outputs)
+    axes |= {array.name: Axes(_TIME if has_time and _has_time(array) else None, 0) for array in ends}
     return described(
         facts,
         [_array(array, "input", axes[array.name]) for array in (*program.inputs, *before)],
@@ -96,13 +99,17 @@ def _flow(program: KerasProgram) -> Flow:
     model = program.file.config["config"]
     names = {tensor: array.name for tensor, array in zip(_outputs(model), program.outputs, strict=False)}
     names |= {(array.name, 0, 0): array.name for array in program.inputs}
+
+    def value_of(tensor: Tensor) -> Value:
+        return Value(OUTERMOST, names[tensor]) if tensor in names else Value(_INSIDE, str(tensor))
+
     flow = Flow()
-    _Builder(flow).layers(model, lambda tensor: (0, names[tensor]) if tensor in names else (1, str(tensor)))
+    _Builder(flow).layers(model, value_of)
     return flow
 
 
 @dataclass(frozen=True)
-class _Made:
+class _LayerNode:
     """A layer, as a flow has the nodes that make its values."""
 
     op_type: str
@@ -130,14 +137,10 @@ class _Builder:
             self._layer(layer, used, value_of)
 
     def _made(self, kind: str, given: list[Value], made: Value) -> None:
-        self._flow.made_by[made] = (_Made(kind), [*given])
+        self._flow.makers[made] = Maker(_LayerNode(kind), given)
         if kind in _MOVES:
             for source in given:
-                self._move(source, made)
-
-    def _move(self, source: Value, target: Value) -> None:
-        self._flow.before[target].append(source)
-        self._flow.after[source].append(target)
+                self._flow.move(source, made)
 
     def _layer(self, layer: dict[str, Any], used: set[Tensor], value_of: Callable[[Tensor], Value]) -> None:
         kind, name, nodes = layer["class_name"], layer["config"].get("name", ""), layer.get("inbound_nodes", [])
@@ -153,9 +156,9 @@ class _Builder:
             if initial and kind in CELLS and (name, place, 1) not in used:
                 after[0] = value_of((name, place, 0))
             pairs = zip(initial, after, strict=True)
-            self._flow.carried += [Carried(operator, name, *pair) for pair in pairs]
+            self._flow.states += [OperatorState(operator, name, *pair) for pair in pairs]
         if not any(states) and kind not in CELLS:
-            self._flow.carried += [Carried(RECURRENT[each], name, None, None) for each in _without_state(layer)]
+            self._flow.states += [OperatorState(RECURRENT[each], name, None, None) for each in _without_state(layer)]
 
     def _model(
         self, model: dict[str, Any], call: tuple[str, int], given: list[Value], value_of: Callable[[Tensor], Value]
@@ -163,12 +166,12 @@ class _Builder:
         """One call of a model in a model."""
 
         def inside(tensor: Tensor) -> Value:
-            return 1, f"{call} {value_of(tensor)[1]} {tensor}"
+            return Value(_INSIDE, f"{call} {value_of(tensor).name} {tensor}")
 
         for source, tensor in zip(given, _tensors(model.get("input_layers")), strict=False):
-            self._move(source, inside(tensor))
+            self._flow.move(source, inside(tensor))
         for index, tensor in enumerate(_outputs(model)):
-            self._move(inside(tensor), value_of((*call, index)))
+            self._flow.move(inside(tensor), value_of((*call, index)))
         self.layers(model, inside)
 
 

@@ -14,7 +14,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
 from rnnbench.model_files.formats.keras.layers import CELLS, RECURRENT, Config, names_in_tensorflow, safe_config
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
-from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays, told
+from rnnbench.model_files.tensorflow_program import TensorflowState, error_line, named_arrays
 from rnnbench.optional import require
 
 BOUNDED = "Bounded"
@@ -90,7 +90,7 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        raise ModelFileError(f"Keras cannot build its layers: {told(error)}") from error
+        raise ModelFileError(f"Keras cannot build its layers: {error_line(error)}") from error
     return model
 
 

@@ -7,7 +7,7 @@ the scales, stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ LSTM_DOMAIN = "com.microsoft"
 PRODUCTS = ("MatMulInteger", "ConvInteger")
 _DEQUANTIZE = "DequantizeLinear"
 _MOVES = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Flatten")
+_TAKERS_OF_VALUES = frozenset((operator, 0) for operator in (*PRODUCTS, *_MOVES, _DEQUANTIZE))
+_TAKERS_OF_SCALES = frozenset(((_DEQUANTIZE, 1), ("Mul", 0), ("Mul", 1)))
+_TAKERS_OF_ZEROS = frozenset((operator, 2) for operator in (*PRODUCTS, _DEQUANTIZE))
+"""Operators into which each output of a DynamicQuantizeLinear may go, and as which input."""
 _LSTM_INPUTS = 8
 """Inputs of DynamicQuantizeLSTM that an LSTM has, too. Scale and zero point of W and of R follow."""
 _ADVICE = (
@@ -64,14 +68,10 @@ def own_ranges(model: Any) -> frozenset[str]:
         if is_own(node, *PRODUCTS) and node.input[0] not in values:
             raise ModelFileError(f"{node.op_type} of something else than DynamicQuantizeLinear makes; {_ADVICE}")
         for place, name in enumerate(node.input):
-            allowed = (
-                *(_takers_of_value(node) if name in values else ()),
-                *((_DEQUANTIZE, 1), ("Mul", 0), ("Mul", 1)) * (name in scales),
-                *((_DEQUANTIZE, 2), *((product, 2) for product in PRODUCTS)) * (name in zeros),
-            )
-            if (name in values or name in scales or name in zeros) and not (
-                (node.op_type, place) in allowed and is_own(node, node.op_type) and _is_of_one(node, values, zeros)
-            ):
+            made = ((values, _TAKERS_OF_VALUES), (scales, _TAKERS_OF_SCALES), (zeros, _TAKERS_OF_ZEROS))
+            takers = [each for names, each in made if name in names]
+            is_taker = any((node.op_type, place) in each for each in takers) and is_own(node, node.op_type)
+            if takers and not (is_taker and _is_of_one(node, values, zeros)):
                 raise ModelFileError(
                     f"what DynamicQuantizeLinear makes goes into {safe_text(node.op_type, 80)} as input {place}; "
                     f"{_ADVICE}"
@@ -80,10 +80,6 @@ def own_ranges(model: Any) -> frozenset[str]:
     if ends & (values.keys() | scales.keys() | zeros.keys()):
         raise ModelFileError(f"what a DynamicQuantizeLinear makes is an output; {_ADVICE}")
     return frozenset(values)
-
-
-def _takers_of_value(node: Any) -> Iterator[tuple[str, int]]:
-    yield from ((operator, 0) for operator in (*PRODUCTS, *_MOVES, _DEQUANTIZE))
 
 
 def _is_of_one(node: Any, values: dict[str, str], zeros: dict[str, str]) -> bool:

@@ -50,7 +50,8 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
         if batch_first:
             x = x.swapaxes(0, 1)
             h, c = (None if array is None else array.swapaxes(0, 1) for array in (h, c))
-        return _outputs(arithmetic, model, weights, x, _state(model, x, h, c), _checked(lengths, x), batch_first)
+        state, lengths = _state(model, x, h, c), _checked(lengths, x)
+        return _outputs(arithmetic, model, weights, x, state, lengths, batch_first=batch_first)
 
     return run
 
@@ -68,6 +69,7 @@ def _outputs(
     x: np.ndarray,
     state: dict[str, np.ndarray],
     lengths: np.ndarray | None,
+    *,
     batch_first: bool,
 ) -> tuple[np.ndarray, ...]:
     """Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""

@@ -25,7 +25,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node, values_in
+from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node
 from rnnbench.model_files.formats.pt2.nodes import nodes_of
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
@@ -79,7 +79,8 @@ class _Reader:
         changed, sharing = self._written(nodes, weights, buffers, inputs, after.values())
         after |= {buffers[value]: value for value in changed}
         values = {name: value for value, name in buffers.items()}
-        self._check_memory([values[name] for name in after], {*_taken(nodes), *after.values()})
+        taken = {name for node in nodes for name in node.takes()}
+        self._check_memory([values[name] for name in after], {*taken, *after.values()})
         states = tuple(
             (self._array(name, values[name]), self._array(f"{name}_next", after[name])) for name in sorted(after)
         )
@@ -220,10 +221,6 @@ class _Reader:
             return np.zeros(shape, stored.dtype)
         laid_out = [stride * stored.itemsize for stride in strides]
         return np.lib.stride_tricks.as_strided(stored[offset:], shape, laid_out).copy()
-
-
-def _taken(nodes: Sequence[Pt2Node]) -> Iterator[str]:
-    return (name for node in nodes for name in values_in([*node.args, *node.kwargs.values()]))
 
 
 def _check_inference(nodes: Sequence[Pt2Node]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from rnnbench.model_files.axes import Axes
 from rnnbench.model_files.description import Feature
-from rnnbench.model_files.flow import Carried, Flow
+from rnnbench.model_files.flow import OUTERMOST, Flow, OperatorState, Value
 from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref, values_in
 from rnnbench.model_files.traits import Operation
 
@@ -50,9 +49,9 @@ def flow_of(file: Pt2File) -> Flow:
     flow = Flow()
     for node in file.nodes:
         if node.operator in (*_MOVES, _CHOOSES):
-            for source in _values([*node.args[1:3]] if node.operator == _CHOOSES else node.args[0]):
+            for source in values_in(node.args[1:3] if node.operator == _CHOOSES else node.args[:1]):
                 for output in node.outputs:
-                    _move(flow, source, output)
+                    flow.move(_value(source), _value(output))
         elif node.operator in _RECURRENT and node.overload != _PACKED and len(node.args) > 1:
             _carry(flow, node)
     return flow
@@ -66,9 +65,9 @@ def axes_of(file: Pt2File) -> dict[str, Axes]:
             continue
         layers = [len(array.shape) for array in file.inputs if Ref(array.value) in node.args[:1]]
         if layers == [3] and len(node.args) > _BATCH_FIRST:
-            sequence = (1, 0) if node.args[_BATCH_FIRST] is True else (0, 1)
-            found |= dict.fromkeys((*_values(node.args[0]), node.outputs[0]), sequence)
-            found |= dict.fromkeys((*_values(node.args[1]), *node.outputs[1:]), (None, 1))
+            sequence = Axes(1, 0) if node.args[_BATCH_FIRST] is True else Axes(0, 1)
+            found |= dict.fromkeys((*values_in(node.args[:1]), node.outputs[0]), sequence)
+            found |= dict.fromkeys((*values_in(node.args[1:2]), *node.outputs[1:]), Axes(None, 1))
     return {array.name: found[array.value] for array in (*file.inputs, *file.outputs) if array.value in found}
 
 
@@ -76,14 +75,13 @@ def operations_of(file: Pt2File) -> Iterator[Operation]:
     """What each node takes and gives. One that changes its first argument gives it, and what that is a view of."""
     base: dict[str, str] = {}
     for node in file.nodes:
-        takes = set(values_in([*node.args, *node.kwargs.values()]))
         gives = set(node.outputs)
-        first = next(_values(node.args[0]), None) if node.args else None
+        first = next(values_in(node.args[:1]), None)
         if first is not None and node.operator in _VIEWS:
             base |= dict.fromkeys(node.outputs, base.get(first, first))
         if first is not None and node.operator.endswith("_"):
             gives |= {first, base.get(first, first)}
-        yield Operation(takes, gives)
+        yield Operation({*node.takes()}, gives)
 
 
 def features_of(file: Pt2File) -> Iterator[Feature]:
@@ -92,9 +90,9 @@ def features_of(file: Pt2File) -> Iterator[Feature]:
     rings = set[str]()
     for node in (made.get(after.value) for after in (*file.outputs, *(pair[1] for pair in file.states))):
         if node is not None and node.operator == "cat" and isinstance(node.args[0], list | tuple):
-            parts = [made.get(value) for value in _values(node.args[0])]
+            parts = [made.get(value) for value in values_in(node.args[:1])]
             slices = [part for part in parts if part is not None and part.operator in ("slice", "narrow")]
-            rings |= {value for part in slices for value in _values(part.args[0])}
+            rings |= {value for part in slices for value in values_in(part.args[:1])}
     given = (*file.inputs, *(pair[0] for pair in file.states))
     if arrays := tuple(array.name for array in given if array.value in rings):
         yield Feature("ring", arrays)
@@ -102,26 +100,19 @@ def features_of(file: Pt2File) -> Iterator[Feature]:
 
 def unused_inputs(file: Pt2File) -> set[str]:
     """Names of the inputs that no operator takes, and that are no output."""
-    used = {name for node in file.nodes for name in values_in([*node.args, *node.kwargs.values()])}
+    used = {name for node in file.nodes for name in node.takes()}
     used |= {array.value for array in file.outputs}
     return {array.name for array in file.inputs if array.value not in used}
 
 
 def _carry(flow: Flow, node: Pt2Node) -> None:
     kind, finals = _RECURRENT[node.operator]
-    for before, index in zip(_values(node.args[1]), finals, strict=False):
+    for before, index in zip(values_in(node.args[1:2]), finals, strict=False):
         if index < len(node.outputs):
             after = node.outputs[index]
-            flow.carried.append(Carried(kind, node.outputs[0], (0, before), (0, after)))
-            _move(flow, before, after)
+            flow.states.append(OperatorState(kind, node.outputs[0], _value(before), _value(after)))
+            flow.move(_value(before), _value(after))
 
 
-def _move(flow: Flow, source: str, target: str) -> None:
-    flow.before[0, target].append((0, source))
-    flow.after[0, source].append((0, target))
-
-
-def _values(argument: Any) -> Iterator[str]:
-    for each in argument if isinstance(argument, list | tuple) else [argument]:
-        if isinstance(each, Ref):
-            yield each.name
+def _value(name: str) -> Value:
+    return Value(OUTERMOST, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,12 @@ class Pt2Node:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[str, ...]
-    gives_list: bool
+    gives_list: bool = False
+    """Whether it gives its outputs as a list."""
+
+    def takes(self) -> Iterator[str]:
+        """Names of the values among its arguments."""
+        return values_in([*self.args, *self.kwargs.values()])
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Pt2File:
         return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)
 
 
-def values_in(arguments: Any) -> Iterator[str]:
+def values_in(arguments: Iterable[Any]) -> Iterator[str]:
     """Names of the values among arguments, those in lists in lists included."""
     for each in arguments:
         if isinstance(each, list | tuple):

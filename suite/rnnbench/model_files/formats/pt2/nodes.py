@@ -9,13 +9,13 @@ Source: torch/_export/serde/schema.py, aten/src/ATen/autocast_mode.cpp (torch 2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Node, Ref, values_in
 from rnnbench.model_files.formats.pt2.operators import is_composed
 from rnnbench.outside_text import safe_text
 
@@ -111,14 +111,14 @@ class _Regions:
         yield from self.nodes(graph, inside, prefix, cast)
         names = _Names(inside, prefix)
         for output, name in zip(map(_tensor, graph["outputs"]), made, strict=True):
-            yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,), False)
+            yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,))
 
     def _with_casts(self, node: Pt2Node, cast: int) -> Iterator[Pt2Node]:
         """A node under autocast to the type `cast`, after the casts of what it takes."""
         if node.operator in _CASTING or node.operator.endswith("_") or not node.outputs:
             yield node  # What is written in place keeps its type.
             return
-        types = {name: self.tensors[name]["dtype"] for name in _values(node.args) if name in self.tensors}
+        types = {name: self.tensors[name]["dtype"] for name in values_in(node.args) if name in self.tensors}
         made: Any = self.tensors.get(node.outputs[0], {}).get("dtype")
         wanted = made if made in (cast, _FLOAT32) else None
         cast_ones = [name for name, kind in types.items() if wanted and kind != wanted and kind in (_FLOAT32, *_NARROW)]
@@ -131,7 +131,7 @@ class _Regions:
         for name in cast_ones:
             names[name] = f"{node.outputs[0]}.{name}"
             self.tensors[names[name]] = {**self.tensors[name], "dtype": wanted}
-            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],), False)
+            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],))
         yield replace(node, args=_renamed_value(node.args, _Names(names, "")))
 
 
@@ -204,14 +204,6 @@ def _tensor(argument: Json) -> str:
             f"a part of the network takes or gives what is no tensor, which is not read; {_WRITTEN_OUT}"
         )
     return value.name
-
-
-def _values(args: Sequence[Any]) -> Iterator[str]:
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg.name
-        elif isinstance(arg, list):
-            yield from _values(arg)
 
 
 def _renamed(node: Pt2Node, names: _Names) -> Pt2Node:

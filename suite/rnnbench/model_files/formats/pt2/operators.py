@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref
+from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref, values_in
 from rnnbench.optional import require
 
 EXTRA = "torch"
@@ -65,7 +65,7 @@ def _arguments(declared: Any, node: Pt2Node) -> Iterator[tuple[Any, list[str]]]:
     """What torch declares of each argument, and the values that the node has there."""
     for place, argument in enumerate(declared.arguments):
         value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-        yield argument, [each.name for each in (value if isinstance(value, list) else [value]) if isinstance(each, Ref)]
+        yield argument, [*values_in([value])]
 
 
 def _may_share(node: Pt2Node, output: str, types: Mapping[str, int]) -> bool:

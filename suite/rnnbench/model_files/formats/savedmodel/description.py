@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
-from rnnbench.model_files.flow import Carried, Flow
+from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
 from rnnbench.model_files.tensorflow_program import TensorflowArray
 
@@ -30,7 +30,7 @@ def describe(path: Path) -> FileDescription:
         facts,
         [_array(array, "input") for array in (*program.inputs, *before)],
         [_array(array, "output") for array in (*program.outputs, *after)],
-        flow=Flow(carried=[Carried("While", "", None, None)] * loops),
+        flow=Flow(states=[OperatorState("While", "", None, None)] * loops),
         known=[StatePair(state.before.name, state.after, "traced") for state in program.states],
         starts={array.name for array, value in zip(before, values, strict=True) if value.any()},
     )

@@ -165,13 +165,15 @@ class _Reader:
             saved = self._meta.object_graph_def.nodes[number]
             tensor = given[index] if ":" in given[index] else f"{given[index]}:0"
             if saved.WhichOneof("kind") == "constant":
-                yield SavedVariable(tensor, given[index], self._constant(saved.constant.operation), False, True)
+                value = self._constant(saved.constant.operation)
+                yield SavedVariable(tensor, given[index], value, is_state=False, is_constant=True)
                 continue
             if saved.WhichOneof("kind") != "variable" or number not in keys:
                 raise ModelFileError(
                     "its signature needs a table or an asset beside it; variables and constants are read"
                 )
-            yield SavedVariable(tensor, saved.variable.name, stored.value(keys[number]), index in changed)
+            value = stored.value(keys[number])
+            yield SavedVariable(tensor, saved.variable.name, value, is_state=index in changed)
 
     def _constant(self, name: str) -> np.ndarray:
         """Raises ModelFileError for what is no constant of the graph, or has more elements than bytes."""

@@ -10,7 +10,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.savedmodel.file import SavedFile, read_saved_model
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
-from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, named_arrays, told
+from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowState, error_line, named_arrays
 from rnnbench.model_files.tensorflow_types import in_float64, with_own_names
 
 
@@ -27,7 +27,7 @@ class SavedModelProgram:
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:  # TensorFlow has no base class of its errors
-            raise ModelFileError(f"TensorFlow cannot read its graph: {told(error)}") from error
+            raise ModelFileError(f"TensorFlow cannot read its graph: {error_line(error)}") from error
 
     def _prepare(self) -> None:
         file, tf = self.file, self._tf

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
-from rnnbench.model_files.flow import Carried, Flow
+from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.stablehlo.features import depends_of, features_of
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
@@ -39,7 +39,7 @@ def describe(path: Path) -> FileDescription:
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
-        flow=Flow(carried=[Carried("while", "", None, None)] * operators["while"]),
+        flow=Flow(states=[OperatorState("while", "", None, None)] * operators["while"]),
         known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
         notes=[

@@ -17,6 +17,7 @@ from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, Node, numbers
 from rnnbench.model_files.formats.stablehlo.indexing import dynamic_slice, dynamic_update, gather, scatter
 from rnnbench.model_files.formats.stablehlo.windows import convolution, reduced_windows
+from rnnbench.model_files.truncated_division import divided_towards_zero
 
 Array = np.ndarray
 Compute = Callable[[Node, Sequence[Array]], Array]
@@ -41,11 +42,8 @@ def _logical(boolean: Callable[..., Any], bitwise: Callable[..., Any]) -> Comput
 
 
 def _divide(one: Array, other: Array) -> Array:
-    """Towards zero for integers. What is left where the divisor is zero is up to an implementation."""
-    if one.dtype.kind == "f":
-        return np.asarray(one / other)
-    safe = np.where(other == 0, 1, other)
-    return np.asarray(np.trunc(one / safe).astype(one.dtype))
+    """Towards zero for integers. Where the divisor is zero, the result is up to an implementation."""
+    return np.asarray(one / other) if one.dtype.kind == "f" else divided_towards_zero(one, other)
 
 
 def _remainder(one: Array, other: Array) -> Array:
@@ -185,36 +183,34 @@ def _hlo(table: dict[str, Compute]) -> dict[str, Compute]:
     return {f"stablehlo.{name}": compute for name, compute in table.items()}
 
 
-MOVES: dict[str, Compute] = {
-    **_hlo(
-        {
-            "reshape": lambda node, inputs: inputs[0].reshape(node.types[0].shape),
-            "transpose": lambda node, inputs: inputs[0].transpose(node.attributes["permutation"]),
-            "reverse": lambda node, inputs: np.flip(inputs[0], node.attributes["dimensions"]),
-            "concatenate": lambda node, inputs: np.concatenate(inputs, node.attributes["dimension"]),
-            "broadcast_in_dim": _broadcast,
-            "slice": _slice,
-            "dynamic_slice": dynamic_slice,
-            "dynamic_update_slice": dynamic_update,
-            "pad": _pad,
-            "gather": gather,
-            "scatter": scatter,
-            "iota": _iota,
-            "select": _select,
-            "clamp": _clamp,
-            "convert": _convert,
-            "maximum": _plain(np.maximum),
-            "minimum": _plain(np.minimum),
-            "negate": _plain(np.negative),
-            "abs": _plain(np.abs),
-            "sign": _plain(np.sign),
-            "floor": _plain(np.floor),
-            "ceil": _plain(np.ceil),
-            "round_nearest_even": _plain(np.rint),
-            "round_nearest_afz": _plain(_round_away),
-        }
-    ),
-}
+MOVES: dict[str, Compute] = _hlo(
+    {
+        "reshape": lambda node, inputs: inputs[0].reshape(node.types[0].shape),
+        "transpose": lambda node, inputs: inputs[0].transpose(node.attributes["permutation"]),
+        "reverse": lambda node, inputs: np.flip(inputs[0], node.attributes["dimensions"]),
+        "concatenate": lambda node, inputs: np.concatenate(inputs, node.attributes["dimension"]),
+        "broadcast_in_dim": _broadcast,
+        "slice": _slice,
+        "dynamic_slice": dynamic_slice,
+        "dynamic_update_slice": dynamic_update,
+        "pad": _pad,
+        "gather": gather,
+        "scatter": scatter,
+        "iota": _iota,
+        "select": _select,
+        "clamp": _clamp,
+        "convert": _convert,
+        "maximum": _plain(np.maximum),
+        "minimum": _plain(np.minimum),
+        "negate": _plain(np.negative),
+        "abs": _plain(np.abs),
+        "sign": _plain(np.sign),
+        "floor": _plain(np.floor),
+        "ceil": _plain(np.ceil),
+        "round_nearest_even": _plain(np.rint),
+        "round_nearest_afz": _plain(_round_away),
+    }
+)
 """Operations that give elements of what they get, or are exact."""
 SUMS: dict[str, Compute] = _hlo(
     {

@@ -10,7 +10,8 @@ from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
-from rnnbench.model_files.formats.tflite.file import TfliteFile, keeping_variables, read_tflite
+from rnnbench.model_files.formats.tflite.file import read_tflite
+from rnnbench.model_files.formats.tflite.graph import TfliteFile, keeping_variables
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text
@@ -27,8 +28,8 @@ def describe(path: Path) -> FileDescription:
     tensors = file.graphs[file.main].tensors
     starts = {tensors[number].sizes[:1] for number in file.inputs.values()}
     is_batch = starts == {(-1,)}
-    inputs = [_array(file, name, number, "input", is_batch) for name, number in file.inputs.items()]
-    outputs = [_array(file, name, number, "output", is_batch) for name, number in file.outputs.items()]
+    inputs = [_array(file, name, number, "input", is_batch=is_batch) for name, number in file.inputs.items()]
+    outputs = [_array(file, name, number, "output", is_batch=is_batch) for name, number in file.outputs.items()]
     facts = FileFacts(
         file=path.name,
         format="tflite",
@@ -67,7 +68,7 @@ def _notes(file: TfliteFile) -> Iterator[str]:
         )
 
 
-def _array(file: TfliteFile, name: str, number: int, role: Role, is_batch: bool) -> ArrayDescription:
+def _array(file: TfliteFile, name: str, number: int, role: Role, *, is_batch: bool) -> ArrayDescription:
     tensor = file.graphs[file.main].tensors[number]
     if not name.isprintable() or not name.strip():
         raise ModelFileError("an input or output has a name that cannot be printed")

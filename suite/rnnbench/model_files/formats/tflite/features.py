@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
-from rnnbench.model_files.formats.tflite.file import Graph, Operator, TfliteFile
+from rnnbench.model_files.formats.tflite.graph import Graph, Operator, TfliteFile
 from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
 _ELEMENTWISE = frozenset(
     (
-        *(
-            "QUANTIZE",
-            "DEQUANTIZE",
-            "ADD",
-            "SUB",
-            "MUL",
-            "DIV",
-            "SQUARED_DIFFERENCE",
-            "MAXIMUM",
-            "MINIMUM",
-            "ABS",
-            "NEG",
-        ),
+        *("QUANTIZE", "DEQUANTIZE", "ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM"),
+        *("ABS", "NEG"),
         *("RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "ELU", "LOGISTIC", "TANH", "HARD_SWISH", "GELU"),
         *("SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "SOFTMAX"),
     )

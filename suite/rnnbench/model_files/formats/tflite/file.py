@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,124 +18,31 @@ import numpy as np
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.tflite.schema import IDENTIFIED_AT, IDENTIFIER, require_schema
-from rnnbench.model_files.formats.tflite.variables import OPERATORS, Variable, with_own_names, with_states
-from rnnbench.outside_text import describe_error, safe_text
-from rnnbench.rnn import Range
+from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Quantisation, Tensor, TfliteFile
+from rnnbench.model_files.formats.tflite.schema import (
+    IDENTIFIED_AT,
+    IDENTIFIER,
+    names_of,
+    require_schema,
+    text_of,
+)
+from rnnbench.model_files.formats.tflite.variables import OPERATORS, with_own_names, with_states
+from rnnbench.outside_text import describe_error
 
 T = TypeVar("T")
-_DTYPES = {
-    **dict.fromkeys(("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"), ""),
-    **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), ""),
-}
-UNQUANTISED = (
-    "what a program gives is not known here, so nothing can be compared; convert the network without quantisation: no "
-    "converter.optimizations, or float16 weights alone "
-    "(converter.target_spec.supported_types = [tf.float16]), with float32 inputs and outputs"
+_DTYPES = frozenset(
+    (
+        *("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"),
+        *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
+    )
 )
-"""Why quantised arrays that the oracle does not compute are refused, and what to do."""
-QUANTISED = ("int8", "uint8", "int16")
-"""The types of arrays that a call gives and makes, which have a scale and a zero point."""
+"""Types of elements, by LiteRT's names, that NumPy has too."""
 _MAIN = "serving_default"
 """The signature that is read where a file has several."""
 _COMPILED = {"edgetpu-custom-op": "an Edge TPU", "ethos-u": "an Arm Ethos-U"}
 """What the operators are for into which compilers of accelerators put whole networks."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
-
-
-@dataclass(frozen=True)
-class Quantisation:
-    """A value is (q − zero)·scale, with one of each for the whole tensor, or for each index along `axis`."""
-
-    scales: np.ndarray
-    zeros: np.ndarray
-    axis: int
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value of a graph. Sizes that a caller chooses are −1 in `sizes`, and 1 in `shape`."""
-
-    name: str
-    shape: tuple[int, ...]
-    sizes: tuple[int, ...]
-    dtype: str
-    """NumPy's name, or LiteRT's where NumPy has none."""
-    data: np.ndarray | None
-    """Of a constant: a view of the file's bytes."""
-    quantisation: Quantisation | None
-    is_variable: bool
-
-    @property
-    def called(self) -> str:
-        """What to call it in a sentence: some tools leave out the names."""
-        return self.name or "a tensor without a name"
-
-    @property
-    def is_quantised(self) -> bool:
-        return self.quantisation is not None
-
-    @property
-    def range(self) -> Range | None:
-        """The range of a quantised value; None of another one. Raises ModelFileError where it has not just one."""
-        if self.quantisation is None:
-            return None
-        if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
-            scales = len(self.quantisation.scales)
-            kept = f"{self.dtype} of {scales} scales" if scales > 1 else f"{self.dtype}, and no int8, uint8 or int16"
-            raise ModelFileError(f"{self.called} is quantised: {kept}; {UNQUANTISED}")
-        kind = np.iinfo(self.dtype)
-        zero = int(self.quantisation.zeros[0])
-        return Range(float(self.quantisation.scales[0]), zero - int(kind.min), int(kind.max) - int(kind.min))
-
-    @property
-    def values(self) -> np.ndarray | None:
-        """The data of a constant. Of a quantised one, what it stands for."""
-        if self.data is None or self.quantisation is None:
-            return self.data
-        along = [1] * self.data.ndim
-        if len(self.quantisation.scales) > 1:
-            along[self.quantisation.axis] = -1
-        scales, zeros = (side.reshape(along) for side in (self.quantisation.scales, self.quantisation.zeros))
-        dequantised: np.ndarray = (self.data.astype(np.float64) - zeros) * scales
-        return dequantised
-
-
-@dataclass(frozen=True)
-class Operator:
-    name: str
-    inputs: tuple[int, ...]
-    """Numbers of tensors; −1 is an input that is left out."""
-    outputs: tuple[int, ...]
-    options: Any
-    """The table of the schema, read in place; None where the operator has none."""
-    intermediates: tuple[int, ...] = ()
-    """Tensors that are neither: a quantised LSTM has the ranges of values inside it there."""
-
-
-@dataclass(frozen=True)
-class Graph:
-    tensors: tuple[Tensor, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    operators: tuple[Operator, ...]
-
-
-@dataclass(frozen=True)
-class TfliteFile:
-    graphs: tuple[Graph, ...]
-    """The graphs that operators such as WHILE name by number."""
-    main: int
-    inputs: dict[str, int]
-    """The tensor of each input, by the signature's name for it, in the order of the graph's inputs."""
-    outputs: dict[str, int]
-    signature: str
-    """Empty where the file has none."""
-    weight_bytes: int
-    producer: str
-    variables: tuple[Variable, ...] = ()
-    """Its states, where the file as it is keeps them in variables."""
 
 
 def tensor_names(path: Path) -> dict[str, str]:
@@ -149,24 +55,6 @@ def tensor_names(path: Path) -> dict[str, str]:
 def signature_name(path: Path) -> str:
     """The name of the signature that is read; empty where the file has none."""
     return read_tflite(path).signature
-
-
-def keeping_variables(file: TfliteFile) -> tuple[str, ...]:
-    """The operators that have a state in variable tensors, which only they read and write."""
-    return tuple(
-        dict.fromkeys(
-            operator.name
-            for graph in file.graphs
-            for operator in graph.operators
-            if any(number >= 0 and graph.tensors[number].is_variable for number in operator.inputs)
-        )
-    )
-
-
-@cache
-def _names(kind: str) -> dict[int, str]:
-    """Names of the numbers of an enumeration of the schema."""
-    return {number: name for name, number in vars(getattr(require_schema(), kind)).items() if isinstance(number, int)}
 
 
 def read_tflite(path: Path) -> TfliteFile:
@@ -234,9 +122,9 @@ class _Reader:
             main=main,
             inputs=inputs,
             outputs=outputs,
-            signature="" if signature is None else _text(signature.SignatureKey()),
+            signature="" if signature is None else text_of(signature.SignatureKey()),
             weight_bytes=sum(self._weights.values()),
-            producer=_text(self._model.Description()),
+            producer=text_of(self._model.Description()),
         )
 
     def _all(self, count: int, get: Callable[[int], T]) -> list[T]:
@@ -248,7 +136,7 @@ class _Reader:
 
     def _operator_name(self, code: Any) -> str:
         if code.CustomCode():
-            name = _text(code.CustomCode())
+            name = text_of(code.CustomCode())
             if name in _COMPILED:
                 raise ModelFileError(
                     f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that "
@@ -256,7 +144,7 @@ class _Reader:
                 )
             return f"custom {name}"
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        return _names("BuiltinOperator").get(number, f"operator {number}")
+        return names_of("BuiltinOperator").get(number, f"operator {number}")
 
     def _graph(self, graph: Any) -> Graph:
         tensors = tuple(map(self._tensor, self._all(graph.TensorsLength(), graph.Tensors)))
@@ -282,8 +170,8 @@ class _Reader:
         return numbers
 
     def _tensor(self, tensor: Any) -> Tensor:
-        name = _text(tensor.Name())
-        kind = _names("TensorType").get(tensor.Type(), str(tensor.Type()))
+        name = text_of(tensor.Name())
+        kind = names_of("TensorType").get(tensor.Type(), str(tensor.Type()))
         shape = tuple(int(size) for size in self._all(tensor.ShapeLength(), tensor.Shape))
         signature = tuple(int(size) for size in self._all(tensor.ShapeSignatureLength(), tensor.ShapeSignature))
         if any(size < -1 for size in (*shape, *signature)):
@@ -341,7 +229,7 @@ class _Reader:
 
     def _signature(self) -> tuple[int, Any]:
         found = {
-            _text(each.SignatureKey()): each
+            text_of(each.SignatureKey()): each
             for each in self._all(self._model.SignatureDefsLength(), self._model.SignatureDefs)
         }
         if not found:
@@ -364,7 +252,7 @@ class _Reader:
                 self._all(signature.InputsLength(), signature.Inputs),
                 self._all(signature.OutputsLength(), signature.Outputs),
             )
-            named = ({_text(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
+            named = ({text_of(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
         inputs, outputs = named
         # An output may have two names: the converter joins y and a next state that are the same.
         once = sorted(inputs.values()) == sorted(graph.inputs) and {*outputs.values()} == {*graph.outputs}
@@ -372,7 +260,7 @@ class _Reader:
             if not once or not all(arrays):
                 raise ModelFileError("its signature does not name each input of its graph once, and each output")
             if len(arrays) > limits.ARRAYS:
-                raise ModelFileError(f"it has {len(arrays):,} inputs; up to {limits.ARRAYS} are read")
+                raise ModelFileError(f"it has {len(arrays):,} inputs or outputs; up to {limits.ARRAYS} are read")
         order = {number: place for place, number in enumerate((*graph.inputs, *graph.outputs))}
         return tuple(  # type: ignore[return-value]
             dict(sorted(arrays.items(), key=lambda item: order[item[1]])) for arrays in (inputs, outputs)
@@ -392,14 +280,10 @@ def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:
 
 
 def _options(operator: Any) -> Any:
-    kind = _names("BuiltinOptions").get(operator.BuiltinOptionsType(), "NONE")
+    kind = names_of("BuiltinOptions").get(operator.BuiltinOptionsType(), "NONE")
     table = operator.BuiltinOptions()
     if table is None or kind == "NONE":
         return None
     options = getattr(require_schema(), kind)()
     options.Init(table.Bytes, table.Pos)
     return options
-
-
-def _text(value: bytes | None) -> str:
-    return safe_text((value or b"").decode("utf-8", "replace"), limits.NAME_CHARACTERS)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import Graph, Operator, Tensor
-from rnnbench.model_files.formats.tflite.operators import activated
+from rnnbench.model_files.formats.tflite.activation import activated
+from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Tensor
 from rnnbench.rnn import Arithmetic, Range
 
 LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"

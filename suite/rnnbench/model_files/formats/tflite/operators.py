@@ -11,7 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.schema import require_schema
+from rnnbench.model_files.formats.tflite.spatial import batch_to_space, resized_nearest, space_to_batch
+from rnnbench.model_files.formats.tflite.windows import (
+    average_pool_2d,
+    conv_2d,
+    depthwise_conv_2d,
+    max_pool_2d,
+    transpose_conv,
+)
+from rnnbench.model_files.truncated_division import divided_towards_zero
 
 Array = np.ndarray
 Compute = Callable[[Any, Sequence[Any]], Sequence[Array]]
@@ -25,21 +35,6 @@ def _one(compute: Callable[..., Array]) -> Compute:
 def _sigmoid(x: Array) -> Array:
     result: Array = 0.5 * (np.tanh(0.5 * x) + 1)
     return result
-
-
-def activated(number: int, x: Array) -> Array:
-    """`ActivationFunctionType`, which many operators apply to their result."""
-    kinds = require_schema().ActivationFunctionType
-    functions: dict[int, Callable[[Array], Array]] = {
-        kinds.NONE: lambda x: x,
-        kinds.RELU: lambda x: np.maximum(x, 0),
-        kinds.RELU_N1_TO_1: lambda x: np.clip(x, -1, 1),
-        kinds.RELU6: lambda x: np.clip(x, 0, 6),
-        kinds.TANH: np.tanh,
-    }
-    if number not in functions:
-        raise ModelFileError(f"the activation {number} of LiteRT is not computed here")
-    return functions[number](x)
 
 
 def _with_activation(compute: Callable[[Array, Array], Array]) -> Compute:
@@ -58,62 +53,6 @@ def _batch_matmul(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     a, b = inputs
     a = np.swapaxes(a, -1, -2) if options.AdjX() else a
     return (a @ (np.swapaxes(b, -1, -2) if options.AdjY() else b),)
-
-
-def _padded(x: Array, window: Sequence[int], strides: Sequence[int], same: bool, fill: float = 0.0) -> Array:
-    """x [batch, height, width, channels] with what padding SAME puts around it: zeros, or `fill`."""
-    sides = [(0, 0)]
-    for size, length, stride in zip(x.shape[1:3], window, strides, strict=True):
-        extra = max((-(-size // stride) - 1) * stride + length - size, 0) if same else 0
-        sides.append((extra // 2, extra - extra // 2))
-    return np.pad(x, [*sides, (0, 0)], constant_values=fill)
-
-
-def _windows(options: Any, x: Array, height: int, width: int) -> Array:
-    """[batch, rows, columns, channels, height, width]: what each element of a convolution reads."""
-    strides, dilations = (options.StrideH(), options.StrideW()), (options.DilationHFactor(), options.DilationWFactor())
-    spans = [(length - 1) * step + 1 for length, step in zip((height, width), dilations, strict=True)]
-    padded = _padded(x, spans, strides, options.Padding() == require_schema().Padding.SAME)
-    views = np.lib.stride_tricks.sliding_window_view(padded, spans, (1, 2))
-    return views[:, :: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
-
-
-def _conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, weights, bias = (*inputs, None)[:3]
-    _, height, width, channels = weights.shape
-    if channels != x.shape[3]:
-        raise ModelFileError("a convolution in groups is not computed here")
-    y = np.einsum("bijchw,ohwc->bijo", _windows(options, x, height, width), weights, optimize=True)
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
-def _depthwise_conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, weights, bias = (*inputs, None)[:3]
-    _, height, width, outputs = weights.shape
-    per_channel = weights[0].reshape(height, width, x.shape[3], outputs // x.shape[3])
-    y = np.einsum("bijchw,hwcm->bijcm", _windows(options, x, height, width), per_channel, optimize=True)
-    y = y.reshape(*y.shape[:3], outputs)
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
-def _pooled(options: Any, x: Array, fill: float) -> Array:
-    """[batch, rows, columns, channels, height, width]: the windows of x, with `fill` around it."""
-    window, strides = (options.FilterHeight(), options.FilterWidth()), (options.StrideH(), options.StrideW())
-    padded = _padded(x, window, strides, options.Padding() == require_schema().Padding.SAME, fill)
-    return np.lib.stride_tricks.sliding_window_view(padded, window, (1, 2))[:, :: strides[0], :: strides[1]]
-
-
-def _max_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x = np.asarray(inputs[0])
-    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return (activated(options.FusedActivationFunction(), _pooled(options, x, least).max(axis=(4, 5))),)
-
-
-def _average_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    """What is around x does not count."""
-    counts = _pooled(options, np.ones_like(inputs[0], float), 0.0).sum(axis=(4, 5))
-    sums = _pooled(options, inputs[0], 0.0).sum(axis=(4, 5))
-    return (activated(options.FusedActivationFunction(), sums / counts),)
 
 
 def _softmax(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
@@ -219,64 +158,6 @@ def _mirror_pad(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     return (np.pad(inputs[0], [tuple(map(int, side)) for side in inputs[1]], mode=mode),)
 
 
-def _space_to_batch(x: Array, blocks: Array, sides: Array) -> Array:
-    """Blocks of the axes after the first become rows of the batch."""
-    count, rest = len(blocks), [(0, 0)] * (x.ndim - 1 - len(blocks))
-    padded = np.pad(x, [(0, 0), *(tuple(map(int, side)) for side in sides), *rest])
-    sizes = [part for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True) for part in (-1, int(block))]
-    sizes[::2] = [size // int(block) for size, block in zip(padded.shape[1 : count + 1], blocks, strict=True)]
-    split = padded.reshape(padded.shape[0], *sizes, *padded.shape[count + 1 :])
-    inner, outer = [2 + 2 * axis for axis in range(count)], [1 + 2 * axis for axis in range(count)]
-    moved = split.transpose([*inner, 0, *outer, *range(1 + 2 * count, split.ndim)])
-    return moved.reshape(-1, *sizes[::2], *padded.shape[count + 1 :])
-
-
-def _batch_to_space(x: Array, blocks: Array, crops: Array) -> Array:
-    count = len(blocks)
-    split = x.reshape(*(int(block) for block in blocks), -1, *x.shape[1:])
-    order = [count]
-    for axis in range(count):
-        order += [count + 1 + axis, axis]
-    moved = split.transpose([*order, *range(2 * count + 1, split.ndim)])
-    sizes = [size * int(block) for size, block in zip(x.shape[1 : count + 1], blocks, strict=True)]
-    whole = moved.reshape(-1, *sizes, *x.shape[count + 1 :])
-    kept = (slice(int(first), size - int(last)) for size, (first, last) in zip(sizes, crops, strict=True))
-    return whole[(slice(None), *kept)]
-
-
-def _resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    x, sizes = inputs[0], [int(size) for size in inputs[1]]
-    for axis, size in enumerate(sizes, 1):
-        old = x.shape[axis]
-        aligned = options.AlignCorners() and size > 1
-        scale = (old - 1) / (size - 1) if aligned else old / size
-        places = (np.arange(size) + (0.5 if options.HalfPixelCenters() else 0.0)) * scale
-        nearest = np.floor(places + 0.5) if aligned else np.floor(places)
-        x = np.take(x, np.minimum(nearest, old - 1).astype(int), axis)
-    return (x,)
-
-
-def _transpose_conv(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    """Each element of x adds the weights, times itself, to a window of y. Source: reference/transpose_conv.h."""
-    sizes, weights, x, bias = (*inputs, None)[:4]
-    batch, rows, columns, outputs = (int(size) for size in sizes)
-    _, height, width, _ = weights.shape
-    strides = options.StrideH(), options.StrideW()
-    same = options.Padding() == require_schema().Padding.SAME
-    grown = [
-        (size - 1) * step + length for size, step, length in zip(x.shape[1:3], strides, (height, width), strict=True)
-    ]
-    before = [max(0, g - size) // 2 if same else 0 for g, size in zip(grown, (rows, columns), strict=True)]
-    whole = np.zeros((batch, max(grown[0], rows + before[0]), max(grown[1], columns + before[1]), outputs), x.dtype)
-    for row in range(height):
-        for column in range(width):
-            part = np.einsum("bijc,oc->bijo", x, weights[:, row, column])
-            lines = slice(row, row + strides[0] * x.shape[1], strides[0])
-            whole[:, lines, column : column + strides[1] * x.shape[2] : strides[1]] += part
-    y = whole[:, before[0] : before[0] + rows, before[1] : before[1] + columns]
-    return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
-
-
 def _one_hot(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     places, depth, on, off = inputs
     axis = options.Axis() if options.Axis() >= 0 else places.ndim
@@ -307,8 +188,7 @@ def _scattered(indices: Array, updates: Array, shape: Array) -> Array:
 
 def _divided(a: Array, b: Array) -> Array:
     """Towards zero for whole numbers."""
-    quotient: Array = np.divide(a, b)
-    return quotient if a.dtype.kind == "f" else np.trunc(quotient).astype(a.dtype)
+    return np.asarray(a / b) if a.dtype.kind == "f" else divided_towards_zero(a, b)
 
 
 def _chosen(condition: Array, a: Array, b: Array) -> Array:
@@ -363,7 +243,7 @@ MOVES: dict[str, Compute] = {
     "ABS": _one(np.abs),
     "MAXIMUM": _one(np.maximum),
     "MINIMUM": _one(np.minimum),
-    "MAX_POOL_2D": _max_pool_2d,
+    "MAX_POOL_2D": max_pool_2d,
     "REDUCE_MAX": _reduced(np.max),
     "REDUCE_MIN": _reduced(np.min),
     "SCATTER_ND": _one(_scattered),
@@ -377,9 +257,9 @@ MOVES: dict[str, Compute] = {
     "RANK": _one(lambda x: np.array(np.ndim(x), np.int32)),
     "BROADCAST_ARGS": _one(lambda a, b: np.array(np.broadcast_shapes(tuple(map(int, a)), tuple(map(int, b))), a.dtype)),
     "MIRROR_PAD": _mirror_pad,
-    "SPACE_TO_BATCH_ND": _one(_space_to_batch),
-    "BATCH_TO_SPACE_ND": _one(_batch_to_space),
-    "RESIZE_NEAREST_NEIGHBOR": _resized_nearest,
+    "SPACE_TO_BATCH_ND": _one(space_to_batch),
+    "BATCH_TO_SPACE_ND": _one(batch_to_space),
+    "RESIZE_NEAREST_NEIGHBOR": resized_nearest,
     "FLOOR": _one(np.floor),
     "CEIL": _one(np.ceil),
     "ROUND": _one(np.rint),
@@ -403,12 +283,12 @@ MOVES: dict[str, Compute] = {
 SUMS: dict[str, Compute] = {
     "FULLY_CONNECTED": _fully_connected,
     "BATCH_MATMUL": _batch_matmul,
-    "CONV_2D": _conv_2d,
-    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "SUM": _reduced(np.sum),
     "MEAN": _reduced(np.mean),
-    "AVERAGE_POOL_2D": _average_pool_2d,
-    "TRANSPOSE_CONV": _transpose_conv,
+    "AVERAGE_POOL_2D": average_pool_2d,
+    "TRANSPOSE_CONV": transpose_conv,
     "CUMSUM": _cumulated,
 }
 """Sums of products."""

@@ -12,14 +12,14 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.tflite.file import (
+from rnnbench.model_files.formats.tflite.file import read_tflite
+from rnnbench.model_files.formats.tflite.graph import (
     QUANTISED,
     UNQUANTISED,
     Graph,
     Operator,
     Tensor,
     TfliteFile,
-    read_tflite,
 )
 from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
@@ -34,35 +34,15 @@ _OWN_RANGE = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATC
 """Operators that quantise a float operand by the range that it has, where their weights are quantised."""
 _QUANTISED_OPERATORS = frozenset(
     (
-        *(
-            "RESHAPE",
-            "SQUEEZE",
-            "SPLIT",
-            "SPLIT_V",
-            "STRIDED_SLICE",
-            "SLICE",
-            "CONCATENATION",
-            "PACK",
-            "UNPACK",
-            "GATHER",
-        ),
+        *("RESHAPE", "SQUEEZE", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "SLICE", "CONCATENATION", "PACK"),
+        *("UNPACK", "GATHER"),
         *("TRANSPOSE", "EXPAND_DIMS", "TILE", "REVERSE_V2", "PAD", "PADV2", "RELU", "RELU6", "RELU_N1_TO_1", "SHAPE"),
-        *(
-            "MAXIMUM",
-            "MINIMUM",
-            "REDUCE_MAX",
-            "REDUCE_MIN",
-            "MAX_POOL_2D",
-            "SELECT_V2",
-            "QUANTIZE",
-            "DEQUANTIZE",
-            *SUMS,
-            _WHILE,
-        ),
+        *("MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D", "SELECT_V2", "QUANTIZE"),
+        *("DEQUANTIZE", *SUMS, _WHILE),
         *("GATHER_ND", "MIRROR_PAD", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "PRELU"),
         *("ARG_MAX", "ARG_MIN", "SQRT", "RSQRT", "ABS", "NEG", "HARD_SWISH", "SQUARED_DIFFERENCE", "REDUCE_PROD"),
         *("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL", _IF),
-        *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU", "MAX_POOL_2D"),
+        *("LOGISTIC", "TANH", "SOFTMAX", "ADD", "SUB", "MUL", "LEAKY_RELU"),
     )
 )
 """Operators whose quantised form computes what the other one does, and rounds the result to its range."""

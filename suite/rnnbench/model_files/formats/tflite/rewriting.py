@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnbench.model_files.formats.tflite.file import TfliteFile, read_tflite, read_with_bytes
+from rnnbench.model_files.formats.tflite.file import read_tflite, read_with_bytes
+from rnnbench.model_files.formats.tflite.graph import TfliteFile
 from rnnbench.model_files.formats.tflite.schema import (
     add_operator,
     fields_of_graphs,

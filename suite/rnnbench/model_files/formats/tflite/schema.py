@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from rnnbench.model_files import limits
 from rnnbench.optional import require
+from rnnbench.outside_text import safe_text
 
 EXTRA = "litert"
 IDENTIFIER, IDENTIFIED_AT = b"TFL3", 4
@@ -17,6 +20,17 @@ _LAST_DEPRECATED = 127
 def require_schema() -> Any:
     """LiteRT's schema of TFLite files. Raises MissingExtraError."""
     return require("ai_edge_litert.schema_py_generated", EXTRA, "reading a TFLite file")
+
+
+@cache
+def names_of(kind: str) -> dict[int, str]:
+    """Names of the numbers of an enumeration of the schema."""
+    return {number: name for name, number in vars(getattr(require_schema(), kind)).items() if isinstance(number, int)}
+
+
+def text_of(value: bytes | None) -> str:
+    """A name or another text of a file, made safe; empty where there is none."""
+    return safe_text((value or b"").decode("utf-8", "replace"), limits.NAME_CHARACTERS)
 
 
 def unpacked(data: bytes) -> Any:

@@ -13,23 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.schema import (
     add_operator,
     fields_of_graphs,
+    names_of,
     packed,
     require_schema,
+    text_of,
     unpacked,
 )
-from rnnbench.outside_text import safe_text
 
 OPERATORS = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"))
 _ASK = "; export the network with its states as inputs and outputs"
 _Key = tuple[bytes, bytes]
 """A variable is known by the name of its container and its own."""
-
-
 _MOVES = frozenset(
     (
         *("DEQUANTIZE", "QUANTIZE", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE", "BROADCAST_TO", "TILE"),
@@ -68,7 +66,7 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     """
     model = unpacked(data)
     _keep(model, main)
-    named = [each for each in model.signatureDefs if _text(each.signatureKey) == signature]
+    named = [each for each in model.signatureDefs if text_of(each.signatureKey) == signature]
     model.signatureDefs = named if signature else [_signature(model.subgraphs[0])]
     kinds = _Kinds(model)
     if any(kinds.of(operator) in OPERATORS for graph in _called(model) for operator in graph.operators or ()):
@@ -82,7 +80,7 @@ def with_own_names(data: bytes, signature: str) -> bytes:
     """The file, its outputs with other names than its inputs: `h_next`, as of h in {"h": h}."""
     model = unpacked(data)
     for each in model.signatureDefs:
-        if _text(each.signatureKey) == signature:
+        if text_of(each.signatureKey) == signature:
             taken = {entry.name for entry in (*(each.inputs or ()), *(each.outputs or ()))}
             given = {entry.name for entry in each.inputs or ()}
             for entry in each.outputs or ():
@@ -95,13 +93,11 @@ def with_own_names(data: bytes, signature: str) -> bytes:
 
 class _Kinds:
     def __init__(self, model: Any) -> None:
-        operators: Mapping[str, int] = vars(require_schema().BuiltinOperator)
-        self._names = {number: name for name, number in operators.items() if isinstance(number, int)}
         self._codes = model.operatorCodes
 
     def of(self, operator: Any) -> str:
         code = self._codes[operator.opcodeIndex]
-        return self._names.get(max(code.builtinCode, code.deprecatedBuiltinCode), "")
+        return names_of("BuiltinOperator").get(max(code.builtinCode, code.deprecatedBuiltinCode), "")
 
 
 class _Variables:
@@ -195,21 +191,21 @@ class _Variables:
         """A variable that no call changes has its first value in the graph."""
         tensor, start = self._graph.tensors[self._begins[key]], starts.get(key)
         if start is None or not _has_data(self._model, start.tensor):
-            raise ModelFileError(f"the variable '{_text(key[1])}' is read, and the file has no value for it")
+            raise ModelFileError(f"the variable '{text_of(key[1])}' is read, and the file has no value for it")
         if (start.tensor.type, *_numbers(start.tensor.shape)) != (tensor.type, *_numbers(tensor.shape)):
-            raise ModelFileError(f"the variable '{_text(key[1])}' has a first value of another shape or type")
+            raise ModelFileError(f"the variable '{text_of(key[1])}' has a first value of another shape or type")
         tensor.buffer, tensor.quantization = start.tensor.buffer, start.tensor.quantization
 
     def _names(self) -> dict[_Key, str]:
         signature = self._model.signatureDefs[0]
-        taken = {_text(each.name) for each in (*(signature.inputs or ()), *(signature.outputs or ()))}
+        taken = {text_of(each.name) for each in (*(signature.inputs or ()), *(signature.outputs or ()))}
         for number in self._handles:
             self._graph.tensors[number].name = b""  # It has the variable's name, and nothing uses it any more.
-        taken |= {_text(tensor.name) for tensor in self._graph.tensors}
+        taken |= {text_of(tensor.name) for tensor in self._graph.tensors}
         count: Counter[str] = Counter()
         names = {}
         for key in self._begins:
-            name = own = _text(key[1]).strip() or "variable"
+            name = own = text_of(key[1]).strip() or "variable"
             while {name, f"{name}_next"} & taken:
                 count[own] += 1
                 name = f"{own}_{count[own]}"
@@ -290,7 +286,7 @@ def _signature(graph: Any) -> Any:
     signature = require_schema().SignatureDefT()
     signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
     signature.inputs, signature.outputs = (
-        [_named(_text(graph.tensors[number].name), int(number)) for number in _numbers(side)]
+        [_named(text_of(graph.tensors[number].name), int(number)) for number in _numbers(side)]
         for side in (graph.inputs, graph.outputs)
     )
     return signature
@@ -328,9 +324,5 @@ def _is_zero(model: Any, tensor: Any) -> bool:
     zeros = _numbers(scales.zeroPoint) if scales is not None and scales.scale is not None else []
     if len(zeros) != 1 or not data.size:
         return not np.any(data)
-    kind = {number: name for name, number in vars(require_schema().TensorType).items()}[tensor.type].lower()
+    kind = names_of("TensorType")[tensor.type].lower()
     return bool(np.all(np.frombuffer(data.tobytes(), np.dtype(kind)) == int(zeros[0])))
-
-
-def _text(value: bytes | None) -> str:
-    return safe_text((value or b"").decode("utf-8", "replace"), limits.NAME_CHARACTERS)

@@ -1,5 +1,4 @@
-"""SiLU (swish) by itself: y = x·σ(x), of a layer before it that has no activation of its own. It has no weights and no
-state."""
+"""An activation by itself, of a layer before it that has none of its own. It has no weights and no state."""
 
 from __future__ import annotations
 
@@ -12,7 +11,9 @@ from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
+    Activation,
     Arrays,
+    LayerCost,
     LayerKind,
     Projection,
     activated,
@@ -23,29 +24,31 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class Silu(LayerKind):
-    """y = x·σ(x)."""
+class ActivationLayer(LayerKind):
+    """y = activation(x), as of torch.nn.ReLU or torch.nn.SiLU."""
 
     width: int
+    activation: Activation
 
     @property
     def input(self) -> int:
         return self.width
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        return 0, 0, ACTIVATION_OPERATIONS["silu"] * self.width
+    def cost(self) -> LayerCost:
+        return LayerCost(operations=ACTIVATION_OPERATIONS[self.activation] * self.width)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops)
+        return _Body(ops, self.activation)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
-        return activated_reference(a, "silu", x), {}
+        return activated_reference(a, self.activation, x), {}
 
 
 class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V]) -> None:
+    def __init__(self, ops: MorePrimitives[V], activation: Activation) -> None:
         self.ops = ops
+        self.activation = activation
 
     def project(self, x: V) -> V:
-        return activated(self.ops, "silu", x)
+        return activated(self.ops, self.activation, x)
