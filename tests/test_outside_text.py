@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.outside_text import LOG_TAIL, TEXT_LIMIT, describe_error, one_line, read_tail, safe_text
+from rnnbench.outside_text import LOG_TAIL, TEXT_LIMIT, describe_error, one_line, quoted_end, read_tail, safe_text
 from rnnbench.results import Artifact, CheckResult
 from rnnbench.worker import Failed, WorkerError
 from rnnbench.worker.commands import Load
@@ -69,6 +69,13 @@ def test_only_the_end_of_a_log_is_read(tmp_path):
     assert len(read_tail(log)) == LOG_TAIL
     assert read_tail(log).endswith("last")
     assert read_tail(tmp_path / "none") == ""
+
+
+def test_the_end_of_a_log_is_quoted(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("first\nsecond\n\nthird\nlast\n")
+    assert quoted_end(log) == "; its log ends: second | third | last"
+    assert quoted_end(tmp_path / "none") == ""
 
 
 def test_wherever_it_enters_it_is_safe():

@@ -1,19 +1,28 @@
-"""Each package names what others may use, and gives it."""
+"""Each package names what others may use, and gives it. Where it lists its modules, it lists all of them."""
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
-PACKAGES = ("cases", "conformance", "devices", "fleet", "history", "measure", "model_files", "night", "rnn", "site")
+PACKAGES = (
+    *("cases", "conformance", "devices", "explain", "fidelity", "fleet", "history", "measure", "model_files", "night"),
+    *("pipeline", "plan", "reports", "results", "rnn", "sampling", "site", "worker"),
+)
+WITH_A_LIST = ("explain", "fidelity", "fleet", "history", "night", "pipeline", "plan", "results", "sampling", "worker")
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_name_of_the_package_is_there(name):
     package = import_module(f"rnnbench.{name}")
-    assert all(getattr(package, public) is not None for public in package.__all__)
-    assert sorted(public for names in package._NAMES.values() for public in names) == sorted(package.__all__)
+    values = {public: getattr(package, public) for public in package.__all__}
+    assert None not in values.values()
+    of_modules = [public for names in package._NAMES.values() for public in names]
+    assert sorted(of_modules) == sorted(public for public, value in values.items() if not isinstance(value, ModuleType))
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -21,3 +30,10 @@ def test_other_names_are_not(name):
     package = import_module(f"rnnbench.{name}")
     with pytest.raises(AttributeError, match=rf"module 'rnnbench\.{name}' has no attribute 'no_such_name'"):
         _ = package.no_such_name
+
+
+@pytest.mark.parametrize("name", WITH_A_LIST)
+def test_the_list_of_modules_has_every_module(name):
+    package = import_module(f"rnnbench.{name}")
+    modules = {module.name for module in iter_modules(package.__path__)} - {"__main__"}
+    assert modules - set(re.findall(r"\w+", package.__doc__)) == set()

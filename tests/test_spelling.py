@@ -1,6 +1,6 @@
 """Names that are not known: the nearest one is offered, or all of them. Numbers have the noun that fits."""
 
-from rnnbench.spelling import absent, count, did_you_mean, hint, near_path
+from rnnbench.spelling import absent, count, did_you_mean, hint, listed, near_path
 
 NAMES = ("hidden", "input")
 
@@ -37,3 +37,8 @@ def test_a_link_that_leads_nowhere_is_told_and_its_own_name_is_not_offered(tmp_p
 def test_a_number_has_the_noun_that_fits():
     assert [count(number, "trial") for number in (0, 1, 20_000)] == ["0 trials", "1 trial", "20,000 trials"]
     assert [count(number, "process", "processes") for number in (1, 3)] == ["1 process", "3 processes"]
+
+
+def test_of_many_names_the_first_are_listed():
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert (listed(["a", "b"], 2), listed([], 2)) == ("a, b", "")

@@ -20,6 +20,8 @@ _ROOM_FOR_THE_CUT = 50
 """What says that text was cut counts too: a text that is short is not cut again."""
 LOG_TAIL = 64 << 10
 """Bytes at the end of a log that are read."""
+LOG_LINES = 3
+"""Lines at the end of a log that the reason of a failure quotes."""
 _TERMINAL_COMMANDS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and newline, marks that change the direction of text, and lone surrogates."""
@@ -68,6 +70,12 @@ def read_tail(path: Path) -> str:
             return log.read(LOG_TAIL).decode(errors="replace")
     except OSError:
         return ""
+
+
+def quoted_end(log: Path) -> str:
+    """The end of a log, to follow what its process died of: `; its log ends: … | …`. Empty where it has no text."""
+    lines = [line for line in read_tail(log).splitlines() if line.strip()]
+    return "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
 
 
 def _if_text(value: object) -> object:

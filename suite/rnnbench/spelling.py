@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,6 +11,12 @@ from pathlib import Path
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 trial`, `2 trials`, `20,000 trials`. `plural` is that of a noun which does not only take an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: the first names, `most` of them at most, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from rnnbench.pipeline import (
     ENVIRONMENTS,
-    Finding,
+    FaultState,
     earlier_environment,
     environment_of,
     find_reproduction,
@@ -24,5 +24,5 @@ def test_the_fault_is_there_in_the_listed_versions(name):
     if one.tools.startswith(f"{OF_A_GPU}:") and shutil.which(OF_A_GPU) is None:
         pytest.skip(f"{name} needs {one.tools}")
     found = reproduce(one, environment_of(one, ENVIRONMENTS), earlier_environment(one, ENVIRONMENTS))
-    print(f"{name}: {found.finding.value}: {found.printed}")
-    assert found.finding is Finding.STILL_THERE
+    print(f"{name}: {found.state.value}: {found.printed}")
+    assert found.state is FaultState.STILL_THERE

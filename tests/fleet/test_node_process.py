@@ -15,7 +15,7 @@ from waiting import PATIENCE_S
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
 from rnnbench.fleet.messages import GO, GroupWork, decode
-from rnnbench.fleet.node_process import PREFIX, YOUNG_S, own_folder
+from rnnbench.fleet.node_process import PREFIX, YOUNG_S, locked_folder
 
 
 class Driver:
@@ -49,7 +49,7 @@ def aged(folder):
 
 
 def test_its_folder_is_removed_at_the_end(temporary):
-    with own_folder() as folder:
+    with locked_folder() as folder:
         (folder / "artifact").touch()
         assert os.getcwd() == str(folder)
     assert not list(temporary.iterdir())
@@ -62,7 +62,7 @@ def test_folders_of_killed_processes_are_removed_and_no_others(temporary):
     young.mkdir()
     other = aged(temporary / "other")
     lock = node_process._locked(locked)
-    with own_folder():
+    with locked_folder():
         assert not left.exists()
         assert all(folder.exists() for folder in (locked, young, other))
     assert lock is not None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rnnbench.measure import examine_machine, fitness
+from rnnbench.measure import control_groups, examine_machine, fitness
 from rnnbench.measure.fitness import warnings
 
 FIT: dict[str, Any] = {
@@ -55,3 +56,15 @@ def test_what_cannot_be_read_is_no_fault() -> None:
 def test_this_machine_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitness, "WATCHED_S", 0.01)
     assert examine_machine().facts["usable_cores"] >= 1
+
+
+def test_memory_is_free_as_far_as_the_container_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, box = tmp_path / "cgroup", tmp_path / "groups" / "box"
+    own.write_text("0::/box\n")
+    box.mkdir(parents=True)
+    for name, content in (("memory.max", str(100 << 20)), ("memory.current", "0"), ("memory.stat", "inactive_file 0")):
+        (box / name).write_text(content)
+    monkeypatch.setattr(control_groups, "_OWN_GROUPS", own)
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(fitness, "WATCHED_S", 0.0)
+    assert any("100 MiB of memory are free" in warning for warning in examine_machine().warnings)

@@ -11,7 +11,7 @@ from harness_trials import SilentObserver, make_trial
 from rnnbench.history import Alerts, History
 from rnnbench.night import (
     ConformanceCases,
-    Measured,
+    MeasuredNight,
     NightFolders,
     NightPlan,
     Sought,
@@ -74,7 +74,7 @@ class Nights:
 
     def night(self, **changes):
         """A whole night: what it found."""
-        measured = Measured(self.measure(**changes), self.store)
+        measured = MeasuredNight(self.measure(**changes), self.store)
         return collect_night([measured], self.folders, self.said.append)
 
     @property

@@ -9,7 +9,7 @@ from harness_trials import make_trial
 
 from rnnbench import site
 from rnnbench.history import Alerts
-from rnnbench.night import ConformanceCases, Measured, collect, collect_night
+from rnnbench.night import ConformanceCases, MeasuredNight, collect, collect_night
 from rnnbench.night.folders import PAGE
 
 VERSIONS = {"1.0": "", "1.1": ""}
@@ -120,7 +120,7 @@ def test_a_check_that_was_made_apart_is_collected_with_the_night(nights):
     unchecked = night.model_copy(
         update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}}
     )
-    found = collect_night([Measured(unchecked, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(unchecked, nights.store)], nights.folders, nights.said.append, [run])
     assert found.is_wrong
     assert len(nights.alerts) == 1
 
@@ -131,7 +131,7 @@ def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nig
     night = nights.measure()
     run = replace(nights.store.read(night.backends["fake"].checked), warnings=("shard 2/2 is missing",))
     apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
-    found = collect_night([Measured(apart, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, nights.said.append, [run])
     assert any("shard 2/2 is missing" in problem for problem in found.problems)
     assert nights.state.good == {}
     nights.night()
@@ -146,6 +146,6 @@ def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
     nights.index(VERSIONS)
     nights.trials = nights.trials[:1]  # Another night.
     nights.conformance = ConformanceCases()
-    collect_night([Measured(nights.measure(), nights.store)], nights.folders, nights.said.append, [run])
+    collect_night([MeasuredNight(nights.measure(), nights.store)], nights.folders, nights.said.append, [run])
     assert any("is of rnnbench-fake 1.0, which is not the newest of this night" in said for said in nights.said)
     assert nights.alerts == {}

@@ -11,7 +11,7 @@ from fake_releases import NOT_INSTALLABLE, YANKED
 
 from rnnbench import site
 from rnnbench.history import Alerts
-from rnnbench.night import Measured, Sought, State, collect, collect_night, hold_state, measure, read_state
+from rnnbench.night import MeasuredNight, Sought, State, collect, collect_night, hold_state, measure, read_state
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.night.state import write_state
 from rnnbench.plan import unavailable
@@ -166,7 +166,7 @@ def test_trials_are_compared_with_themselves_and_kept_as_that(nights):
 
 def test_a_comparison_whose_verdicts_are_gone_is_a_problem_and_ends_nothing_else(nights):
     nights.index({"1.0": ""})
-    measured = Measured(nights.measure(same_trials=1), nights.store)
+    measured = MeasuredNight(nights.measure(same_trials=1), nights.store)
     for file in nights.store.root.rglob("verdicts.json"):
         file.unlink()
     found = collect_night([measured], nights.folders, nights.said.append)
@@ -287,7 +287,7 @@ def test_a_night_that_is_collected_twice_changes_nothing_more(nights):
     nights.index({"1.0": ""})
     nights.night()
     nights.index({"1.0": "", "1.1": ""}, SLOW)
-    measured = Measured(nights.measure(), nights.store)
+    measured = MeasuredNight(nights.measure(), nights.store)
     state = nights.folders.state.read_bytes()
     first = collect_night([measured], nights.folders, nights.said.append)
     alerts = nights.folders.alerts.read_bytes()

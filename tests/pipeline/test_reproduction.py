@@ -8,7 +8,7 @@ import pytest
 
 import rnnbench.pipeline.reproduction as module
 from rnnbench.pipeline import (
-    Finding,
+    FaultState,
     ReproductionError,
     earlier_environment,
     find_reproduction,
@@ -49,25 +49,29 @@ def test_packages_are_read_from_the_head(folder):
 
 
 @pytest.mark.parametrize(
-    ("source", "finding", "printed"),
+    ("source", "state", "printed"),
     [
-        ("print('y is 2')\nraise SystemExit(1)", Finding.STILL_THERE, "y is 2"),
-        ("print('y is 1')", Finding.MENDED, "y is 1"),
-        ("print('1.01 (0.98 to 1.04)')\nraise SystemExit(3)", Finding.UNDECIDED, "1.01 (0.98 to 1.04)"),
-        ("import nothing_of_this_name", Finding.UNKNOWN, "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-        ("raise SystemExit(7)", Finding.UNKNOWN, "exit status 7"),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", Finding.UNKNOWN, "exit status -11"),
+        ("print('y is 2')\nraise SystemExit(1)", FaultState.STILL_THERE, "y is 2"),
+        ("print('y is 1')", FaultState.MENDED, "y is 1"),
+        ("print('1.01 (0.98 to 1.04)')\nraise SystemExit(3)", FaultState.UNDECIDED, "1.01 (0.98 to 1.04)"),
+        (
+            "import nothing_of_this_name",
+            FaultState.UNKNOWN,
+            "No module named 'nothing_of_this_name'",
+        ),
+        ("raise SystemExit(7)", FaultState.UNKNOWN, "exit status 7"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", FaultState.UNKNOWN, "exit status -11"),
     ],
 )
-def test_what_a_script_says_is_its_exit_status(folder, source, finding, printed):
+def test_what_a_script_says_is_its_exit_status(folder, source, state, printed):
     found = reproduce(written(folder, source, HERE))
-    assert found.finding is finding
+    assert found.state is state
     assert printed in found.printed
 
 
 def test_a_script_whose_packages_are_not_installed_says_what_to_install(folder):
     found = reproduce(written(folder, "raise SystemExit(1)"))
-    assert found.finding is Finding.UNKNOWN
+    assert found.state is FaultState.UNKNOWN
     assert found.printed == "it needs one and two: pip install one==1.2 two"
 
 
@@ -82,7 +86,7 @@ def test_a_script_that_compares_two_releases_gets_the_interpreter_of_the_earlier
     one = written(folder, "import sys\nprint('beside', sys.argv[1])", TWO)
     assert one.earlier == ("numpy==2.0.0",)
     found = reproduce(one, earlier=sys.executable)
-    assert (found.finding, found.printed) == (Finding.MENDED, f"beside {sys.executable}")
+    assert (found.state, found.printed) == (FaultState.MENDED, f"beside {sys.executable}")
     assert found.earlier == (f"numpy=={np.__version__}",)
 
 
@@ -97,7 +101,7 @@ def test_only_a_script_that_compares_two_releases_has_a_second_environment(folde
 def test_a_script_that_does_not_end_is_ended(folder, monkeypatch):
     monkeypatch.setattr(module, "TIME_LIMIT_S", 0.5)
     found = reproduce(written(folder, "import time\ntime.sleep(60)", HERE))
-    assert found.finding is Finding.UNKNOWN
+    assert found.state is FaultState.UNKNOWN
     assert "it did not end within" in found.printed
 
 
@@ -121,4 +125,4 @@ def test_an_unknown_name_is_told_with_the_known_ones():
 
 @pytest.mark.parametrize("name", ["iree-onnx-rnn-clip", "openvino-passed-state"])
 def test_a_fault_of_a_real_compiler_is_still_there(name):
-    assert reproduce(find_reproduction(name)).finding is Finding.STILL_THERE
+    assert reproduce(find_reproduction(name)).state is FaultState.STILL_THERE

@@ -58,10 +58,6 @@ def test_an_end_of_an_interval_may_lie_beyond_all_numbers() -> None:
     assert (units.digits(0.0), units.digits(math.inf)) == ("0", "∞")
 
 
-def test_counts_agree_with_their_noun() -> None:
-    assert (units.count(1, "trial"), units.count(2, "trial")) == ("1 trial", "2 trials")
-
-
 @pytest.mark.parametrize(
     ("shown", "text"),
     [

@@ -1,4 +1,4 @@
-"""What descends from a process, by the kernel's own lists."""
+"""What descends from a process, by the kernel's own lists, and that it is killed with all of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from waiting import PATIENCE_S, join, wait_until
 
 from rnnbench.worker import memory
-from rnnbench.worker.kernel import descendants
+from rnnbench.worker.kernel import descendants, kill_until_gone
 
 SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
 """A child, and another one with a child of its own."""
@@ -62,3 +62,15 @@ def test_on_a_kernel_without_lists_of_children_all_processes_are_looked_at(
 
     monkeypatch.setattr(memory, "descendants", none)
     assert memory.ResidentMemory(shell.pid).read() == with_lists > psutil.Process(shell.pid).memory_info().rss
+
+
+def test_what_is_forked_while_others_are_killed_is_killed_too() -> None:
+    first, second = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+    looks = iter([{first.pid}, {second.pid}, set[int]()])
+    kill_until_gone(lambda: next(looks), PATIENCE_S)
+    assert (first.wait(PATIENCE_S), second.wait(PATIENCE_S)) == (-9, -9)
+
+
+def test_killing_what_does_not_end_ends_at_its_limit() -> None:
+    nobody = 2**22 + 1  # No process has a number as large (proc_sys_kernel(5), pid_max).
+    kill_until_gone(lambda: {nobody}, 0.01)

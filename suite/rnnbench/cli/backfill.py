@@ -96,9 +96,9 @@ def backfill(
         released_package,
         stored_reference,
     )
-    from rnnbench.reports import count
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
+    from rnnbench.spelling import count
 
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(loaded := selection.load_cases(), selection.targets(loaded, installed=False))

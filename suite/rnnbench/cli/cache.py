@@ -20,7 +20,8 @@ def cache(clear: bool) -> None:
     """
     from rnnbench.cache import Cache
     from rnnbench.pipeline import CacheError, user_cache
-    from rnnbench.reports import count, print_cache
+    from rnnbench.reports import print_cache
+    from rnnbench.spelling import count
 
     folder = user_cache()
     if os.path.lexists(folder.path) and not folder.path.is_dir():

@@ -115,9 +115,14 @@ def check(
     run_leaves(plan.folder, ".")
     with ProgressBar(console(), len(plan.trials)) as progress:
         if place is None:
-            shrinks = not no_shrink and environment is None
-            cache = open_cache(rebuild=rebuild)
-            smallest = check_trials(plan, progress, jobs or len(os.sched_getaffinity(0)), shrinks, examined, cache)
+            smallest = check_trials(
+                plan,
+                progress,
+                jobs or len(os.sched_getaffinity(0)),
+                shrinks=not no_shrink and environment is None,
+                examined=examined,
+                cache=open_cache(rebuild=rebuild),
+            )
             left: list[Left] = []
         else:
             smallest, left = [], _check_on(plan, place, progress, jobs, rebuild)
@@ -223,7 +228,7 @@ def _begun(
 
 def _cost(run: Run) -> str:
     """Wall time, where the workers' time went, and the memory of this process."""
-    from rnnbench.reports import count
+    from rnnbench.spelling import count
 
     seconds, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}

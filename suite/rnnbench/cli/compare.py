@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from rnnbench.cli.options import RESULTS, console, require_replaceable
-from rnnbench.cli.output import tell, tell_warnings
+from rnnbench.cli.output import tell, tell_warnings, write_text_file
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -117,16 +117,8 @@ def _check_files(targets: Mapping[str, str | None]) -> None:
 
 
 def _write(target: str, text: str, option: str) -> None:
-    from rnnbench.disk import write_given
-    from rnnbench.results import StoreError
-
     if target == STDOUT:
         click.echo(text, nl=False)
         return
-    try:
-        write_given(Path(target), lambda file: file.write(text.encode()))
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {target}: {error.strerror or error}; choose another file with {option}"
-        ) from error
+    write_text_file(Path(target), text, option)
     tell(f"{option.removeprefix('--')}  {target}")

@@ -59,8 +59,8 @@ def confirm(
     from rnnbench.history import Alerts
     from rnnbench.pipeline import ProgressBar, SideError
     from rnnbench.pipeline import confirm as confirm_alert
-    from rnnbench.reports import count
     from rnnbench.results import Store
+    from rnnbench.spelling import count
 
     alerts = Alerts.read(alerts_file)
     chosen = _chosen(alerts, identities)

@@ -73,8 +73,8 @@ def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
     """Tell the ending that the command writes the run in this folder."""
 
     def remains() -> str:
-        from rnnbench.reports import count
         from rnnbench.results import read_run
+        from rnnbench.spelling import count
 
         return f"{folder} has {count(len(read_run(folder).records), 'finished trial')}{how_to_go_on}"
 

@@ -52,8 +52,8 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     """
     from rnnbench.history import History
     from rnnbench.plan import compress_run
-    from rnnbench.reports import count
     from rnnbench.results import Store, shard_folders
+    from rnnbench.spelling import count
 
     folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
     for folder in folders:
@@ -142,7 +142,7 @@ def alerts(history_folder: Path, alerts_file: Path, last: int) -> None:
     A change, bad news or missing nights become new alerts; a series that returns mends its alert; an acceptance that
     ran out is new again. `rnnbench triage` shows the alerts to a person.
     """
-    from rnnbench.reports import count
+    from rnnbench.spelling import count
 
     updated, _ = look(history_folder, alerts_file, last)
     before = {alert.id: alert for alert in updated.as_read}

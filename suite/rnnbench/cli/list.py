@@ -27,7 +27,7 @@ def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, an
     With --shard, those that `rnnbench run` with the same options runs, the baseline's and the pinned anchors included.
     """
     from rnnbench.plan import anchor_trials, shard_of
-    from rnnbench.reports import count
+    from rnnbench.spelling import count
 
     cases = selection.load_cases()
     pinned = [trial for case in load_anchors(anchors, wanted=shard is not None) for trial in case.trials(())]

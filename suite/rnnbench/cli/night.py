@@ -32,7 +32,7 @@ from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.night import ConformanceCases, Measured, NightFolders, NightPlan, Sought
+    from rnnbench.night import ConformanceCases, MeasuredNight, NightFolders, NightPlan, Sought
     from rnnbench.plan import ExpectedFailures
     from rnnbench.reports import NightSummary
     from rnnbench.results import Run
@@ -253,7 +253,7 @@ def _parts_collected(parts: tuple[Path, ...], checked: tuple[Path, ...], folders
         return _collected(nights, folders, runs)
 
 
-def _collected(nights: list[Measured], folders: NightFolders, checked: Sequence[Run] = ()) -> int:
+def _collected(nights: list[MeasuredNight], folders: NightFolders, checked: Sequence[Run] = ()) -> int:
     from rnnbench.night import collect_night
 
     summary, page = collect_night(nights, folders, tell, checked), folders.reports / "night.md"

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -64,9 +65,21 @@ def tell_warnings(warnings: Iterable[str]) -> None:
 
 def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
     """Say which trials a cluster gave no record of."""
-    from rnnbench.reports import count
+    from rnnbench.spelling import count
 
     without = count(sum(len(one.trials) for one in left), "trial")
     reasons = "; ".join(dict.fromkeys(one.reason for one in left))
     tell(f"\n{without} without a record: {reasons}.", is_error=True)
     tell(f"To continue: {how_to_go_on}", is_error=True)
+
+
+def write_text_file(file: Path, text: str, option: str) -> None:
+    """Write the file that a user has named with `option`. Raises StoreError."""
+    from rnnbench.disk import write_given
+    from rnnbench.results import StoreError
+
+    try:
+        write_given(file, lambda stream: stream.write(text.encode()))
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"cannot write {file}: {reason}; choose another file with {option}") from error

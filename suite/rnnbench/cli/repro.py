@@ -63,8 +63,8 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
 
 
 def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
-    """Run it, and say what was found. An environment that cannot be made is told as a finding that is unknown."""
-    from rnnbench.pipeline import Finding, Reproduced, SideError, earlier_environment, environment_of, reproduce
+    """Run it, and say what was found. An environment that cannot be made is told as a fault whose state is unknown."""
+    from rnnbench.pipeline import FaultState, Reproduced, SideError, earlier_environment, environment_of, reproduce
 
     try:
         python = (
@@ -72,10 +72,10 @@ def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
         )
         found = reproduce(one, python, earlier_environment(one, environments))
     except SideError as error:
-        found = Reproduced(Finding.UNKNOWN, str(error))
+        found = Reproduced(FaultState.UNKNOWN, str(error))
     printed = found.printed.replace("\n", "\n  ")
     with_versions = f": {_packages(found.versions, found.earlier)}" if found.versions else ""
-    tell(f"{one.name}: {found.finding.value} (versions: {versions}{with_versions})\n  {printed}")
+    tell(f"{one.name}: {found.state.value} (versions: {versions}{with_versions})\n  {printed}")
     return found
 
 
@@ -84,9 +84,9 @@ def _packages(versions: Sequence[str], earlier: Sequence[str]) -> str:
 
 
 def _status(found: Sequence[Reproduced]) -> int:
-    from rnnbench.pipeline import Finding
+    from rnnbench.pipeline import FaultState
 
-    findings = {one.finding for one in found}
-    if findings & {Finding.UNKNOWN, Finding.UNDECIDED}:
+    states = {one.state for one in found}
+    if states & {FaultState.UNKNOWN, FaultState.UNDECIDED}:
         return FAILED
-    return NONCONFORMING if Finding.MENDED in findings else OK
+    return NONCONFORMING if FaultState.MENDED in states else OK

@@ -201,7 +201,8 @@ def _measure_here(
 ) -> list[Left]:
     from rnnbench.pipeline import examine_with_anchors, run_trials
 
-    run_trials(plan, progress, keep_artifacts, examine_with_anchors(plan.trials, environments), cache)
+    examined = examine_with_anchors(plan.trials, environments)
+    run_trials(plan, progress, keep_artifacts=keep_artifacts, examined=examined, cache=cache)
     return []
 
 

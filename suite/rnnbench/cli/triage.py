@@ -1,4 +1,4 @@
-"""`rnnbench triage`: the page that a person reads on Monday."""
+"""`rnnbench triage`: the alerts of a history, as a page for the person who decides."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from rnnbench.cli.history import LAST, look
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import ALERTS, HISTORY, require_replaceable
+from rnnbench.cli.output import write_text_file
 
 
 @click.command(short_help="Write what is new, mended and open, for a person who decides.")
@@ -21,8 +22,7 @@ def triage(history_folder: Path, alerts_file: Path, last: int, output: Path | No
 
     It changes no alert: `rnnbench history alerts` does.
     """
-    from rnnbench.disk import write_given
-    from rnnbench.reports import ReportError, triage_page
+    from rnnbench.reports import triage_page
 
     if output is not None:
         require_replaceable(output, "-o", history_folder, alerts_file)
@@ -31,9 +31,5 @@ def triage(history_folder: Path, alerts_file: Path, last: int, output: Path | No
     if output is None:
         click.echo(page, nl=False)
     else:
-        try:
-            write_given(output, lambda file: file.write(page.encode()))
-        except OSError as error:
-            reason = error.strerror or error
-            raise ReportError(f"cannot write {output}: {reason}; choose another file with -o") from error
+        write_text_file(output, page, "-o")
         click.echo(f"triage   {output}")

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from rnnbench.cases import STREAM, Trial
 from rnnbench.explain.explained import ArrayFacts, Explained, StageFacts
-from rnnbench.reports import count, grid, line, nbytes, show
+from rnnbench.reports import grid, line, nbytes, show
+from rnnbench.spelling import count
 from rnnbench.stages import Examined
 
 MOST_FREQUENT = 3

@@ -26,6 +26,7 @@ from rnnbench.fleet.messages import (
 )
 from rnnbench.fleet.same_suite import SuiteFacts, unlike
 from rnnbench.pipeline import Observer
+from rnnbench.spelling import listed
 
 ATTEMPTS = 2
 """How often a group of which nothing was measured is begun at most."""
@@ -48,8 +49,7 @@ class Group:
     """How many tasks it has had in this attempt. All but the last were lost before they began."""
 
     def __str__(self) -> str:
-        more = f" and {len(self.trials) - 1} more" if len(self.trials) > 1 else ""
-        return f"{self.trials[0].id}{more}"
+        return listed([trial.id for trial in self.trials], 1)
 
 
 @dataclass(frozen=True)

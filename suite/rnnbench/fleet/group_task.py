@@ -13,14 +13,13 @@ from pathlib import Path
 
 from rnnbench.fleet.messages import GO, GroupFailed, encode
 from rnnbench.optional import require
-from rnnbench.outside_text import read_tail
+from rnnbench.outside_text import quoted_end
 from rnnbench.worker import Channel, ChannelClosedError
 
 MODULE = "rnnbench.fleet.node_process"
 BEGIN_LIMIT_S = 120.0
 """Longest that the process may take to start and to say what the node is."""
 EXIT_LIMIT_S = 5.0
-LOG_LINES = 3
 
 
 class GroupTask:
@@ -76,9 +75,8 @@ class GroupTask:
             self._process.kill()
             status = self._process.wait()
         died = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        lines = [line for line in read_tail(Path(f"/proc/self/fd/{self._log.fileno()}")).splitlines() if line.strip()]
-        words = "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
-        return encode(GroupFailed(f"the process that measures {died}{words}"))
+        log_end = quoted_end(Path(f"/proc/self/fd/{self._log.fileno()}"))
+        return encode(GroupFailed(f"the process that measures {died}{log_end}"))
 
 
 def node_environment() -> dict[str, str]:

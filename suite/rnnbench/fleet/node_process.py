@@ -88,7 +88,7 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
 
 
 @contextmanager
-def own_folder() -> Iterator[Path]:
+def locked_folder() -> Iterator[Path]:
     """A folder that is locked while this process lives, and removed at its end. Removes those of killed processes."""
     parent = Path(tempfile.gettempdir())
     for left in parent.glob(f"{PREFIX}*"):
@@ -134,7 +134,7 @@ def main() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
-    with suppress(ChannelClosedError), own_folder() as folder:
+    with suppress(ChannelClosedError), locked_folder() as folder:
         try:
             measure(decode_work(line), channel, folder)
         except ChannelClosedError:

@@ -58,7 +58,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SeriesStep:
     """A step of one series."""
 
     measure: Measure
@@ -86,7 +86,7 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
     for each in found:
         if each.level == "machine":
             moves.setdefault(each.measure.name, []).append(each.step)
-    nearby: dict[tuple[str, int], list[_Found]] = {}
+    nearby: dict[tuple[str, int], list[_SeriesStep]] = {}
     for each in found:
         if each.level == "trial":
             for run in range(each.step.index - NEAR, each.step.index + NEAR + 1):
@@ -104,7 +104,7 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
     return sorted(changes, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
 
 
-def _found(machine: str, trials: Trials, settings: Settings) -> list[_Found]:
+def _found(machine: str, trials: Trials, settings: Settings) -> list[_SeriesStep]:
     series = list(_series(machine, trials))
     # A move of the machine is no alert, and hides none that is larger: it may be told early.
     of_machine = [of for of in series if of[0].level == "machine"]
@@ -112,27 +112,27 @@ def _found(machine: str, trials: Trials, settings: Settings) -> list[_Found]:
     return [*_steps(of_machine, SCREEN), *_steps(others, settings)]
 
 
-def _steps(series: Sequence[tuple[_Found, Array]], settings: Settings) -> list[_Found]:
+def _steps(series: Sequence[tuple[_SeriesStep, Array]], settings: Settings) -> list[_SeriesStep]:
     steps = find_steps([values for _, values in series], settings)
     return [replace(of, step=step) for (of, _), each in zip(series, steps, strict=True) for step in each]
 
 
-def _series(machine: str, trials: Trials) -> Iterator[tuple[_Found, Array]]:
+def _series(machine: str, trials: Trials) -> Iterator[tuple[_SeriesStep, Array]]:
     no_step = Step(0, 0.0, 0.0, 0.0, 1.0)
     anchors = tuple(int(k) for k in np.flatnonzero(trials.is_anchor))
     for measure in MEASURES.values():
         trend = trials.anchors(measure)
         if trend is not None and measure.anchored_by == measure.name:
-            yield _Found(measure, "machine", machine, anchors, no_step), trend
+            yield _SeriesStep(measure, "machine", machine, anchors, no_step), trend
         for backend, values in trials.backend_series(measure).items():
             members = tuple(k for k, of in enumerate(trials.backends) if of == backend and not trials.is_anchor[k])
-            yield _Found(measure, "backend", backend, members, no_step), values
+            yield _SeriesStep(measure, "backend", backend, members, no_step), values
         for k, values in enumerate(trials.divided(measure)):
             if not trials.is_anchor[k] and np.isfinite(values).any():
-                yield _Found(measure, "trial", trials.names[k], (k,), no_step), values
+                yield _SeriesStep(measure, "trial", trials.names[k], (k,), no_step), values
 
 
-def _environment(found: _Found, trials: Trials, moves: Sequence[Step]) -> str:
+def _environment(found: _SeriesStep, trials: Trials, moves: Sequence[Step]) -> str:
     """Why a step is no doing of the program; empty where it may be."""
     if found.level == "machine":
         return "the anchors moved, whose versions did not change"
@@ -146,7 +146,7 @@ def _environment(found: _Found, trials: Trials, moves: Sequence[Step]) -> str:
     return ""
 
 
-def _program_change(found: _Found, trials: Trials) -> tuple[str, str] | None:
+def _program_change(found: _SeriesStep, trials: Trials) -> tuple[str, str] | None:
     """Versions before and after the change of the program that is nearest to the step; None where there is none."""
     nearest: tuple[int, str, str] | None = None
     for k in found.members:
@@ -160,7 +160,7 @@ def _program_change(found: _Found, trials: Trials) -> tuple[str, str] | None:
     return nearest and nearest[1:]
 
 
-def _together(found: _Found, nearby: Mapping[tuple[str, int], Sequence[_Found]]) -> tuple[str, ...]:
+def _together(found: _SeriesStep, nearby: Mapping[tuple[str, int], Sequence[_SeriesStep]]) -> tuple[str, ...]:
     """`nearby` has the steps of trials by measure and by each run that they may be dated at."""
     return tuple(
         other.subject
@@ -171,7 +171,7 @@ def _together(found: _Found, nearby: Mapping[tuple[str, int], Sequence[_Found]])
     )
 
 
-def _change(machine: str, trials: Trials, found: _Found, reason: str, together: tuple[str, ...]) -> Change:
+def _change(machine: str, trials: Trials, found: _SeriesStep, reason: str, together: tuple[str, ...]) -> Change:
     step, at = found.step, found.step.index
     measured = np.flatnonzero(trials.program[list(found.members)].any(axis=0))
     last = int(measured[max(int(np.searchsorted(measured, at)) - 1, 0)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from rnnbench.history.entry import StoredTime, run_id, utc_of
+from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
 from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, fingerprint, versions_text
 
 SCHEMA: Literal[1] = 1
@@ -103,14 +103,13 @@ def checks_of(run: Run) -> tuple[CheckEntry, ...]:
 def _check(run: Run, backend: str, started: str) -> CheckEntry:
     records = [record for record in run.records if record.backend == backend]
     machine = run.part_of(records[0]).info.machine
-    cpu = machine.get("cpu")
     outcomes = Counter(record.outcome for record in records)
     return CheckEntry(
         run_id=run_id(run),
         run=run.info.run,
         started=started,
         machine=fingerprint(machine),
-        machine_cpu=None if cpu is None else str(cpu),
+        machine_cpu=cpu_of(machine),
         backend=backend,
         versions=versions_text(records[0].version),
         cases=_cases(run.info.command),
@@ -133,11 +132,10 @@ def _cases(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _failed(record: Record) -> FailedTrial:
-    checks = sorted(name for name, check in record.conformance.items() if check.verdict == "fail")
     return FailedTrial(
         trial=record.trial,
         outcome=record.outcome,
-        failed_checks=tuple(checks),
+        failed_checks=tuple(sorted(record.failed_checks)),
         reason=record.reason or "no reason given",
     )
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from rnnbench.disk import read_plain
-from rnnbench.history.entry import StoredTime, run_id, utc_of
+from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
 from rnnbench.history.release_file import Ratio
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
 
@@ -52,6 +52,11 @@ class ComparisonEntry(FrozenModel):
     same: bool
     """Whether both sides are one environment (A/A): every SLOWER and FASTER is then wrong."""
     verdicts: tuple[LatencyVerdict, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its file, without an ending."""
+        return self.run_id
 
 
 VERDICT_TYPES: Mapping[str, str] = {
@@ -95,13 +100,12 @@ def comparison_of(run: Run) -> ComparisonEntry:
         raise StoreError(f"{file}: is damaged; compare again") from error
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:
         raise StoreError(visible(f"{file}: is of the run {of_run}, and not of {run.info.run}; compare again"))
-    cpu = run.info.machine.get("cpu")
     return ComparisonEntry(
         run_id=run_id(run),
         run=run.info.run,
         started=utc_of(run.info.started, run, "milliseconds"),
         machine=fingerprint(run.info.machine),
-        machine_cpu=None if cpu is None else str(cpu),
+        machine_cpu=cpu_of(run.info.machine),
         a=a,
         b=b,
         same=is_same,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
@@ -106,6 +106,12 @@ def run_row(entry: RunEntry) -> dict[str, object]:
     }
 
 
+def cpu_of(machine: Mapping[str, Any]) -> str | None:
+    """Model of the processor in a machine's description; None where it was not read."""
+    cpu = machine.get("cpu")
+    return None if cpu is None else str(cpu)
+
+
 def run_id(run: Run) -> str:
     """The identity of a run, from its content."""
     content = json.dumps([run.info.run, run.info.started, run.info.seed])
@@ -115,7 +121,6 @@ def run_id(run: Run) -> str:
 def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> RunEntry:
     """The entry of a run as it was read. Raises StoreError where its start is no time."""
     info = run.info
-    cpu = info.machine.get("cpu")
     return RunEntry(
         run_id=run_id(run),
         run=info.run,
@@ -123,7 +128,7 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
         finished=utc_of(info.finished, run) if info.finished else None,
         rnnbench=info.rnnbench,
         machine=fingerprint(info.machine),
-        machine_cpu=None if cpu is None else str(cpu),
+        machine_cpu=cpu_of(info.machine),
         cases=info.cases,
         command=" ".join(info.command),
         baseline=tuple(sorted({record.target for record in run.records if record.baseline})),

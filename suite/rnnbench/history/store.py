@@ -17,7 +17,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from rnnbench.disk import locked, read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
@@ -27,8 +27,9 @@ from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, qu
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.optional import MissingExtraError
-from rnnbench.results import FrozenModel, parquet, read_run, sound, unwritable
+from rnnbench.results import parquet, read_run, sound, unwritable
 
+Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 Added = Literal["added", "updated", "already there"]
 
 
@@ -76,34 +77,26 @@ class History:
         Neither side becomes a night: what a comparison samples, it samples for its verdicts.
         """
         entry = comparison_of(read_run(folder))
-        self._write(Path("comparisons", f"{entry.run_id}.json"), entry)
+        self._write("comparisons", entry)
         return entry
 
     def add_checks(self, folder: Path) -> tuple[CheckEntry, ...]:
         """Keep what a run of `rnnbench check` found, by backend. It becomes no night. Raises StoreError."""
         entries = checks_of(read_run(folder))
         for entry in entries:
-            self._write(Path("checks", f"{entry.name}.json"), entry)
+            self._write("checks", entry)
         return entries
 
-    def _write(self, file: Path, entry: FrozenModel) -> None:
+    def _write(self, folder: str, entry: CheckEntry | ComparisonEntry) -> None:
         try:
             with self._held():
-                write_text(self.root / file, entry.model_dump_json() + "\n")
+                write_text(self.root / folder / f"{entry.name}.json", entry.model_dump_json() + "\n")
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
 
     @cached_property
     def _read_checks(self) -> tuple[tuple[CheckEntry, ...], tuple[str, ...]]:
-        """Oldest first, and a warning for each file that is damaged."""
-        entries, damaged = [], []
-        for file in sorted((self.root / "checks").glob("*.json")):
-            entry = read_cached(file, lambda path: CheckEntry.model_validate_json(read_plain(path)))
-            if entry is None or entry.name != file.stem:
-                damaged.append(f"{file}: damaged, and skipped; delete it, or add its check again")
-            else:
-                entries.append(entry)
-        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.name))), tuple(damaged)
+        return self._entries("checks", CheckEntry, "its check")
 
     @property
     def checks(self) -> tuple[CheckEntry, ...]:
@@ -112,15 +105,18 @@ class History:
 
     @cached_property
     def _read_comparisons(self) -> tuple[tuple[ComparisonEntry, ...], tuple[str, ...]]:
-        """Oldest first, and a warning for each file that is damaged."""
+        return self._entries("comparisons", ComparisonEntry, "its comparison")
+
+    def _entries(self, folder: str, kind: type[Entry], what: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """The entries in a folder, oldest first, and a warning for each file that is damaged."""
         entries, damaged = [], []
-        for file in sorted((self.root / "comparisons").glob("*.json")):
-            entry = read_cached(file, lambda path: ComparisonEntry.model_validate_json(read_plain(path)))
-            if entry is None or entry.run_id != file.stem:
-                damaged.append(f"{file}: damaged, and skipped; delete it, or add its comparison again")
+        for file in sorted((self.root / folder).glob("*.json")):
+            entry = read_cached(file, lambda path: kind.model_validate_json(read_plain(path)))
+            if entry is None or entry.name != file.stem:
+                damaged.append(f"{file}: damaged, and skipped; delete it, or add {what} again")
             else:
                 entries.append(entry)
-        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.run_id))), tuple(damaged)
+        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.name))), tuple(damaged)
 
     @property
     def comparisons(self) -> tuple[ComparisonEntry, ...]:

@@ -8,6 +8,7 @@ from rnnbench.history.changes import Change
 from rnnbench.history.events import Event
 from rnnbench.history.measures import MEASURES
 from rnnbench.results import visible
+from rnnbench.spelling import listed
 
 NAMED = 5
 """Trials that are named of those that moved together."""
@@ -68,8 +69,7 @@ def _change(change: Change) -> Iterator[str]:
     if change.reason:
         yield visible(f"      environment: {change.reason}")
     elif change.together:
-        more = f" and {len(change.together) - NAMED} more" if len(change.together) > NAMED else ""
-        yield visible(f"      moved together: {', '.join(change.together[:NAMED])}{more}")
+        yield visible(f"      moved together: {listed(change.together, NAMED)}")
 
 
 def _versions(versions: tuple[str, str], fact: str = "") -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-import psutil
-
+from rnnbench.measure.control_groups import free_memory
 from rnnbench.measure.machine import MachineWatch, describe_machine
 
 WATCHED_S = 1.0
@@ -20,7 +19,7 @@ BUSY = 0.25
 STEAL = 0.01
 """Share of the processors' time that a host may give to others. Below it few blocks are disturbed."""
 FREE = 2 << 30
-"""Bytes of free memory that a compiler and a run need."""
+"""Bytes that a compiler and a run need."""
 SLOW_CLOCK_S = 1e-6
 """Cost of reading the clock above which a call of a few microseconds cannot be timed alone."""
 COARSE_CLOCK_S = 1e-5
@@ -31,8 +30,11 @@ HOT = 90.0
 
 @dataclass(frozen=True)
 class Fitness:
+    """What was seen of the machine."""
+
     facts: dict[str, Any]
-    """The keys of `describe_machine`, with `available` (bytes) and `steal` (a share of a second)."""
+    """Those of `describe_machine`, and `available` (bytes that processes may still take), `steal` (a share of the
+    processors' time, or None), `threads` (variables that set a number of threads) and `llvmlite` (if installed)."""
     warnings: tuple[str, ...]
 
 
@@ -42,7 +44,7 @@ def examine_machine() -> Fitness:
     time.sleep(WATCHED_S)
     facts = describe_machine()
     facts |= {
-        "available": psutil.virtual_memory().available,
+        "available": free_memory(),
         "steal": watch.conditions().steal,
         "threads": {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")},
         "llvmlite": find_spec("llvmlite") is not None,

@@ -53,11 +53,6 @@ class Served:
         """With those that are not counted."""
         return WARM_CALLS + self.done
 
-    @property
-    def utilisation(self) -> float:
-        """Share of the time in which the core was in calls."""
-        return self.busy / self.elapsed
-
 
 def frame_times(frames: int, period: float) -> np.ndarray:
     """Due times of the frames of streams, in seconds from the first one [frames]."""

@@ -19,7 +19,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.night.builds import ALL, Sought, checks_of, jobs_of, newest_of
-    from rnnbench.night.collect import Measured, collect_night, measured_in
+    from rnnbench.night.collect import MeasuredNight, collect_night, measured_in
     from rnnbench.night.conformance import ConformanceCases
     from rnnbench.night.folders import NightFolders
     from rnnbench.night.github import GitHub, tell_github
@@ -35,7 +35,7 @@ _NAMES = {
         "newest_of",
     ),
     "collect": (
-        "Measured",
+        "MeasuredNight",
         "collect_night",
         "measured_in",
     ),
@@ -59,7 +59,7 @@ __all__ = [
     "ALL",
     "ConformanceCases",
     "GitHub",
-    "Measured",
+    "MeasuredNight",
     "NightFolders",
     "NightPlan",
     "Sought",

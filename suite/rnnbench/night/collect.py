@@ -32,13 +32,13 @@ from rnnbench.reports import (
     NightSummary,
     ReportError,
     alert_issue,
-    count,
     night_json,
     night_page,
     write_page,
 )
 from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerprint
 from rnnbench.site import write_site
+from rnnbench.spelling import count
 
 MEANS = {
     "refuted": "refuted, the second comparison found no change",
@@ -48,7 +48,7 @@ MEANS = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredNight:
     """The night of one machine."""
 
     night: Night
@@ -64,16 +64,16 @@ class Measured:
         return [self.store.read(one.checked) for one in self.night.backends.values() if one.checked]
 
 
-def measured_in(state_file: Path, store: Store) -> Measured:
+def measured_in(state_file: Path, store: Store) -> MeasuredNight:
     """What was measured with that state file. Raises StoreError where no night was."""
     night = read_state(state_file).night
     if night is None:
         raise StoreError(f"{state_file}: has no night to collect; measure one with: rnnbench night CASE…")
-    return Measured(night, store)
+    return MeasuredNight(night, store)
 
 
 def collect_night(
-    nights: Sequence[Measured], folders: NightFolders, tell: Callable[[str], None], checked: Sequence[Run] = ()
+    nights: Sequence[MeasuredNight], folders: NightFolders, tell: Callable[[str], None], checked: Sequence[Run] = ()
 ) -> NightSummary:
     """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept.
 
@@ -106,7 +106,7 @@ def collect_night(
     return summary
 
 
-def _add_to_history(nights: Sequence[Measured], root: Path) -> tuple[dict[str, ComparisonEntry], list[str]]:
+def _add_to_history(nights: Sequence[MeasuredNight], root: Path) -> tuple[dict[str, ComparisonEntry], list[str]]:
     """Add runs and comparisons. Returns the comparisons by the name of the run of side b, and what went wrong."""
     history, comparisons, problems = History(root), dict[str, ComparisonEntry](), list[str]()
     for each in nights:
@@ -122,7 +122,7 @@ def _add_to_history(nights: Sequence[Measured], root: Path) -> tuple[dict[str, C
 
 
 def _outcomes(
-    measured: Measured, comparisons: Mapping[str, ComparisonEntry], checks: Mapping[str, CheckEntry]
+    measured: MeasuredNight, comparisons: Mapping[str, ComparisonEntry], checks: Mapping[str, CheckEntry]
 ) -> Iterator[BackendOutcome]:
     run = measured.run
     records = run.records if run else ()
@@ -207,7 +207,7 @@ def _alerts_of(outcome: BackendOutcome, alerts: Alerts) -> tuple[str, ...]:
 
 
 def _summary(
-    nights: Sequence[Measured],
+    nights: Sequence[MeasuredNight],
     outcomes: Sequence[BackendOutcome],
     alerts: Alerts,
     comparisons: Mapping[str, ComparisonEntry],
@@ -265,7 +265,7 @@ def _has_failed(record: Record) -> bool:
     return record.outcome not in ("ok", "unsupported") and not record.fails_as_expected
 
 
-def _problems(nights: Sequence[Measured], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
+def _problems(nights: Sequence[MeasuredNight], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
     for outcome in outcomes:
         if outcome.night.problem:
             yield f"{outcome.backend}: not measured in its newest version: {outcome.night.problem}"
@@ -278,7 +278,7 @@ def _problems(nights: Sequence[Measured], outcomes: Sequence[BackendOutcome]) ->
 
 
 def _publish(
-    summary: NightSummary, nights: Sequence[Measured], history: History, alerts: Alerts, folders: NightFolders
+    summary: NightSummary, nights: Sequence[MeasuredNight], history: History, alerts: Alerts, folders: NightFolders
 ) -> list[str]:
     """Write the page, its data, the texts of the issues and the site. Returns what could not be written."""
     issues = []

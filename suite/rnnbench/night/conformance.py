@@ -12,8 +12,8 @@ from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, Hist
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
-from rnnbench.reports import count
 from rnnbench.results import Store
+from rnnbench.spelling import count
 
 SUFFIX = "-check"
 

@@ -1,16 +1,23 @@
 """The line that a trial goes through: Trial → Examined → Built → Checked → Sampled → Record.
 
     run              `run_trials`: what `rnnbench run` does
-    check            `check_trials`: what `rnnbench check` does
-    anchors          trials of pinned versions in environments of their own
-    ab               `compare_sides`: what `rnnbench ab` does; `environments` are its two sides, `made_environments`
-                     makes one from requirements
-    backfill         `measure_releases`: releases of a package, each beside a reference; `releases` lists them
-    build_and_check  the stages before sampling: `import_framework`, `build`, `load`, `check`
-    batches          a run's trials in these stages: built alone, checked side by side
-    record           the last stage: `record_of`, and the `Journal` that writes records
+    check            `check_trials`: what `rnnbench check` does; `shrink` looks for the smallest trial that fails alike
+    ab               `compare_sides`: what `rnnbench ab` does
+    environments     the two sides of a comparison; `made_environments` makes one from requirements,
+                     `environment_worker` says what is in one
+    anchors          trials of pinned versions, in environments of their own
+    releases         the releases of a package
+    backfill         `measure_releases`: releases, each beside a reference
+    bisect           `bisect_releases`: the release in which a trial became slower or wrong
+    confirmation     `confirm`: whether an alert of the history is there
     reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
-    shrink           the smallest trial that fails alike
+    build_and_check  the stages before sampling: `import_framework`, `build`, `load`, `check`; `reference` comes before
+                     the checks
+    batches          a run's trials in these stages: built alone, checked side by side
+    same_programs    trials of one program, which are measured once
+    claims           what adapters claim, compared before the records are written
+    record           the last stage: `record_of`, and the `Journal` that writes records
+    latency, latency_floor, scenarios, device_state   parts of a record, from what was sampled
     cache_folder     what the runs of a user share: built programs, results of checks
     edited           packages that changed while a run was on
     progress         what is shown while a run goes on
@@ -26,7 +33,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.pipeline.ab import SideBySide, compare_sides
     from rnnbench.pipeline.anchors import MAKING_ANCHORS, examine_with_anchors
-    from rnnbench.pipeline.backfill import Backfill, Measured, measure_releases, missing_trials, stored_reference
+    from rnnbench.pipeline.backfill import Backfill, MeasuredRelease, measure_releases, missing_trials, stored_reference
     from rnnbench.pipeline.bisect import Bisection, LatencyJudge, OutcomeJudge, Step, Steps, bisect_releases
     from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
     from rnnbench.pipeline.cache_folder import CacheError, usable_cache, user_cache
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
         released_package,
     )
     from rnnbench.pipeline.reproduction import (
-        Finding,
+        FaultState,
         Reproduced,
         Reproduction,
         ReproductionError,
@@ -71,7 +78,7 @@ _NAMES = {
     ),
     "backfill": (
         "Backfill",
-        "Measured",
+        "MeasuredRelease",
         "measure_releases",
         "missing_trials",
         "stored_reference",
@@ -127,7 +134,7 @@ _NAMES = {
         "released_package",
     ),
     "reproduction": (
-        "Finding",
+        "FaultState",
         "Reproduced",
         "Reproduction",
         "ReproductionError",
@@ -155,9 +162,9 @@ __all__ = [
     "Bisection",
     "CacheError",
     "Confirmation",
-    "Finding",
+    "FaultState",
     "LatencyJudge",
-    "Measured",
+    "MeasuredRelease",
     "NoProgress",
     "Observer",
     "OutcomeJudge",

@@ -21,6 +21,7 @@ from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment
+from rnnbench.pipeline.progress import NoProgress
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
 from rnnbench.plan import begin_run, end_run
@@ -50,7 +51,7 @@ class Backfill:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRelease:
     """What became of one release."""
 
     release: Release
@@ -61,7 +62,7 @@ class Measured:
 
 def measure_releases(
     plan: Backfill, releases: Sequence[Release], observer: Observer, tell: Callable[[str], None]
-) -> Iterator[Measured]:
+) -> Iterator[MeasuredRelease]:
     """Measure the releases that the history lacks, the newest first, and add each to the history.
 
     Stops where the next release would end later than `plan.within`. Raises SideError where the reference cannot be
@@ -91,13 +92,13 @@ def measure_releases(
         begun = time.monotonic()
         if problem := problems[release]:
             _add_failed(plan, release, trials, problem)
-            yield Measured(release, 0.0, problem)
+            yield MeasuredRelease(release, 0.0, problem)
             continue
         if begun - started + longest > plan.within:
             break
         problem = _measure(plan, release, trials, reference, observer)
         longest = max(longest, time.monotonic() - begun)
-        yield Measured(release, time.monotonic() - begun, problem)
+        yield MeasuredRelease(release, time.monotonic() - begun, problem)
 
 
 def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, tuple[Trial, ...]]:
@@ -161,7 +162,7 @@ def _add_failed(plan: Backfill, release: Release, trials: Sequence[Trial], probl
     versions = {release.package: release.version}
     info = read_run(run.folder).info
     write_info(run.folder, info.model_copy(update={"versions": dict.fromkeys(backends, versions)}))
-    journal = Journal(run, _Silent())
+    journal = Journal(run, NoProgress())
     for trial in trials:
         failure = Failure("probe", "unavailable", problem)
         examined = Examined(trial, Probe(routes=(), versions=versions), Support("unsupported", problem), failure)
@@ -179,10 +180,3 @@ def _release_file(plan: Backfill, release: Release, ratios: dict[str, dict[str, 
         released=release.day,
         ratios=ratios,
     )
-
-
-class _Silent:
-    """An observer of records that nobody waits for."""
-
-    def stage(self, trial: Trial, stage: str) -> None: ...
-    def finished(self, record: object, side: str = "") -> None: ...

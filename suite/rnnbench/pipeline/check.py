@@ -31,6 +31,7 @@ def check_trials(
     plan: RunPlan,
     observer: Observer,
     jobs: int,
+    *,
     shrinks: bool = True,
     examined: Sequence[Examined] | None = None,
     cache: CacheFolder | None = None,

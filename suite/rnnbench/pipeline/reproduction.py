@@ -35,7 +35,7 @@ _STILL_THERE, _MENDED, _UNDECIDED = 1, 0, 3
 _METADATA = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 
-class Finding(Enum):
+class FaultState(Enum):
     """What a script says of the versions that it ran with."""
 
     STILL_THERE = "still there"
@@ -71,9 +71,9 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a script found, and what it printed."""
+    """What a script says of its fault, and what it printed."""
 
-    finding: Finding
+    state: FaultState
     printed: str
     versions: tuple[str, ...] = ()
     """The packages that it ran with: `onnx==1.23.2`."""
@@ -102,29 +102,29 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
     versions = _versions(one.requirements, python)
     if missing := _missing(one.requirements, versions):
         names = " and ".join(_names(missing))
-        return Reproduced(Finding.UNKNOWN, f"it needs {names}: pip install {' '.join(missing)}", versions)
-    finding, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
-    if finding is Finding.UNKNOWN and one.tools:
+        return Reproduced(FaultState.UNKNOWN, f"it needs {names}: pip install {' '.join(missing)}", versions)
+    state, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
+    if state is FaultState.UNKNOWN and one.tools:
         printed += f"\nit also needs {one.tools}"
-    return Reproduced(finding, printed, versions, _versions(one.earlier, earlier) if earlier else ())
+    return Reproduced(state, printed, versions, _versions(one.earlier, earlier) if earlier else ())
 
 
-def _run(command: list[str]) -> tuple[Finding, str]:
+def _run(command: list[str]) -> tuple[FaultState, str]:
     """What a script finds, and what it printed, or why it found nothing."""
     try:
         done = run_helper(command, TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
-        return Finding.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s"
+        return FaultState.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s"
     printed = safe_text(done.stdout.strip())
     if done.returncode == _MENDED:
-        return Finding.MENDED, printed
+        return FaultState.MENDED, printed
     if done.returncode == _UNDECIDED:
-        return Finding.UNDECIDED, printed
-    # An uncaught exception exits with 1, too: a traceback is no finding.
+        return FaultState.UNDECIDED, printed
+    # An uncaught exception exits with 1, too: a traceback says nothing of the fault.
     if done.returncode == _STILL_THERE and "Traceback (most recent call last)" not in done.stderr:
-        return Finding.STILL_THERE, printed
+        return FaultState.STILL_THERE, printed
     last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
-    return Finding.UNKNOWN, f"exit status {done.returncode}: {safe_text(last)}"
+    return FaultState.UNKNOWN, f"exit status {done.returncode}: {safe_text(last)}"
 
 
 def environment_of(one: Reproduction, cache: Path, *, newest: bool = False) -> str:

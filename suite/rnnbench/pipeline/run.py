@@ -23,6 +23,7 @@ from rnnbench.worker import RunFolders
 def run_trials(
     plan: RunPlan,
     observer: Observer,
+    *,
     keep_artifacts: bool = False,
     examined: Sequence[Examined] | None = None,
     cache: CacheFolder | None = None,

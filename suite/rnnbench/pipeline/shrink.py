@@ -11,6 +11,7 @@ from pathlib import Path
 from rnnbench.cases import Trial, scalar
 from rnnbench.measure import WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial
+from rnnbench.pipeline.progress import NoProgress
 from rnnbench.plan import examine
 from rnnbench.sampling import Context
 from rnnbench.stages import Checked
@@ -22,7 +23,7 @@ BUDGET_S = 60.0
 
 def shrink(failed: Checked, folders: RunFolders) -> Checked:
     """Halve sizes while the first check that failed still fails, within BUDGET_S. Returns the smallest such trial."""
-    context = Context(folders, WallTime(), _show_nothing)
+    context = Context(folders, WallTime(), NoProgress().stage)
     check, smallest, deadline = first_failed_check(failed), failed, time.monotonic() + BUDGET_S
     progress = True
     while progress:
@@ -84,7 +85,3 @@ def _smaller(trial: Trial) -> Iterator[Trial]:
         yield with_calls(trial.steps // 2, chunk)
     if chunk > 1 and ":" not in trial.strategy.time:
         yield with_calls(max(trial.steps // 2, chunk // 2), chunk // 2)
-
-
-def _show_nothing(trial: Trial, stage: str) -> None:
-    """Attempts are not trials of the run."""

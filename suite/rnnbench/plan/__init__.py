@@ -9,6 +9,7 @@
     workload_groups  trials that are compared: `group_by_workload`
     shards       a plan cut into shards, for machines that share it: `shard_of`
     run_plan     `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`, `end_run`
+    plan_files   the files of a plan, also those that an older rnnbench wrote
     run_lock     who runs a run; `compress_run` where nobody does
 
 The stages that follow are in `rnnbench.pipeline`.

@@ -10,8 +10,9 @@ import pytest
 
 from rnnbench.cases import expected_failures_of
 from rnnbench.pipeline import record_of
-from rnnbench.reports import count, multiple
+from rnnbench.reports import multiple
 from rnnbench.results import NO_ANSWER, CheckResult, Record
+from rnnbench.spelling import count
 from rnnbench.stages import Sampled
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _ended(record: Record) -> str:
 
 
 def _failed_checks(record: Record) -> list[str]:
-    failed = {name: figure for name, figure in record.conformance.items() if figure.verdict == "fail"}
+    failed = {name: record.conformance[name] for name in record.failed_checks}
     ran = [figure for figure in record.conformance.values() if figure.verdict not in NO_ANSWER]
     width = max(map(len, failed), default=0)
     head = f"nonconforming: {len(failed)} of {count(len(ran), 'check')} failed: {', '.join(failed)}"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, print_table, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import count, digits, multiple, nbytes, number, percent, ratio, relative_change, seconds
+    from rnnbench.reports.units import digits, multiple, nbytes, number, percent, ratio, relative_change, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -93,7 +93,6 @@ _NAMES = {
     "reliability": ("reliability_sentences",),
     "triage": ("triage_page",),
     "units": (
-        "count",
         "digits",
         "multiple",
         "nbytes",
@@ -122,7 +121,6 @@ __all__ = [
     "alert_issue",
     "comparison_markdown",
     "conformance_table",
-    "count",
     "device_facts",
     "device_in_words",
     "device_names",

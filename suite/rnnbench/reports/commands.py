@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from rnnbench.history import MEASURES, SILENCE, CheckEntry, Found, RunEntry
 from rnnbench.reports.escape import Markdown
-from rnnbench.results import visible
+from rnnbench.results import sql_literal, visible
 
 _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
 """Columns that show a fact, where it is not the column of its name."""
@@ -89,8 +89,5 @@ def _packages(found: Found) -> Iterator[tuple[str, str, str]]:
 
 def _query(found: Found, trial: str) -> str:
     value = f"{MEASURES[found.what].sql} AS value" if found.is_level else _SHOWN_FACTS.get(found.what, found.what)
-    of_trial, of_machine = (text.replace("'", "''") for text in (trial, found.machine))
-    return (
-        f"SELECT started, versions, {value} FROM rows "
-        f"WHERE trial = '{of_trial}' AND machine = '{of_machine}' ORDER BY started"
-    )
+    where = f"trial = {sql_literal(trial)} AND machine = {sql_literal(found.machine)}"
+    return f"SELECT started, versions, {value} FROM rows WHERE {where} ORDER BY started"

@@ -31,6 +31,7 @@ from rnnbench.reports.comparison_tables import (
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.tables import Table
 from rnnbench.results import Comparison, CostChange, FactChange, LatencyChange, short_names, visible
+from rnnbench.spelling import count
 
 COMMENT_CHARACTERS = 65_000
 """Of GitHub's 65,536: the rest is for what a job adds, as a mark by which it finds its comment again."""
@@ -93,7 +94,7 @@ def _short(text: str) -> str:
 def _warnings(warnings: Sequence[str]) -> Markdown:
     lines = [Markdown("> **Warning:** {}").format(_short(warning)) for warning in warnings[:VISIBLE_WARNINGS]]
     if (more := len(warnings) - VISIBLE_WARNINGS) > 0:
-        lines.append(Markdown(f"> and {units.count(more, 'more warning')}, below"))
+        lines.append(Markdown(f"> and {count(more, 'more warning')}, below"))
     return Markdown("  \n").join(lines)
 
 
@@ -104,7 +105,7 @@ def _target_table(comparison: Comparison) -> Table:
         for summary in summaries[:VISIBLE_TARGETS]
     ]
     if (more := len(summaries) - VISIBLE_TARGETS) > 0:
-        rows.append((f"and {units.count(more, 'more target')}", *[""] * (len(VERDICTS) + 1)))
+        rows.append((f"and {count(more, 'more target')}", *[""] * (len(VERDICTS) + 1)))
     columns = ("latencies of", *(verdict + mark(comparison) for verdict in VERDICTS), "median ratio")
     return Table("Latencies by target", columns, tuple(rows))
 
@@ -276,7 +277,7 @@ def _details(table: Table, rows: int | None = None) -> str:
     shown = table if rows is None else replace(table, rows=table.rows[:rows])
     # GitHub renders no Markdown in a summary, so the titles of these tables hold no text from outside.
     parts = [
-        Markdown(f"<details><summary>{table.title} ({units.count(len(table.rows), 'row')})</summary>"),
+        Markdown(f"<details><summary>{table.title} ({count(len(table.rows), 'row')})</summary>"),
         markdown.table(shown),
     ]
     if rows is not None:

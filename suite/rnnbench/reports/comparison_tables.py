@@ -23,6 +23,7 @@ from rnnbench.results import (
     Verdict,
     scatter_of,
 )
+from rnnbench.spelling import count
 
 VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "UNDECIDED", "SAME")
 UNCHANGED = frozenset({"SAME", "within"})
@@ -84,10 +85,10 @@ def counts(comparison: Comparison) -> str:
         sum(c.fact == "measured" and c.new == measured for c in comparison.facts) for measured in ("false", "true")
     )
     one_sided = [f"{n:,} {word}" for n, word in ((vanished, "vanished"), (appeared, "new")) if n]
-    trials = ", ".join([f"{units.count(comparison.trials, 'trial')} in both runs", *one_sided])
+    trials = ", ".join([f"{count(comparison.trials, 'trial')} in both runs", *one_sided])
     not_believed = len({one.trial for one in comparison.not_believed})
-    without = f" Without verdict: {units.count(not_believed, 'trial')} not believed." if not_believed else ""
-    return f"{trials}. {units.count(len(comparison.latencies), 'latency verdict')}: {', '.join(told)}.{without}"
+    without = f" Without verdict: {count(not_believed, 'trial')} not believed." if not_believed else ""
+    return f"{trials}. {count(len(comparison.latencies), 'latency verdict')}: {', '.join(told)}.{without}"
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[Table]:

@@ -14,6 +14,7 @@ from rnnbench.reports.escape import grid, line, show
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
 from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs
+from rnnbench.spelling import count
 
 
 def print_conformance(run: Run, console: Console) -> None:
@@ -56,7 +57,7 @@ def how_far(records: Sequence[Record]) -> Iterator[str]:
         shortest = min(ended, key=lambda result: result.figures["done"] / result.figures["planned"]).figures
         too_short = sum(result.verdict == "too-short" for result in ended)
         sentence = (
-            f"check '{name}' ran out of time in {len(ended):,} of {units.count(len(results), 'trial')}; the shortest "
+            f"check '{name}' ran out of time in {len(ended):,} of {count(len(results), 'trial')}; the shortest "
             f"made {shortest['done']:,.0f} of {shortest['planned']:,.0f} repetitions"
         )
         if too_short:
@@ -75,7 +76,7 @@ def _never_begun(records: Sequence[Record]) -> Iterator[str]:
         return
     results = {name: result for record in late for name, result in record.conformance.items() if result.not_begun}
     yield (
-        f"{units.count(len(results), 'check')} did not begin in {len(late):,} of {units.count(len(records), 'trial')}, "
+        f"{count(len(results), 'check')} did not begin in {len(late):,} of {count(len(records), 'trial')}, "
         f"and these have not passed: {', '.join(results)} ({next(iter(results.values())).detail}). "
         "Give more time, as in --set limits.trial=1200s"
     )

@@ -9,9 +9,9 @@ from math import prod
 
 from pydantic import ValidationError
 
-from rnnbench.reports import units
 from rnnbench.results import Record
 from rnnbench.rnn import Model
+from rnnbench.spelling import count
 
 Pair = tuple[tuple[str, object], tuple[str, object]]
 
@@ -42,11 +42,11 @@ def sentences(case: Coverage) -> Iterable[str]:
     if not case.pairs:
         return
     if case.points == case.product:
-        yield f"{case.case}: all {units.count(case.points, 'point')} of the product of its axes"
+        yield f"{case.case}: all {count(case.points, 'point')} of the product of its axes"
     else:
         part = case.points / case.product
         yield (
-            f"{case.case}: {units.count(case.points, 'point')} of a product of {case.product:,} ({part:.2g} of it), "
+            f"{case.case}: {count(case.points, 'point')} of a product of {case.product:,} ({part:.2g} of it), "
             f"with {case.pairs:,} of its {case.all_pairs:,} pairs of values"
         )
     shares = (f"{target} {100 * count / case.pairs:.0f} %" for target, count in sorted(case.checked.items()))

@@ -10,6 +10,7 @@ from rnnbench.reports import units
 from rnnbench.reports.devices import device_in_words
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.results import DeviceState, Entry, Record, View
+from rnnbench.spelling import count, listed
 
 NAMED = 3
 """Processes that a warning names."""
@@ -85,10 +86,9 @@ def device_warnings(view: View) -> list[str]:
         if throttled:
             warnings.append(f"the clock of the {device} device was held down while trials ran: {', '.join(throttled)}")
         if moved := sum(state.moved_blocks for state in states):
-            warnings.append(f"the clock of the {device} device changed during {units.count(moved, 'block')}")
+            warnings.append(f"the clock of the {device} device changed during {count(moved, 'block')}")
         if others:
-            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-            warnings.append(f"other processes were on the {device} device: {', '.join([*others][:NAMED])}{more}")
+            warnings.append(f"other processes were on the {device} device: {listed([*others], NAMED)}")
     return warnings
 
 

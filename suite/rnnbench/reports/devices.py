@@ -19,6 +19,7 @@ from rnnbench.results import (
     device_label,
     on_several_devices,
 )
+from rnnbench.spelling import count
 
 CROSSING_NOTE = (
     "Which device has the shorter bound latency. Level: the 95 % intervals overlap. Devices are compared only where "
@@ -57,7 +58,7 @@ def crossing_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
 
 def _batch_tables(along_batch: dict[OnDevices, dict[int, list[Crossing]]], subject: OnDevices) -> list[Table]:
     return [
-        crossing_table(f"Faster device by batch, {units.count(chunk, 'step')} per call", crossings, "batch")
+        crossing_table(f"Faster device by batch, {count(chunk, 'step')} per call", crossings, "batch")
         for chunk, crossings in along_batch.get(subject, {}).items()
     ]
 

@@ -149,10 +149,8 @@ def _struck(text: str) -> str:
 
 
 def _first_failure(entry: Entry) -> str:
-    failed = [
-        f"{name}: {figure.detail}" for name, figure in entry.record.conformance.items() if figure.verdict == "fail"
-    ]
-    return failed[0] if failed else entry.record.reason
+    record = entry.record
+    return next((f"{name}: {record.conformance[name].detail}" for name in record.failed_checks), record.reason)
 
 
 def strategy_pair_table(entries: Sequence[Entry]) -> Table:

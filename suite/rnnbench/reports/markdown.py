@@ -27,6 +27,7 @@ from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
 from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
+from rnnbench.spelling import count
 
 ANSWER_SIGNS = {
     "=": "= the same program, called the same way; measured once",
@@ -129,7 +130,7 @@ def _outcomes(view: View) -> str:
     listed = ", ".join(f"{number} {outcome}" for outcome, number in counts)
     not_believed = findings.not_believed_count(view)
     marked = f"; {not_believed} not believed (see Findings)" if not_believed else ""
-    return f"{units.count(len(view.entries), 'trial')}{': ' + listed if listed else ''}{marked}."
+    return f"{count(len(view.entries), 'trial')}{': ' + listed if listed else ''}{marked}."
 
 
 def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
@@ -141,7 +142,7 @@ def _answer(workload: Workload, entries: Sequence[Entry]) -> Iterator[str]:
         return
     lines: list[str] = []
     for chunk, streams in dict.fromkeys((r.chunk, r.streams) for r in sorted(rankings, key=_by_chunk)):
-        steps = units.count(chunk, "step")
+        steps = count(chunk, "step")
         template = "- **{} a call**" if streams else "- **whole sequences of {}**, without state"
         lines.append(Markdown(template).format(steps))
         lines += [Markdown("  - {}").format(_fastest(r)) for r in rankings if (r.chunk, r.streams) == (chunk, streams)]

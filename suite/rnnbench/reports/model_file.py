@@ -9,7 +9,8 @@ from rich.table import Table
 
 from rnnbench.model_files import ArrayDescription, FileDescription, Question, StateCheck
 from rnnbench.reports.escape import grid, line, show
-from rnnbench.reports.units import MISSING, count, nbytes
+from rnnbench.reports.units import MISSING, nbytes
+from rnnbench.spelling import count
 
 _ROLES = {
     "input": "given anew in each call",

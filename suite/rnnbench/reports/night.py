@@ -10,8 +10,8 @@ from rnnbench.reports.commands import Commands
 from rnnbench.reports.comparison_page import COMMENT_CHARACTERS
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.triage import alert_line
-from rnnbench.reports.units import count
 from rnnbench.results import Record, Verdict
+from rnnbench.spelling import count
 
 SHOWN = 50
 """Lines of a list; the rest is counted."""

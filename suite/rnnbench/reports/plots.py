@@ -31,8 +31,8 @@ from rnnbench.reports.panels import (
     stream_tests,
 )
 from rnnbench.reports.tables import p99
-from rnnbench.reports.units import count
 from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
+from rnnbench.spelling import count
 
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}

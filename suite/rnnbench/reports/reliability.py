@@ -8,8 +8,9 @@ from statistics import median, quantiles
 from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
 from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
-from rnnbench.reports.units import WIDEST_PERCENT, count, percent
+from rnnbench.reports.units import WIDEST_PERCENT, percent
 from rnnbench.results import LAYOUT, MANY_DISTURBED, Entry, Latency, View, disturbed_share
+from rnnbench.spelling import count, listed
 
 PAIRS = 2
 """Least number of processes that must agree that the bound path is slower than the public one."""
@@ -75,14 +76,12 @@ def slow_bound_warning(view: View) -> str | None:
     )
     if not slower:
         return None
-    named = ", ".join(
-        f"{e.target} {e.strategy} at chunk {e.chunk_label} (at least +{100 * excess:.0f} %)"
-        for excess, e in slower[:NAMED]
-    )
-    more = f" and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
+    programs = [
+        f"{e.target} {e.strategy} at chunk {e.chunk_label} (at least +{100 * excess:.0f} %)" for excess, e in slower
+    ]
     return (
-        f"the bound path is slower than the public path in every process of {named}{more}. It does less, so one of the "
-        f"two is measured under other conditions: do not rely on the difference between them"
+        f"the bound path is slower than the public path in every process of {listed(programs, NAMED)}. It does less, "
+        f"so one of the two is measured under other conditions: do not rely on the difference between them"
     )
 
 

@@ -10,6 +10,7 @@ from rnnbench.reports import units
 from rnnbench.reports.escape import show
 from rnnbench.reports.tables import Table, print_table
 from rnnbench.results import Run, WholePlan, fingerprint
+from rnnbench.spelling import count
 
 
 def print_shards(shards: Sequence[Run], plan: WholePlan, console: Console) -> None:
@@ -22,7 +23,7 @@ def print_shards(shards: Sequence[Run], plan: WholePlan, console: Console) -> No
         style="dim",
     )
     if empty := [str(number) for number, own in enumerate(plan.shards, start=1) if not own]:
-        show(console, f"Without trials, by the plan: {units.count(len(empty), 'shard')} ({', '.join(empty)}).")
+        show(console, f"Without trials, by the plan: {count(len(empty), 'shard')} ({', '.join(empty)}).")
 
 
 def shards_table(shards: Sequence[Run], plan: WholePlan) -> Table:

@@ -20,6 +20,7 @@ from rnnbench.reports.reliability import measurement_warnings, reliability_sente
 from rnnbench.reports.scenarios import offline_table, server_table, streams_table
 from rnnbench.reports.tables import NOT_BELIEVED, SHARED, legend, per_call_and_step, print_table, program, strategy
 from rnnbench.results import FAILURES, Entry, Ranking, Run, View, Workload, rank, view_runs
+from rnnbench.spelling import count
 
 STYLES = {
     "ok": "green",
@@ -150,11 +151,11 @@ def _expected(shown: View) -> Iterator[Text]:
 def _outcomes(shown: View) -> Text:
     counts = findings.outcome_counts(shown)
     if not counts:
-        return line(f"{units.count(len(shown.entries), 'trial')}: no trial was recorded")
+        return line(f"{count(len(shown.entries), 'trial')}: no trial was recorded")
     parts: list[str | tuple[str, str]] = []
     for name, number in counts:
         parts += [
-            ", " if parts else f"{units.count(len(shown.entries), 'trial')}: ",
+            ", " if parts else f"{count(len(shown.entries), 'trial')}: ",
             (f"{number} {name}", _style(name)),
         ]
     failed = sum(number for name, number in counts if name in FAILURES)

@@ -1,4 +1,4 @@
-"""The page that a person reads on Monday: what is new, mended, open, and what of it has to be decided."""
+"""The triage page: which alerts are new, mended or open, and which of them a person has to decide."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NamedTuple
 from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.units import count, relative_change
+from rnnbench.reports.units import relative_change
 from rnnbench.results import fact_sentence
+from rnnbench.spelling import count
 
 RECENT = timedelta(days=14)
 """What was mended, got better or is missing since then; and acceptances that run out until then."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rnnbench import spelling
-
 MISSING = "—"
-count = spelling.count
 WIDEST_RATIO = 100.0
 """How far from 1, as a factor, the end of an interval is told. Two processes that disagree give any."""
 WIDEST_PERCENT = 10.0

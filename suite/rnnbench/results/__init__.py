@@ -1,18 +1,24 @@
 """Results: what a run leaves behind, and what is read from it. Reports, exports and other users build on this package.
 
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
+    finding, scenarios, device_state     further parts of a record; `model` is the base of all types
+    lowered_form, claims                 the form of a program, and claims that contradict each other
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
     run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
     shards, merge, merged                shards of one plan, and merging them into one run (`docs/fleet.md`)
-    rows, tables                         flat rows with documented columns (`docs/results.md`), and as tables of DuckDB
+    rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
+    tables                               these rows as tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
-    compare, fact_changes, costs         two runs: verdicts on latencies, other measures, and what is no number
+    device_crossings                     which device is faster, and from where on
+    compare, compare_json                two runs: verdicts on latencies, other measures, and what is no number
+    costs, fact_changes, fact_words      these other measures, and what changed that is no number
     verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
     looks                                the intervals of a verdict that is looked for after every pair of processes
     identity                             what must be equal for runs to be compared
+    damage, text                         figures that cannot be, taken out; text from outside, made safe
 
-The package imports nothing of the suite but `measure.paths` and `measure.metrics`, which declare what is measured.
+Of other rooms it imports declarations alone: the latency paths and metrics of `measure`, and `devices.Device`.
 """
 
 from typing import TYPE_CHECKING

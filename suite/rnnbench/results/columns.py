@@ -170,8 +170,8 @@ def outcome_columns() -> Iterator[Column]:
         "When an earlier run made the checks, but for `timed`, UTC; empty where this run did.",
         lambda r, i: r.checked or None,
     )
-    yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(_failed(r)))
-    yield Column("failed_checks", "text", "Their names.", lambda r, i: ", ".join(_failed(r)) or None)
+    yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(r.failed_checks))
+    yield Column("failed_checks", "text", "Their names.", lambda r, i: ", ".join(r.failed_checks) or None)
     yield Column(
         "expected_failures",
         "text",
@@ -241,10 +241,6 @@ def _anchor(name: str, record: Record, info: RunInfo) -> Value:
 
 def _checks(record: Record) -> list[str]:
     return [name for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
-
-
-def _failed(record: Record) -> list[str]:
-    return [name for name, check in record.conformance.items() if check.verdict == "fail"]
 
 
 def _worst(record: Record) -> float | None:

@@ -26,7 +26,7 @@ from rnnbench.results.run import Run
 from rnnbench.results.thresholds import Thresholds, threshold_differences
 from rnnbench.results.timing import MANY_DISTURBED, Latency, disturbed_share
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
-from rnnbench.spelling import count
+from rnnbench.spelling import count, listed
 
 COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that every trial has, and that `rnnbench ab` samples."""
@@ -105,7 +105,7 @@ def compared_record(record: Record) -> Record:
     """The record without what `compare_runs` never looks at: about half of its memory is left."""
     return record.model_copy(
         update={
-            "conformance": {name: check for name, check in record.conformance.items() if check.verdict == "fail"},
+            "conformance": {name: record.conformance[name] for name in record.failed_checks},
             "timing": record.timing.model_copy(update={"state_copy": None, "dispatch_floor": None}),
             "anchor": None,
             "floor": None,
@@ -193,9 +193,8 @@ def _of_ab(base: Run, new: Run) -> bool:
 def _refusal(base: Run, new: Run) -> str:
     unlike = differences(machine_identity(base.info.machine), machine_identity(new.info.machine))
     told = [f"{key}: {a} and {b}" for key, a, b in unlike]
-    more = f" and {len(told) - TOLD_DIFFERENCES} more" if len(told) > TOLD_DIFFERENCES else ""
     return (
-        f"{base.name} and {new.name} come from different machines ({', '.join(told[:TOLD_DIFFERENCES])}{more}), so a "
+        f"{base.name} and {new.name} come from different machines ({listed(told, TOLD_DIFFERENCES)}), so a "
         f"comparison would compare the machines; compare runs of one machine, or add --across-machines, which marks "
         f"every result"
     )

@@ -17,6 +17,7 @@ import numpy as np
 from rnnbench.results.artifact import OperationStage
 from rnnbench.results.record import Record
 from rnnbench.results.thresholds import Thresholds
+from rnnbench.spelling import listed
 
 Basis = Literal["exact", "one measurement"]
 CostResult = Literal["MORE", "LESS", "SAME", "above", "below", "within"]
@@ -163,6 +164,4 @@ def _kinds(pair: tuple[Record, Record], stage: OperationStage) -> str:
         ((name, before.get(name, 0), after.get(name, 0)) for name in {*before, *after}),
         key=lambda kind: (-abs(kind[2] - kind[1]), kind[0]),
     )
-    differing = [f"{name} {a} → {b}" for name, a, b in moved if a != b]
-    more = len(differing) - NAMED_OPERATIONS
-    return ", ".join(differing[:NAMED_OPERATIONS]) + (f" and {more} more" if more > 0 else "")
+    return listed([f"{name} {a} → {b}" for name, a, b in moved if a != b], NAMED_OPERATIONS)

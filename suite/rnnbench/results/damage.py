@@ -18,6 +18,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.scenarios import Server, Streams
 from rnnbench.results.timing import Latency, SideLatency, Timing
+from rnnbench.spelling import listed
 
 LEAST_S, MOST_S = 1e-12, 1e9
 """Seconds that a call can take: less than a thousandth of a clock tick, or more than 30 years, is no measurement."""
@@ -67,8 +68,7 @@ def _with_shards(run: Run, shards: list[Run]) -> Run:
 
 
 def _warning(what: str, trials: list[str]) -> str:
-    more = f" and {len(trials) - NAMED} more" if len(trials) > NAMED else ""
-    return f"damaged records: {what}: {', '.join(trials[:NAMED])}{more}; run these trials again"
+    return f"damaged records: {what}: {listed(trials, NAMED)}; run these trials again"
 
 
 def _unusable(record: Record) -> str | None:

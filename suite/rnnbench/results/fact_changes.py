@@ -67,7 +67,7 @@ def _changes(old: Record, young: Record, base: Run, new: Run) -> Iterator[FactCh
     if old.outcome != young.outcome:
         direction: Direction = "worse" if old.outcome == "ok" else "better" if young.outcome == "ok" else "neutral"
         yield FactChange(trial, "outcome", old.outcome, young.outcome, direction, young.reason)
-    elif (before := _failed(old)) != (after := _failed(young)):
+    elif (before := old.failed_checks) != (after := young.failed_checks):
         direction = "worse" if set(after) - set(before) else "better"
         yield FactChange(trial, "failed_checks", ", ".join(before), ", ".join(after), direction)
     if (level := old.support.level) != young.support.level and "unsupported" not in (level, young.support.level):
@@ -80,8 +80,3 @@ def _changes(old: Record, young: Record, base: Run, new: Run) -> Iterator[FactCh
     if bool(reasons[0]) != bool(reasons[1]) and {old.outcome, young.outcome} <= {"ok", "nonconforming"}:
         before_and_after = ("true", "false") if reasons[1] else ("false", "true")
         yield FactChange(trial, "believed", *before_and_after, "worse" if reasons[1] else "better", reasons[1])
-
-
-def _failed(record: Record) -> list[str]:
-    """Names of the checks that failed."""
-    return [name for name, check in record.conformance.items() if check.verdict == "fail"]

@@ -14,7 +14,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.shards import MergedInfo, WholePlan, read_whole_plan
-from rnnbench.spelling import count
+from rnnbench.spelling import count, listed
 
 AND = " and "
 """Between two versions of one package, where shards have different ones."""
@@ -110,8 +110,8 @@ def difference_sentences(shards: Sequence[Run]) -> Iterator[str]:
         by_text: dict[str, list[str]] = {}
         for shard, text in zip(shards, texts, strict=True):
             by_text.setdefault(text, []).append(str(shard.info.shard))
-        listed = "; ".join(f"{text or 'none'} in {', '.join(of)}" for text, of in by_text.items())
-        yield f"the shards have different versions of {what}: {listed}"
+        by_shards = "; ".join(f"{text or 'none'} in {', '.join(of)}" for text, of in by_text.items())
+        yield f"the shards have different versions of {what}: {by_shards}"
 
 
 def _varying(shards: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
@@ -167,5 +167,4 @@ def _versions(infos: Sequence[RunInfo]) -> dict[str, dict[str, str]]:
 
 
 def _named(trials: Sequence[str]) -> str:
-    more = f" and {len(trials) - TOLD_TRIALS} more" if len(trials) > TOLD_TRIALS else ""
-    return f"{count(len(trials), 'trial')}: {', '.join(trials[:TOLD_TRIALS])}{more}"
+    return f"{count(len(trials), 'trial')}: {listed(trials, TOLD_TRIALS)}"

@@ -287,9 +287,14 @@ class Record(FrozenModel):
         return self.device is not None and self.device.software
 
     @property
+    def failed_checks(self) -> tuple[str, ...]:
+        """Names of the checks that failed."""
+        return tuple(name for name, check in self.conformance.items() if check.verdict == "fail")
+
+    @property
     def fails_as_expected(self) -> bool:
         """Whether the trial fails, and every failure of it is an expected one."""
-        failed = {name for name, check in self.conformance.items() if check.verdict == "fail"}
+        failed = set(self.failed_checks)
         if self.outcome in FAILURES:
             failed.add(self.outcome)
         expected = {failure.what for failure in self.expected_failures if failure.verdict == "failed"}

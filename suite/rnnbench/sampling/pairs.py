@@ -259,7 +259,7 @@ class _PairTurn:
         self._shuffled = shuffled
 
     def warm_up(self, path: str) -> None:
-        """Calls on each side until both are stationary, or their time is spent. None where the trial has failed."""
+        """Call on each side until both are stationary, or their time is spent. Nothing where the trial has failed."""
         pair = self.pair
         if not pair.is_alive:
             return
@@ -272,7 +272,7 @@ class _PairTurn:
         pair.calls_per_sample.setdefault(path, max(warmup.calls_per_sample for warmup in warmups))
 
     def sample(self, path: str) -> None:
-        """One block on each side, one right after the other, in a random order. None where the trial has failed."""
+        """One block on each side, one right after the other, in a random order. A trial that has failed has none."""
         pair = self.pair
         if not pair.is_alive:
             return

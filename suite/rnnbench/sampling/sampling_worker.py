@@ -229,9 +229,8 @@ class SamplingWorker:
         if block is None:
             return None
         assert self._watch is not None, "the process has answered"
-        problem = self._watch.contradiction(sampling.trial.id, block, calls_per_sample)
-        if problem:
-            self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
+        if problem := self._watch.contradiction(sampling.trial.id, block, calls_per_sample):
+            self._drop_impossible(sampling, problem)
             return None
         return replace(block, device=DeviceSpell(before, after) if before and after else None)
 
@@ -242,7 +241,7 @@ class SamplingWorker:
             return None
         assert self._watch is not None, "the process has answered"
         if problem := self._watch.contradiction_of_served(served):
-            self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
+            self._drop_impossible(sampling, problem)
             return None
         return served
 
@@ -302,6 +301,10 @@ class SamplingWorker:
             self.trials.remove(sampling)
         if not error.alive:
             self.close()
+
+    def _drop_impossible(self, sampling: TrialSampling, problem: str) -> None:
+        """Its program has shown times that cannot be."""
+        self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
 
     def _ask_within_limits(
         self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]

@@ -127,9 +127,7 @@ class TrialSampling:
             state_copies=tuple(self.state_copies),
             dispatch_floor=floor,
             streams=StreamSamples(self.frame_period, tuple(self.streams)) if self.streams else None,
-            server=ServerSamples(SERVER.value(self.trial.measure.settings), tuple(self.served))
-            if self.served
-            else None,
+            server=ServerSamples(self.request_rate, tuple(self.served)) if self.served else None,
             energy=tuple(self.energy),
             unmeasured={**checked.unmeasured, **self.unmeasured},
             roof=roof,

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rnnbench.history import MEASURES, SILENCE, Alert, Change, CheckChange, Event, FailedTrial, check_changes
-from rnnbench.reports import count, relative_change
+from rnnbench.reports import relative_change
 from rnnbench.results import fact_sentence
 from rnnbench.site.content import Content
+from rnnbench.spelling import count
 
 WEEK = timedelta(days=7)
 MOST = 300
@@ -25,8 +26,8 @@ SIGN = {"worse": "▲", "better": "▼", "other": "●", "environment": "○"}
 
 
 @dataclass(frozen=True)
-class News:
-    """One thing that changed."""
+class AlertRow:
+    """One thing that changed, as a row of the alerts page."""
 
     night: str
     run: str
@@ -85,7 +86,7 @@ def still_open(content: Content) -> list[Decision]:
     ]
 
 
-def alerts_of(content: Content) -> list[News]:
+def alerts_of(content: Content) -> list[AlertRow]:
     """All alerts, the newest first. What a backend's change says of its trials is not said again for each of them, and
     what the machine did to single trials is not said at all."""
     backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
@@ -103,7 +104,7 @@ def alerts_of(content: Content) -> list[News]:
     return sorted(alerts, key=lambda a: (a.night, a.direction != "environment", a.subject), reverse=True)
 
 
-def last_week(content: Content, alerts: list[News]) -> list[News]:
+def last_week(content: Content, alerts: list[AlertRow]) -> list[AlertRow]:
     """Those of the seven days up to the newest night that are no doing of the machine: what became worse first."""
     since = _week_before(content)
     recent = [a for a in alerts if since is not None and a.night >= since and a.direction != "environment"]
@@ -127,11 +128,11 @@ def sentence_of(change: Change) -> str:
     return f"{MEASURES[change.measure].title} {size(change.ratio, change.interval)}"
 
 
-def _of_change(change: Change, content: Content) -> News:
+def _of_change(change: Change, content: Content) -> AlertRow:
     direction: Direction = "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
     named = [(trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]]
     subject = "the machine" if change.level == "machine" else change.subject
-    return News(
+    return AlertRow(
         night=change.night,
         run=change.run,
         direction=direction,
@@ -147,8 +148,8 @@ def _of_change(change: Change, content: Content) -> News:
     )
 
 
-def _of_event(event: Event, content: Content) -> News:
-    return News(
+def _of_event(event: Event, content: Content) -> AlertRow:
+    return AlertRow(
         night=event.night,
         run=event.run,
         direction=_direction(event),
@@ -162,20 +163,20 @@ def _of_event(event: Event, content: Content) -> News:
     )
 
 
-def _of_check(change: CheckChange) -> Iterator[News]:
+def _of_check(change: CheckChange) -> Iterator[AlertRow]:
     """What the check of a new version found, and what of the check before is mended."""
     of = f"of {count(len(change.check.trials), 'trial')} checked"
     if change.worse:
         sentence = f"the conformance check finds {len(change.worse)} {of} failing: {change.worse[0].reason}"
-        yield _check_news(change, "worse", sentence, change.worse)
+        yield _check_row(change, "worse", sentence, change.worse)
     if change.mended:
         sentence = f"{len(change.mended)} {of} conform again"
-        yield _check_news(change, "better", sentence, change.mended)
+        yield _check_row(change, "better", sentence, change.mended)
 
 
-def _check_news(change: CheckChange, direction: Direction, sentence: str, trials: Sequence[FailedTrial]) -> News:
+def _check_row(change: CheckChange, direction: Direction, sentence: str, trials: Sequence[FailedTrial]) -> AlertRow:
     check = change.check
-    return News(
+    return AlertRow(
         night=check.started,
         run=check.run,
         direction=direction,
@@ -206,7 +207,7 @@ def _versions(versions: tuple[str, str]) -> str:
     return "" if before == after else f"{before or 'none'} → {after or 'none'}"
 
 
-def mended(alerts: list[News]) -> Iterator[News]:
+def mended(alerts: list[AlertRow]) -> Iterator[AlertRow]:
     """What was wrong and is right again."""
     yield from (alert for alert in alerts if alert.direction == "better" and alert.is_fact)
 

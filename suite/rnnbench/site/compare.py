@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rnnbench.reports import count
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
 from rnnbench.site.content import Content
 from rnnbench.site.nights import FIGURES, Night, NightRow
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import Folder
+from rnnbench.spelling import count
 
 FINENESS = {name: 1e6 if name == "build_s" else 1.0 for name in FIGURES}
 """Figures are integers: microseconds and bytes. The page shows their ratios only."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.reports import conformance_table, count, expected_failures_table, findings_table, not_believed_table
+from rnnbench.reports import conformance_table, expected_failures_table, findings_table, not_believed_table
 from rnnbench.results import FAILURES
-from rnnbench.site.alerts import News, mended
+from rnnbench.site.alerts import AlertRow, mended
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.page import Folder
+from rnnbench.spelling import count
 
 LEVELS = {"native": "✓ native", "emulated": "† emulated", "unsupported": "– unsupported"}
 
@@ -85,7 +86,7 @@ def conformance_of(content: Content) -> list[Conformance]:
     return sorted(lines, key=lambda c: (-c.wrong, -c.failed, -c.mended, c.machine, c.program))
 
 
-def write_conformance(content: Content, folder: Folder, alerts: list[News]) -> None:
+def write_conformance(content: Content, folder: Folder, alerts: list[AlertRow]) -> None:
     folder.page(
         "conformance.html",
         "conformance.html",

@@ -179,19 +179,19 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
     has_history = history is not None and bool(history.nights)
     warnings = (w for machine in (*machines, *backfills) for w in machine.view.warnings)
     return Content(
-        machines,
-        backfills,
-        nights,
-        find_changes(history) if history and has_history else (),
-        find_events(history) if history and has_history else (),
-        alerts.all if alerts else (),
-        history.checks if history else (),
-        false_alarms(history) if history else (),
-        series,
-        tuple(entry for entry in history.runs if entry.release) if history else (),
-        max(entries, key=lambda entry: (entry.started, entry.run_id)),
-        has_history,
-        (*(history.warnings if history else ()), *damaged, *warnings),
+        machines=machines,
+        backfills=backfills,
+        nights=nights,
+        changes=find_changes(history) if history and has_history else (),
+        events=find_events(history) if history and has_history else (),
+        alerts=alerts.all if alerts else (),
+        checks=history.checks if history else (),
+        false_alarms=false_alarms(history) if history else (),
+        releases=series,
+        backfill_runs=tuple(entry for entry in history.runs if entry.release) if history else (),
+        newest=max(entries, key=lambda entry: (entry.started, entry.run_id)),
+        has_history=has_history,
+        warnings=(*(history.warnings if history else ()), *damaged, *warnings),
     )
 
 

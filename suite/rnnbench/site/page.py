@@ -18,8 +18,9 @@ from typing import Any
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
-from rnnbench.reports import count, device_facts, digits, multiple, nbytes, ratio, seconds
+from rnnbench.reports import device_facts, digits, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
+from rnnbench.spelling import count
 
 PURPOSE = "the site"
 EXTRA = "site"

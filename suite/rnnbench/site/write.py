@@ -12,7 +12,7 @@ from pathlib import Path
 from rnnbench.history import Alerts, Change, History, MachineAlarms
 from rnnbench.reports import Table, machine_table, run_table, version_table
 from rnnbench.results import Run, StoreError
-from rnnbench.site.alerts import MOST, News, alerts_of, decisions, last_week, still_open
+from rnnbench.site.alerts import MOST, AlertRow, alerts_of, decisions, last_week, still_open
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import conformance_of, write_conformance
@@ -56,7 +56,7 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
     return root / INDEX
 
 
-def _write_overview(content: Content, folder: Folder, alerts: list[News]) -> None:
+def _write_overview(content: Content, folder: Folder, alerts: list[AlertRow]) -> None:
     folder.page(
         INDEX,
         "overview.html",

@@ -1,22 +1,35 @@
 """Processes that programs run in: starting them, asking them, and what they do when asked.
 
-    launcher       starts a process, asks it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
-    protocol       what a command and a reply are: `Command`, `Done`, `Failed`
-    channel        the line that carries them
-    server         the worker's loop: `serve`, `open_channel`, `receive_command`
-    commands       the commands of a trial's worker; `trial_worker`, `trial_sampler` and `forking` carry them out
-    trial_process  a worker for a trial: `start_trial_worker`, `worker_key`
-    kept_programs  programs that earlier runs built, and the figures of builds
-    kept_checks    results of the checks that earlier runs made
-    kernel         what the kernel is asked about processes: who ends with whom, who was killed for memory
-    memory         what a worker has resident, seen from outside
-    process_state  what a command leaves changed in its process: named, put back, or the process is not used again
-    replaced_functions  what stands for the functions of Python, NumPy and the suite, which measure and compare
-    supervisor     a process that ends what is left where the suite itself is killed
-    adapter_process  a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
-    file_process   a process that reads a model file: `describe_file`; `file_worker` is its other end
-    helper_program  a program that is no worker, as pip: `run_helper`
-    fork_pool      one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
+The suite's side:
+
+    launcher           starts a process, asks it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
+    protocol           what a command and a reply are: `Command`, `Done`, `Failed`
+    channel            the line that carries them
+    commands           the commands of a trial's worker
+    trial_process      a worker for a trial: `start_trial_worker`, `worker_key`
+    fork_pool          one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
+    adapter_process    a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
+    file_process       a process that reads a model file: `describe_file`; `file_worker` is its other end
+    helper_program     a program that is no worker, as pip: `run_helper`
+    memory             what a worker has resident, seen from outside
+    supervisor         a process that ends what is left where the suite itself is killed
+    kernel             what the kernel is asked about processes: who ends with whom, who was killed for memory
+
+The worker of a trial:
+
+    trial_worker       builds, loads and checks; `trial_sampler` times
+    server             the worker's loop: `serve`, `open_channel`, `receive_command`
+    forked, forking    a piece of work in a forked child; a trial in one. `preload` imports beforehand
+    held_trials        the trials that it holds; `trial_programs` are their programs
+    kept_programs      programs that earlier runs built, and the figures of builds
+    kept_checks        results of the checks that earlier runs made
+    tail_builds        builds of programs of one step, beside those of other trials
+    outside_files      files outside of a run's folders that a build reads or writes
+    prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one
+    new_arrays         arrays that no program has seen
+    process_state      what a command leaves changed in its process: named, put back, or the process is not used again
+    process_settings   the settings that it compares; `c_settings` has those of the C library
+    replaced_functions functions of Python, NumPy and the suite that a program has replaced
 
 Start with `commands`, then read `trial_worker`.
 """

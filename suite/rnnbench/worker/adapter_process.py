@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import time
 import warnings
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,8 +13,8 @@ import psutil
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import LoadAdapter, guard
 from rnnbench.worker.channel import Channel
-from rnnbench.worker.kernel import family, keep_ended_children
-from rnnbench.worker.launcher import KILL_LIMIT_S, AskedProcess, new_mark
+from rnnbench.worker.kernel import family, keep_ended_children, kill_until_gone
+from rnnbench.worker.launcher import KILL_LIMIT_S, ChannelProcess, new_mark
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Reply
 
@@ -45,7 +43,7 @@ class _Forked:
         return self.returncode
 
 
-class AdapterProcess(AskedProcess[Done]):
+class AdapterProcess(ChannelProcess[Done]):
     """A process that has imported one adapter's module, and answers for it."""
 
     def __init__(self, backend: str) -> None:
@@ -95,11 +93,8 @@ class AdapterProcess(AskedProcess[Done]):
 
     def _kill_adopted(self) -> None:
         """What a guard that has not ended has adopted. While it lives, it also adopts what is forked meanwhile."""
-        guard, until = self._process.pid, time.monotonic() + KILL_LIMIT_S
-        while not self.has_ended and time.monotonic() < until:
-            if not (adopted := family(guard, self._mark) - {guard}):
-                return
-            for pid in adopted:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.002)
+        guard = self._process.pid
+        kill_until_gone(
+            lambda: set() if self.has_ended else family(guard, self._mark) - {guard},
+            KILL_LIMIT_S,
+        )

@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,13 +26,12 @@ from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import MARK, adopt_orphans, family, mark_process
+from rnnbench.worker.kernel import MARK, adopt_orphans, family, kill_until_gone, mark_process
 from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 
 END_LIMIT_S = 1.0
 """Longest that the guard goes on killing what does not end."""
-PAUSE_S = 0.002
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
             _serve(channel)
         os.close(channel)
         status = _wait(adapter, suite, ended)
-        _end_descendants(mark)
+        kill_until_gone(lambda: family(os.getpid(), mark) - {os.getpid()}, END_LIMIT_S)
         temporary.remove()
         _end_as(status)
     finally:
@@ -187,16 +185,6 @@ def _wait(adapter: int, suite: int, ended: int) -> int:
             while (child := os.waitpid(-1, os.WNOHANG))[0]:
                 if child[0] == adapter:
                     return child[1]
-
-
-def _end_descendants(mark: str) -> None:
-    """Again and again: what is killed may be forking."""
-    until = time.monotonic() + END_LIMIT_S
-    while (living := family(os.getpid(), mark) - {os.getpid()}) and time.monotonic() < until:
-        for pid in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(PAUSE_S)
 
 
 def _end_as(status: int) -> None:

@@ -9,7 +9,12 @@ import ctypes
 import os
 import platform
 import signal
-from typing import Any
+from collections.abc import Iterable
+
+from rnnbench.spelling import listed
+
+MOST_NAMED = 6
+"""Settings, or parts of one, that a finding names."""
 
 # The floating-point environment of this thread (fenv(3)). Flags of exceptions that happened are no setting.
 
@@ -74,7 +79,7 @@ def restore_environment(values: dict[bytes, bytes]) -> None:
 
 def describe_environment(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> str:
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    return listed(os.fsdecode(name) for name in changed)
+    return some_of(os.fsdecode(name) for name in changed)
 
 
 # Signals: what Python calls, and what the C library calls.
@@ -104,7 +109,7 @@ def restore_handlers(handlers: dict[int, tuple[object, bytes]]) -> None:
 
 
 def describe_handlers(before: dict[int, tuple[object, bytes]], after: dict[int, tuple[object, bytes]]) -> str:
-    return listed(signal.Signals(number).name for number in before if before[number] != after[number])
+    return some_of(signal.Signals(number).name for number in before if before[number] != after[number])
 
 
 def read_timers() -> tuple[bool, ...]:
@@ -117,8 +122,6 @@ def restore_timers(running: tuple[bool, ...]) -> None:
             signal.setitimer(which, 0)
 
 
-def listed(names: Any) -> str:
-    """The first six names, and how many more there are."""
-    every = list(names)
-    more = f" and {len(every) - 6} more" if len(every) > 6 else ""
-    return ", ".join(every[:6]) + more
+def some_of(names: Iterable[str]) -> str:
+    """The first MOST_NAMED names, and how many more there are."""
+    return listed(list(names), MOST_NAMED)

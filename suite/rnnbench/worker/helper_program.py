@@ -7,13 +7,11 @@ suite.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rnnbench.worker.kernel import MARK, family, keep_ended_children, mark_process, marked
+from rnnbench.worker.kernel import MARK, family, keep_ended_children, kill_until_gone, mark_process, marked
 from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
 from rnnbench.worker.supervisor import supervise
 
@@ -46,16 +44,11 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
 
 
 def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
-    """Kill what is left, again and again: what is killed may be forking.
+    """Kill what is left of it.
 
     A child that has the program's output would be waited for if the program alone were killed.
     """
-    until = time.monotonic() + KILL_LIMIT_S
-    while (living := _living(process, mark)) and time.monotonic() < until:
-        for pid in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.002)
+    kill_until_gone(lambda: _living(process, mark), KILL_LIMIT_S)
     if process is None:
         return
     with suppress(subprocess.TimeoutExpired):

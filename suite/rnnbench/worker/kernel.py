@@ -10,8 +10,9 @@ import os
 import re
 import resource
 import signal
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _SIG_DFL = 0
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
+_KILL_AGAIN_S = 0.002
+"""Seconds between two looks at what is left of the processes that are killed."""
 
 
 def die_with_parent(parent: int | None = None) -> None:
@@ -105,6 +108,24 @@ def mark_process(process: int, mark: str) -> None:
 def marked(mark: str) -> set[int]:
     """All processes whose mark begins so: it is that of a worker, or what all of one suite share."""
     return {process for process in _processes() if _is_marked(process, mark)}
+
+
+def kill_all(processes: Collection[int]) -> None:
+    """Kill these processes, as far as they are there and may be killed."""
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGKILL)
+
+
+def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> None:
+    """Kill the processes that `living` gives, again and again until it gives none: what is killed may be forking.
+
+    Goes on for `limit_s` seconds at most. A process that waits for a disk may take longer to end.
+    """
+    until = time.monotonic() + limit_s
+    while (left := living()) and time.monotonic() < until:
+        kill_all(left)
+        time.sleep(_KILL_AGAIN_S)
 
 
 def signal_name(number: int) -> str:

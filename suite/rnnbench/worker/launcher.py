@@ -20,11 +20,20 @@ from pydantic import ValidationError
 
 from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
-from rnnbench.outside_text import describe_error, read_tail, safe_text
+from rnnbench.outside_text import describe_error, quoted_end, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
-from rnnbench.worker.kernel import MARK, OomKills, family, keep_ended_children, mark_process, signal_name
+from rnnbench.worker.kernel import (
+    MARK,
+    OomKills,
+    family,
+    keep_ended_children,
+    kill_all,
+    kill_until_gone,
+    mark_process,
+    signal_name,
+)
 from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 from rnnbench.worker.supervisor import suite_mark, supervise
@@ -37,7 +46,6 @@ EXIT_GRACE_S = 1.0
 """How much later than its limit such a worker may exit."""
 KILL_LIMIT_S = 1.5
 """Longest that a killed worker and its children are waited for. One that waits for a disk may take longer."""
-LOG_LINES = 3
 NO_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """For its plugins, which the suite has none of, pydantic reads the metadata of every installed package: 0.05 s."""
 Ready = TypeVar("Ready")
@@ -99,7 +107,7 @@ class ChildProcess(Protocol):
     def wait(self) -> int: ...
 
 
-class AskedProcess(Generic[Ready]):
+class ChannelProcess(Generic[Ready]):
     """A process at the other end of a channel. It takes commands, and whatever it does ends itself alone.
 
     `start` is the first command. Its reply is what `ready` returns. All that it starts has `mark` in its environment.
@@ -254,15 +262,15 @@ class AskedProcess(Generic[Ready]):
         status = self._process.wait()
         self._temporary.remove()
         self._channel.close()
-        words = self._last_words()
+        log_end = quoted_end(self._log)
         if not has_ended:
-            raise WorkerError("crashed", f"closed its channel and ran on; killed{words}", alive=False)
+            raise WorkerError("crashed", f"closed its channel and ran on; killed{log_end}", alive=False)
         if status == -signal.SIGKILL and oom_killed:
-            reason = f"died of SIGKILL: the kernel's out-of-memory killer ended it{words}"
+            reason = f"died of SIGKILL: the kernel's out-of-memory killer ended it{log_end}"
             raise WorkerError("out-of-memory", reason, alive=False)
         died = f"died of {signal_name(-status)}" if status < 0 else f"exited with status {status}"
         hint = " (the kernel does so when memory runs out, and counted no such kill)" if status == -9 else ""
-        raise WorkerError("crashed", f"{died}{hint}{words}", alive=False)
+        raise WorkerError("crashed", f"{died}{hint}{log_end}", alive=False)
 
     def _wait_for_end(self, deadline: float) -> bool:
         """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
@@ -282,23 +290,11 @@ class AskedProcess(Generic[Ready]):
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def _kill_family(self) -> None:
-        """Kill it, its descendants and its orphans, also those in a group or session of their own.
-
-        Again and again: what is killed may be forking.
-        """
-        until = time.monotonic() + KILL_LIMIT_S
-        living = family(self._process.pid, self._mark)
+        """Kill it, its descendants and its orphans, also those in a group or session of their own."""
+        descendants = family(self._process.pid, self._mark)  # Once it has ended, nothing descends from it.
         self._signal(signal.SIGKILL)
-        while living and time.monotonic() < until:
-            for pid in living:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.002)
-            living = family(self._process.pid, self._mark)
-
-    def _last_words(self) -> str:
-        lines = [line for line in read_tail(self._log).splitlines() if line.strip()]
-        return "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
+        kill_all(descendants)
+        kill_until_gone(lambda: family(self._process.pid, self._mark), KILL_LIMIT_S)
 
     def _signal(self, number: signal.Signals) -> None:
         """To the worker's process group. Not once it has been waited for: its number may be another's by then."""
@@ -310,7 +306,7 @@ class AskedProcess(Generic[Ready]):
             return
 
 
-class WorkerProcess(AskedProcess[Ready]):
+class WorkerProcess(ChannelProcess[Ready]):
     """A fresh interpreter that runs a worker's module, and answers once it is `ready`."""
 
     def __init__(self, module: str, start: Command[Ready], host: Host) -> None:

@@ -32,7 +32,6 @@ from rnnbench.worker.c_settings import (
     describe_environment,
     describe_floating_point,
     describe_handlers,
-    listed,
     read_environment,
     read_floating_point,
     read_handlers,
@@ -41,6 +40,7 @@ from rnnbench.worker.c_settings import (
     restore_floating_point,
     restore_handlers,
     restore_timers,
+    some_of,
 )
 from rnnbench.worker.replaced_functions import FUNCTIONS
 
@@ -178,7 +178,7 @@ def _restore_hooks(hooks: dict[str, Any]) -> None:
 
 
 def _describe_named(before: dict[str, Any], after: dict[str, Any]) -> str:
-    return listed(name for name in before if before[name] is not after[name])
+    return some_of(name for name in before if before[name] is not after[name])
 
 
 def _read_streams() -> dict[str, Any]:
@@ -207,11 +207,7 @@ def _restore_limits(limits: dict[str, tuple[int, int]]) -> None:
 
 
 def _describe_limits(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> str:
-    return listed(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
-
-
-def _read_locale() -> str:
-    return locale.setlocale(locale.LC_ALL)
+    return some_of(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
 
 
 def _read_umask() -> int:
@@ -269,7 +265,7 @@ def _nothing_more(before: object, after: object) -> str:
 
 
 def _describe_functions(before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    return listed(name for name in after if name not in before) or "put back"
+    return some_of(name for name in after if name not in before) or "put back"
 
 
 def _read_import_hooks() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -322,7 +318,7 @@ SETTINGS = (
         "blocked signals",
         lambda: frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         lambda blocked: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
-        lambda before, after: listed(str(number) for number in sorted(before ^ after)),
+        lambda before, after: some_of(str(number) for number in sorted(before ^ after)),
     ),
     Setting("Python's clocks", replaced_clocks, lambda _: put_clocks_back(), lambda before, after: after or "put back"),
     Setting("interval timers", read_timers, restore_timers, _nothing_more),
@@ -336,7 +332,7 @@ SETTINGS = (
     Setting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
     Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
     Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
-    Setting(PATH, _read_path, _restore_path, lambda before, after: listed(sorted({*before} ^ {*after}))),
+    Setting(PATH, _read_path, _restore_path, lambda before, after: some_of(sorted({*before} ^ {*after}))),
     Setting(IMPORT_HOOKS, _read_import_hooks, _restore_import_hooks, _nothing_more),
     Setting("the context of decimal numbers", _read_decimal, _restore_decimal, _from_to),
     Setting("the timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout, _from_to),

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 
 from rnnbench.temporary import TemporaryFolder
-from rnnbench.worker.kernel import marked
+from rnnbench.worker.kernel import kill_all, marked
 
 SUITE = uuid.uuid4().hex
 """What `suite_mark` returns."""
@@ -153,9 +153,7 @@ def main(suite: str, temporary: str) -> None:
     until, looks = time.monotonic() + LIMIT_S, 0
     while looks < LOOKS and time.monotonic() < until:
         left = marked(suite)
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(left)
         looks = 0 if left else looks + 1
         time.sleep(PAUSE_S)
     if temporary:

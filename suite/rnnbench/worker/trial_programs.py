@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -29,6 +29,7 @@ from rnnbench.backends import (
 from rnnbench.cases import Trial
 from rnnbench.model_files import FileNetwork
 from rnnbench.results import Finding, FindingKind
+from rnnbench.spelling import listed
 from rnnbench.stages import BuildFigures
 from rnnbench.worker.kept_programs import KeptPrograms, later
 from rnnbench.worker.outside_files import OutsideFiles
@@ -92,7 +93,7 @@ class TrialPrograms:
             return False
         wrong = self._store.mend(trial.digest)
         if wrong:
-            self._find(f"{_some(wrong)} in the cache: not what the build left there, so it was removed")
+            self._find(f"{listed(wrong, 1)} in the cache: not what the build left there, so it was removed")
         return not wrong
 
     def begin_build(self, trial: Trial, request: Request) -> Look:
@@ -115,7 +116,8 @@ class TrialPrograms:
         check_program(self._backend.name, program, request, self._cache)
         changed = self._store.changed_since(before)
         if program.cached and changed:
-            self._find(f"the build says that it was in the cache, and wrote {_some(changed)} there: it counts as cold")
+            wrote = listed(changed, 1)
+            self._find(f"the build says that it was in the cache, and wrote {wrote} there: it counts as cold")
         elif not program.cached and not changed:
             self._find("the build says that it was not in the cache, and wrote nothing there: it counts as cached")
         self._store.note(trial.digest, changed, (*program.files.program, *program.files.identity))
@@ -130,7 +132,7 @@ class TrialPrograms:
         why = "outside of the run's folders: files there may make a build cheap"
         for did, names in (("read", read), ("wrote", written)):
             if names:
-                yield Finding(kind=FindingKind.ARTIFACT, detail=f"the build {did} {_some(names)}, {why}")
+                yield Finding(kind=FindingKind.ARTIFACT, detail=f"the build {did} {listed(names, 1)}, {why}")
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
         """Keep what a cold build left, for later runs."""
@@ -168,7 +170,7 @@ class TrialPrograms:
         if program is not None and doing == LOADING and not program.cached:
             self._find("a second build does not use what the first one left, and builds again")
         elif changed and not (self._has_tail(trial) and not had_tail):
-            self._find(f"while it was {doing}, {_some(changed)} was written into the cache: work of the build")
+            self._find(f"while it was {doing}, {listed(changed, 1)} was written into the cache: work of the build")
 
     def time_tail(self, trial: Trial, inputs: Arrays) -> float:
         """Seconds by which the program's first call of one step is longer than that of a later session.
@@ -231,7 +233,3 @@ def _processor_s() -> float:
     """Of this process and of the children that it has waited for."""
     uses = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(use.ru_utime + use.ru_stime for use in uses)
-
-
-def _some(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

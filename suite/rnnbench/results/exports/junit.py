@@ -65,21 +65,17 @@ def _verdict(record: Record) -> tuple[str, str, str] | None:
     if record.outcome in ("unsupported", "unavailable"):
         return "skipped", record.outcome, record.reason or record.support.reason or record.outcome
     if record.outcome == "nonconforming":
-        return "failure", record.outcome, record.reason or f"failed checks: {', '.join(_failed(record))}"
+        return "failure", record.outcome, record.reason or f"failed checks: {', '.join(record.failed_checks)}"
     if record.outcome in FAILURES:
         return "error", record.outcome, f"at {record.stage}: {record.reason}"
     return None
 
 
 def _details(record: Record) -> Iterator[str]:
-    for name in _failed(record):
+    for name in record.failed_checks:
         yield f"{name}: {record.conformance[name].detail}"
     if record.support.upstream:
         yield f"upstream: {record.support.upstream}"
-
-
-def _failed(record: Record) -> list[str]:
-    return [name for name, check in record.conformance.items() if check.verdict == "fail"]
 
 
 def _properties(trial: ExportedTrial) -> Iterator[tuple[str, str]]:
