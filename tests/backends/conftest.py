@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pytest
+from backend_jobs import FAKES, collects, is_run, job_of
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
@@ -48,12 +48,6 @@ GRU_RELU = Model(cell="gru", input=5, hidden=17, activation="relu")
 RNN_BOTH_WAYS = Model(cell="rnn", input=3, hidden=17, layers=2, direction="bidirectional")
 RNNOISE = RNNoise(input=5, hidden=6)
 """Layers of other kinds, with states of several sizes and with none, that read several others."""
-
-FOLDERS = {"shared": "onnxruntime"}
-"""Whose tests those of a folder are, where it is not the backend's own."""
-
-FAKES = {"fake", "absent"}
-"""What tests of the harness register, to fail in ways that no backend may."""
 
 TOLERANCE = {"exact": 2e-5, "approximate": 1e-3}
 """Absolute and relative, in float32 against float64, over a few dozen steps of small models, by an artifact's math."""
@@ -145,13 +139,13 @@ FROM_TORCH = [
 """For programs in which torch's modules arrive unrolled, a copy of the cell for each step, layer and direction."""
 
 INDUCTOR = [
-    Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
+    Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=1),
     Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
     Plan(GRU_BEFORE, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
 ]
-AHEAD_OF_TIME = [Plan(LSTM, Strategy("fused", "stitched", 4), batch=1, tails=False)]
+AHEAD_OF_TIME = [Plan(GRU_AFTER, Strategy("fused", "stitched", 4), batch=1, tails=False)]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped and
-stateful, and torch/test_pt2_types.py one that is neither looped nor fused."""
+stateful, and torch/test_pt2_types.py one that is neither looped nor fused. torch/test_torch.py looks at two of them."""
 
 FROM_TENSORFLOW = [
     Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
@@ -366,11 +360,10 @@ LOST_STATUS = 75
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Merely collecting a backend's folder imports its framework."""
-    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
-    if wanted is None or collection_path.parent != Path(__file__).parent or not collection_path.is_dir():
+    wanted, here = os.environ.get("RNNBENCH_TEST_BACKEND"), Path(__file__).parent
+    if wanted is None or here not in collection_path.parents:
         return None
-    folder = FOLDERS.get(collection_path.name, collection_path.name)
-    return True if folder != wanted.partition("-")[0] else None
+    return None if collects(wanted, PurePosixPath(collection_path.relative_to(here))) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -378,9 +371,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
     if wanted is None:
         return
-    others = [item for item in items if _backend_of(item.nodeid) != wanted]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if _backend_of(item.nodeid) == wanted]
+    if lost := [item.nodeid for item in items if not is_run(item.nodeid)]:
+        raise pytest.UsageError(f"no job runs {lost[0]} and {len(lost) - 1} others: see IN_OTHER_FOLDERS")
+    config.hook.pytest_deselected(items=[item for item in items if job_of(item.nodeid) != wanted])
+    items[:] = [item for item in items if job_of(item.nodeid) == wanted]
 
 
 def pytest_collection_finish() -> None:
@@ -398,25 +392,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """By this status the Makefile runs the job once more. Where another test failed too, it has failed."""
     if LOST in session.config.stash and session.testsfailed == 1:
         session.exitstatus = LOST_STATUS
-
-
-def _backend_of(test: str) -> str:
-    """By the target in a test's parameters, or else by its folder; what has neither is the suite's own.
-
-    IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR, and one that has JAX and
-    TensorFlow beside IREE crashes when it ends. So is Vulkan: two of IREE's threads wait in Mesa's software driver from
-    the first device to the end of the process, and that driver waits by asking over and over.
-    """
-    if "test_vulkan" in test or "iree:linalg-direct" in test:
-        return "iree-vulkan"
-    if "iree" in test and "torch" in test:
-        return "iree-torch"
-    if "iree:tensorflow" in test:
-        return "iree-tensorflow"
-    if "iree/test_imported" in test:
-        return "iree-importers"
-    named = re.search(r"\[(\w+):", test) or re.search(r"backends/(\w+)/", test)
-    return FOLDERS.get(named[1], named[1]) if named else "numpy"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

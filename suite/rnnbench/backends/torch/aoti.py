@@ -18,11 +18,9 @@ from rnnbench.backends.torch import cuda
 from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
 from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
+from rnnbench.backends.torch.split_states import may_split, of_their_own
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
-
-VECTOR = 16
-"""Bytes. Products of MKL 2024.2 give other bits where an operand begins elsewhere (an AMD EPYC with AVX-512)."""
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
@@ -52,8 +50,7 @@ class PackageStream:
         self._buffers = [] if stitched else list(state.values())
         self.results: list[Tensor] = [torch.empty(0), *(state.values() if stitched else ())]
         """The results of the last call: y, and a stitched state."""
-        self._may_split = any(value.is_cpu and value[0].nbytes % VECTOR for value in self.results[1:])
-        """Whether a state that is a row of y may begin within a vector (see `_of_their_own`)."""
+        self._may_split = may_split(self.results[1:])
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -73,7 +70,7 @@ class PackageStream:
             return y
         self.results = list(self._model(x, *self.results[1:]))
         if self._may_split:
-            self.results = _of_their_own(self.results)
+            self.results[1:] = of_their_own(self.results[1:])
         return self.results[0].clone()
 
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
@@ -118,7 +115,7 @@ class SplitPackageBound(PackageBound):
 
     def __call__(self) -> None:
         super().__call__()
-        self._stream.results = _of_their_own(self._stream.results)
+        self._stream.results[1:] = of_their_own(self._stream.results[1:])
 
 
 class QueuedPackageBound(PackageBound):
@@ -130,15 +127,6 @@ class QueuedPackageBound(PackageBound):
 
     def sync(self) -> None:
         cuda.wait()
-
-
-def _of_their_own(results: list[Tensor]) -> list[Tensor]:
-    """The results of a call on the processor. A state that begins within a vector is copied to the start of one.
-
-    Inductor returns an h that is a view of y's last row: of 127 units, it begins at 8 of 16 bytes. The last digit of
-    MKL's products depends on that, so that a state which was read and set again would give other numbers.
-    """
-    return [results[0], *(state.clone() if state.data_ptr() % VECTOR else state for state in results[1:])]
 
 
 def _compile(request: Request, source: str, path: Path) -> Described:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from rnnbench.backends.torch.split_states import may_split, of_their_own
 from rnnbench.backends.torch.stream import PreparedStream
 
 
@@ -26,6 +27,7 @@ class TracedStream(PreparedStream):
         self._names = list(state)
         self._tensors = list(state.values())
         self._stitched = stitched
+        self._may_split = stitched and may_split(self._tensors)
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -49,4 +51,6 @@ class TracedStream(PreparedStream):
     def _stitch(self, call: Callable[..., Any], x: Tensor) -> Tensor:
         y: Tensor
         y, *self._tensors = call(x, *self._tensors)
+        if self._may_split:
+            self._tensors = of_their_own(self._tensors)
         return y
