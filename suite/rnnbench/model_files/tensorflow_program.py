@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.declared_shape import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require
@@ -144,8 +145,5 @@ def _graph_of(program: TensorflowProgram) -> tuple[TensorflowGraph, list[str]]:
 
 def _cast(array: TensorflowArray, value: np.ndarray) -> np.ndarray:
     """Raises ValueError where the shape is not the file's."""
-    fits = len(array.shape) == value.ndim
-    if not fits or any(size not in (None, own) for size, own in zip(array.shape, value.shape, strict=True)):
-        shown = ["any" if size is None else size for size in array.shape]
-        raise ValueError(f"{array.name}: expected the shape {shown}, got {list(value.shape)}")
+    require_shape(array.name, array.shape, value)
     return value.astype(array.dtype, casting="same_kind", copy=False)

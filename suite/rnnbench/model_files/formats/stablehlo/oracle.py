@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.declared_shape import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
@@ -72,8 +73,7 @@ class StablehloOracle:
         return {array.name: np.array(value) for array, value in zip(self._made, made, strict=True)}
 
     def _cast(self, array: MlirArray, value: np.ndarray) -> np.ndarray:
-        if value.shape != array.shape:
-            raise ValueError(f"{array.name}: expected the shape {list(array.shape)}, got {list(value.shape)}")
+        require_shape(array.name, array.shape, value)
         if array.dtype in FLOATS:
             return self._arithmetic.cast(value)
         return value.astype(array.dtype, casting="same_kind", copy=False)

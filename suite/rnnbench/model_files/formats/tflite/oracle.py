@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.declared_shape import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.graph import (
@@ -100,10 +101,7 @@ class TfliteOracle:
 
     def _cast(self, name: str, tensor: Tensor, array: np.ndarray) -> np.ndarray:
         array = np.asarray(array)
-        fits = len(tensor.sizes) == array.ndim
-        if not fits or any(size not in (-1, own) for size, own in zip(tensor.sizes, array.shape, strict=True)):
-            shown = ["any" if size < 0 else size for size in tensor.sizes]
-            raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")
+        require_shape(name, [None if size < 0 else size for size in tensor.sizes], array)
         if tensor.range is not None:
             return self._quantised(self._arithmetic.cast(array), tensor.range)
         if tensor.dtype.startswith("float"):
