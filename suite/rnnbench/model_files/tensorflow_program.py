@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, one_line
@@ -102,12 +103,8 @@ class TensorflowOracle:
         if inputs.keys() != self._arrays.keys():
             raise ValueError(f"expected the inputs {list(self._arrays)}, got {list(inputs)}")
         given = [_cast(array, np.asarray(inputs[name])) for name, array in self._arrays.items()]
-        try:
+        with computing(self._name):
             made = self._graph(self._arithmetic, given)
-        except (MemoryError, ModelFileError):
-            raise
-        except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {error_line(error)}") from error
         return dict(zip(self._outputs, made, strict=True))
 
 
@@ -144,8 +141,5 @@ def _graph_of(program: TensorflowProgram) -> tuple[TensorflowGraph, list[str]]:
 
 def _cast(array: TensorflowArray, value: np.ndarray) -> np.ndarray:
     """Raises ValueError where the shape is not the file's."""
-    fits = len(array.shape) == value.ndim
-    if not fits or any(size not in (None, own) for size, own in zip(array.shape, value.shape, strict=True)):
-        shown = ["any" if size is None else size for size in array.shape]
-        raise ValueError(f"{array.name}: expected the shape {shown}, got {list(value.shape)}")
+    require_shape(array.name, array.shape, value)
     return value.astype(array.dtype, casting="same_kind", copy=False)

@@ -29,7 +29,7 @@ def features_of(model: Any) -> Iterator[Feature]:
     for node in model.graph.node:
         if node.op_type == "QuantizeLinear" and not wide.isdisjoint(node.input):
             found.setdefault("two-byte-arrays", set()).update(node.output)
-        for name in set(_told(node, functions, ())):
+        for name in set(_features_of_node(node, functions, ())):
             found.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
         found["convolution-of-an-output"] = values
@@ -39,7 +39,8 @@ def features_of(model: Any) -> Iterator[Feature]:
         yield Feature("ring", rings)
 
 
-def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
+def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
+    """Those of the node itself, of the graphs inside it, and of the function that it calls."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     own = node.domain in ("", "ai.onnx")
     chosen = attributes["activations"].strings if "activations" in attributes else ()
@@ -53,11 +54,11 @@ def _told(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, 
             yield "backward-scan"
     for graph in subgraphs(node):
         for inner in graph.node:
-            yield from _told(inner, functions, callers)
+            yield from _features_of_node(inner, functions, callers)
     key = (node.domain, node.op_type)
     if key in functions and key not in callers:
         for inner in functions[key].node:
-            yield from _told(inner, functions, (*callers, key))
+            yield from _features_of_node(inner, functions, (*callers, key))
 
 
 def _convolutions_of_outputs(graph: Any) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.model_files.declared_shape import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
@@ -122,10 +123,7 @@ class OnnxOracle:
         dtype = require_onnx().helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         declared = shape_of(value)
         if declared is not None:
-            sizes = [size if isinstance(size, int) else "any" for size in declared]
-            fits = len(sizes) == array.ndim
-            if not fits or any(size not in ("any", own) for size, own in zip(sizes, array.shape, strict=True)):
-                raise ValueError(f"{name}: expected the shape {sizes}, got {list(array.shape)}")
+            require_shape(name, declared, array)
         if dtype.kind == "f" and array.dtype.kind in "fiu":
             return self._arithmetic.cast(array).astype(dtype, copy=False)
         if not np.can_cast(array.dtype, dtype, "same_kind"):

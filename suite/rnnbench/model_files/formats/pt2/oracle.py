@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import require_torch
 from rnnbench.model_files.formats.pt2.program import Pt2Program
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
-from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 _EXACT = frozenset(
@@ -77,13 +76,8 @@ class Pt2Oracle:
         if self._given.keys() != inputs.keys():
             raise ValueError(f"expected the inputs {list(self._given)}, got {list(inputs)}")
         given = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
-        try:
-            with self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
-                made = self._program(given, around=self._node)
-        except (MemoryError, ModelFileError):
-            raise
-        except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
+        with computing(self._name), self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
+            made = self._program(given, around=self._node)
         return {name: tensor.numpy() for name, tensor in made.items()}
 
     def _node(self, node: Pt2Node, call: Callable[[], Any]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.entry_point import entry_point
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
@@ -112,14 +113,13 @@ class _Reader:
     def _signature(self) -> Any:
         found = self._meta.signature_def
         names = sorted(name for name in found if not name.startswith("__"))
-        fed = [name for name in names if found[name].inputs]  # Others only give a state to begin with.
-        chosen = [MAIN] if MAIN in found else names if len(names) == 1 else fed
-        if len(chosen) != 1:
+        chosen = entry_point(names, MAIN, lambda name: bool(found[name].inputs))
+        if chosen is None:
             told = safe_text(", ".join(names) or "none", 200)
             raise ModelFileError(
                 f"it has the signatures {told}; one that is called {MAIN} is read, or the only one with inputs"
             )
-        signature = found[chosen[0]]
+        signature = found[chosen]
         if not signature.inputs or not signature.outputs:
             raise ModelFileError("its signature has no inputs or no outputs")
         return signature

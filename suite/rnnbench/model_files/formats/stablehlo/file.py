@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.entry_point import entry_point
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.stablehlo.globals import GLOBAL, purified
@@ -87,18 +88,13 @@ class _Reader:
 
     def _main(self) -> str:
         public = [name for name, each in self._functions.items() if _is_public(each)]
-        if len(public) == 1:
-            return str(public[0])
-        if MAIN not in public:
-            # The others give a state to begin with.
-            fed = [name for name in public if self._functions[name].regions[0].blocks[0].arguments]
-            if len(fed) == 1:
-                return str(fed[0])
+        chosen = entry_point(public, MAIN, lambda name: bool(self._functions[name].regions[0].blocks[0].arguments))
+        if chosen is None:
             shown = safe_text(", ".join(public) or "none", 200)
             raise ModelFileError(
                 f"its public functions are {shown}; the one that is read is '{MAIN}', or the only one with arguments"
             )
-        return MAIN
+        return chosen
 
     def _reached(self, main: str) -> list[str]:
         """The functions that a call runs. Raises ModelFileError for what is not read, and for recursion."""

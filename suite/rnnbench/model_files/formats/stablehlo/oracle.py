@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region, numbers
@@ -23,7 +24,6 @@ from rnnbench.model_files.formats.stablehlo.operations import (
     reduction,
 )
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
-from rnnbench.outside_text import describe_error
 from rnnbench.rnn import Arithmetic
 
 Values = Sequence[np.ndarray]
@@ -61,19 +61,13 @@ class StablehloOracle:
             raise ValueError(f"expected the inputs {names}, got {list(inputs)}")
         given = [self._cast(array, np.asarray(inputs[array.name])) for array in self._given]
         self._passes = 0
-        try:
-            with np.errstate(all="ignore"):
-                made = self._called(self._file.entry, given)
-        except (ModelFileError, MemoryError):
-            raise
-        except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
+        with computing(self._name), np.errstate(all="ignore"):
+            made = self._called(self._file.entry, given)
         # NumPy's views of an input or a constant are not the caller's to write.
         return {array.name: np.array(value) for array, value in zip(self._made, made, strict=True)}
 
     def _cast(self, array: MlirArray, value: np.ndarray) -> np.ndarray:
-        if value.shape != array.shape:
-            raise ValueError(f"{array.name}: expected the shape {list(array.shape)}, got {list(value.shape)}")
+        require_shape(array.name, array.shape, value)
         if array.dtype in FLOATS:
             return self._arithmetic.cast(value)
         return value.astype(array.dtype, casting="same_kind", copy=False)

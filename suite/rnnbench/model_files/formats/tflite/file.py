@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rnnbench.model_files import limits
+from rnnbench.model_files.entry_point import entry_point
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Quantisation, Tensor, TfliteFile
@@ -234,15 +235,13 @@ class _Reader:
         }
         if not found:
             return 0, None
-        fed = [each for each in found.values() if each.InputsLength()]  # Others only give a state to begin with.
-        chosen = [found[_MAIN]] if _MAIN in found else list(found.values()) if len(found) == 1 else fed
-        if len(chosen) != 1:
+        chosen = entry_point(list(found), _MAIN, lambda name: bool(found[name].InputsLength()))
+        if chosen is None:
             named = ", ".join(found)
             raise ModelFileError(
                 f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one with inputs"
             )
-        (signature,) = chosen
-        return int(signature.SubgraphIndex()), signature
+        return int(found[chosen].SubgraphIndex()), found[chosen]
 
     def _arrays(self, graph: Graph, signature: Any) -> tuple[dict[str, int], dict[str, int]]:
         if signature is None:

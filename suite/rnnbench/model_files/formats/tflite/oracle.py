@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.graph import (
     QUANTISED,
@@ -24,7 +25,7 @@ from rnnbench.model_files.formats.tflite.graph import (
 from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Activations, Arithmetic, Range
 
 _COMPUTED: dict[str, Compute] = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
@@ -73,13 +74,8 @@ class TfliteOracle:
             raise ValueError(f"expected the inputs {list(self._file.inputs)}, got {list(inputs)}")
         given = {number: self._cast(name, tensors[number], inputs[name]) for name, number in self._file.inputs.items()}
         self._passes = 0
-        try:
-            with np.errstate(all="ignore"):
-                values = self._run(self._file.main, given, list(self._file.outputs.values()))
-        except (ModelFileError, MemoryError):
-            raise
-        except Exception as error:
-            raise ModelFileError(f"{self._name}: it cannot be computed: {describe_error(error)[:300]}") from error
+        with computing(self._name), np.errstate(all="ignore"):
+            values = self._run(self._file.main, given, list(self._file.outputs.values()))
         return dict(zip(self._file.outputs, values, strict=True))
 
     def _use(self, arithmetic: Arithmetic) -> None:
@@ -100,10 +96,7 @@ class TfliteOracle:
 
     def _cast(self, name: str, tensor: Tensor, array: np.ndarray) -> np.ndarray:
         array = np.asarray(array)
-        fits = len(tensor.sizes) == array.ndim
-        if not fits or any(size not in (-1, own) for size, own in zip(tensor.sizes, array.shape, strict=True)):
-            shown = ["any" if size < 0 else size for size in tensor.sizes]
-            raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")
+        require_shape(name, [None if size < 0 else size for size in tensor.sizes], array)
         if tensor.range is not None:
             return self._quantised(self._arithmetic.cast(array), tensor.range)
         if tensor.dtype.startswith("float"):
