@@ -185,7 +185,8 @@ def read_with_bytes(path: Path) -> tuple[TfliteFile, bytes]:
         with _damage_told():
             data = with_own_names(data, file.signature)
         file = _read(data)
-    if not OPERATORS & {operator.name for graph in file.graphs for operator in graph.operators}:
+    names = {operator.name for graph in file.graphs for operator in graph.operators}
+    if not OPERATORS & names and not keeping_variables(file):
         return file, data
     with _damage_told():
         data, variables = with_states(data, file.main, file.signature)
