@@ -20,8 +20,9 @@ from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.backends.litert import LitertBackend
 from rnnbench.backends.litert.convert import convert
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
+from rnnbench.backends.shared import ChunkedSession
 from rnnbench.cases.trial import Precision, State, Strategy
-from rnnbench.model_files import answered, describe, network_of, section_of
+from rnnbench.model_files import FileNetwork, answered, describe, network_of, section_of
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_state, draw_weights
@@ -215,19 +216,56 @@ def test_a_file_with_a_loop_a_flag_and_several_signatures_runs_as_the_oracle(tmp
         np.testing.assert_allclose(bound.output()["y"][0], expected[step % 6], atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "error"), [("weights", 0.03), ("int8", 0.03)])
-def test_a_quantised_lstm_operator_begins_each_call_at_zero(tmp_path: Path, kind: str, error: float) -> None:
-    path = files.saved(files.lstm(kind), tmp_path / "lstm.tflite")
+KINDS = pytest.mark.parametrize(("kind", "error"), [("float32", 1e-6), ("weights", 0.03), ("int8", 0.05)])
+
+
+def session_of(path: Path, state: State, answers: list[str], cache: Path) -> tuple[FileNetwork, ChunkedSession]:
     found = describe(path)
-    network = network_of(path, section_of(found, path.name), found)
+    section = answered(section_of(found, path.name), found, answers)
+    network = network_of(path, section, found)
+    request = Request("tensorflow", network, Weights(), Strategy("given", state, 1), 1, Precision.of("float32"))
+    return network, LitertBackend().build(request, cache).open()
+
+
+@KINDS
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_an_operators_own_state_is_kept_reset_read_and_set(
+    tmp_path: Path, state: State, kind: str, error: float
+) -> None:
+    path = files.saved(files.lstm(kind), tmp_path / "lstm.tflite")
+    network, session = session_of(path, state, [], tmp_path / "cache")
+    x = draw_inputs(network, 4, 1, 0)
+    expected = run_reference(network, Weights(), x).y
+    for _ in range(2):
+        for step in range(4):
+            np.testing.assert_allclose(session.step({"x": x[step][None]})["y"][0], expected[step], atol=error)
+            if step == 1:
+                kept = session.get_state()
+        session.reset()
+    bound = session.bind([{"x": step[None]} for step in x])
+    for step in range(4):
+        bound()
+        np.testing.assert_allclose(bound.output()["y"][0], expected[step], atol=error)
+    session.set_state(kept)
+    for name, value in session.get_state().items():
+        np.testing.assert_array_equal(value, kept[name])
+    np.testing.assert_allclose(session.step({"x": x[2][None]})["y"][0], expected[2], atol=error)
+
+
+@KINDS
+def test_an_operators_own_state_may_be_zero_in_every_call(tmp_path: Path, kind: str, error: float) -> None:
+    path = files.saved(files.lstm(kind), tmp_path / "lstm.tflite")
+    zero = ["state={}", "constants.lstm_h=0", "constants.lstm_c=0", "outputs=[y]"]
+    network, session = session_of(path, "none", zero, tmp_path / "cache")
     x = draw_inputs(network, 3, 1, 0)
     expected = [run_reference(network, Weights(), step[None], {}).y[0] for step in x]
-    request = Request("tensorflow", network, Weights(), Strategy("given", "none", 1), 1, Precision.of("float32"))
-    session = LitertBackend().build(request, tmp_path / "cache").open()
     for step in (0, 1, 2, 1, 0):
         np.testing.assert_allclose(session.step({"x": x[step][None]})["y"][0], expected[step], atol=error)
-    first, again = (session.step({"x": x[:1]})["y"] for _ in range(2))
-    np.testing.assert_array_equal(first, again)
+    bound = session.bind([{"x": x[:1]}])
+    bound()
+    first = bound.output()["y"].copy()
+    bound()
+    np.testing.assert_array_equal(bound.output()["y"], first)
 
 
 LAYER = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -515,6 +516,9 @@ def test_scales_that_do_not_fit_are_refused(tmp_path):
         describe(files.saved(writer, tmp_path / "cell.tflite"))
 
 
+ZEROS = {name: np.zeros((1, 4), np.float32) for name in ("lstm_h", "lstm_c")}
+
+
 @pytest.mark.parametrize(
     ("kind", "activations", "error"), [("float32", "", 1e-6), ("weights", "dynamic", 1e-5), ("int8", "static", 1 / 120)]
 )
@@ -524,8 +528,11 @@ def test_an_lstm_operator_rounds_as_litert_does(tmp_path, kind, activations, err
     oracle = oracle_of(path)
     dtype = f"int8_{activations}" if activations else "float32"
     for seed in range(3):
-        given = {"x": np.random.default_rng(seed).standard_normal((1, 6, 3)).astype(np.float32) * 1.5}
-        theirs = Interpreter(model_content=with_float_ends(path)).get_signature_runner()(**given)["y"]
+        given = {"x": np.random.default_rng(seed).standard_normal((1, 6, 3)).astype(np.float32) * 1.5, **ZEROS}
+        runner = Interpreter(model_content=with_float_ends(path)).get_signature_runner()
+        ends = runner.get_input_details().items()
+        zeros = {name: np.full(each["shape"], each["quantization"][1], each["dtype"]) for name, each in ends}
+        theirs = runner(**{**zeros, "x": given["x"]})["y"]
         ours, exact = oracle.in_arithmetic(Arithmetic(dtype)).run(given)["y"], oracle.run(given)["y"]
         assert np.abs(theirs - ours).max() <= error
         noisy = [oracle.in_arithmetic(RandomRounding(dtype, each, 0)).run(given)["y"] for each in range(8)]
@@ -534,18 +541,56 @@ def test_an_lstm_operator_rounds_as_litert_does(tmp_path, kind, activations, err
         assert spread < {"float32": 1e-6}.get(kind, 0.03)
 
 
-def test_a_state_that_litert_keeps_between_calls_is_told(tmp_path, path):
-    """LiteRT goes on from the last call's state, and the oracle begins at zero, as a session does that resets it."""
+def test_the_state_of_an_operators_own_is_a_state_of_the_file(tmp_path, path):
+    """LiteRT goes on from the last call's state, as a stream of the oracle does."""
     kept = files.saved(files.lstm(), tmp_path / "lstm.tflite")
-    (note,) = (note for note in describe(kept).notes if "variables of its own" in note)
+    found = describe(kept)
+    assert [(pair.before, pair.after) for pair in found.state] == [
+        ("lstm_h", "lstm_h_next"),
+        ("lstm_c", "lstm_c_next"),
+    ]
+    assert found.depends["lstm_c_next"] == ("x", "lstm_h", "lstm_c")
+    (note,) = (note for note in found.notes if "variables of its own" in note)
     assert note.startswith("UNIDIRECTIONAL_SEQUENCE_LSTM")
-    assert "reset_all_variables" in note
+    assert note.endswith("--set 'state={}' --set constants.lstm_h=0 --set constants.lstm_c=0")
     assert not [note for note in describe(path).notes if "variables of its own" in note]
-    given = {"x": np.ones((1, 6, 3), np.float32)}
-    interpreter = Interpreter(str(kept))
-    first, second = (interpreter.get_signature_runner()(**given)["y"].copy() for _ in range(2))
-    assert np.abs(second - first).max() > 0.01
-    assert np.abs(oracle_of(kept).run(given)["y"] - first).max() < 1e-5
+    runner, oracle, state = Interpreter(str(kept)).get_signature_runner(), oracle_of(kept), ZEROS
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((1, 6, 3)).astype(np.float32)
+        results = oracle.run({"x": x, **state})
+        state = {name: results[f"{name}_next"].astype(np.float32) for name in state}
+        np.testing.assert_allclose(runner(x=x)["y"], results["y"], atol=1e-5)
+
+
+def test_states_of_two_operators_have_names_of_their_own(tmp_path):
+    writer = files.lstm()
+    first = writer.graph.operators[0]
+    again, (h, c) = writer.value("again", [1, 6, 4]), (writer.value(name, [1, 4]) for name in ("h2", "c2"))
+    for number in (h, c):
+        writer.graph.tensors[number].isVariable = True
+    around = list(first.inputs[5:9])
+    writer.operator(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        [first.outputs[0], *around, *around, -1, -1, -1, *first.inputs[12:16], -1, -1, h, c, -1, -1, -1, -1],
+        again,
+        "UnidirectionalSequenceLSTMOptions",
+        fusedActivationFunction=files.schema.ActivationFunctionType.TANH,
+    )
+    writer.ends({"x": 0}, {"y": again})
+    found = describe(files.saved(writer, tmp_path / "two.tflite"))
+    assert [pair.before for pair in found.state] == ["lstm_h", "lstm_c", "lstm_h_1", "lstm_c_1"]
+    assert found.depends["lstm_h_next"] == ("x", "lstm_h", "lstm_c")
+    assert found.depends["lstm_h_1_next"] == ("x", "lstm_h", "lstm_c", "lstm_h_1", "lstm_c_1")
+
+
+def test_an_operators_own_state_inside_a_loop_is_refused(tmp_path):
+    """LiteRT keeps it from pass to pass and from call to call."""
+    writer = files.lstm()
+    writer.model.subgraphs.append(deepcopy(writer.graph))
+    writer.graph.operators = []
+    writer.operator("WHILE", [0], 1, "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=1)
+    with pytest.raises(ModelFileError, match="a graph inside its loop or branch has variables, which are not followed"):
+        describe(files.saved(writer, tmp_path / "loop.tflite"))
 
 
 @pytest.mark.parametrize(

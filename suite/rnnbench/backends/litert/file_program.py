@@ -1,6 +1,7 @@
 """A user's TFLite file in LiteRT's interpreter, as it is: x and states are laid out in the interpreter's memory.
 
-A session keeps the states between calls in buffers of its own, in the file's layout.
+A session keeps the states between calls in buffers of its own, in the file's layout. Those that an operator changes in
+place stay in its own tensors between calls of the timed path.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ from rnnbench.model_files import (
 MODEL = "model.tflite"
 MOVES_TENSORS = frozenset(("WHILE", "IF"))
 """Operators that run another graph of the file. When that graph grows, all tensors move."""
-KEEPS_VARIABLES = frozenset(("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "SVDF"))
-"""Operators that go on from the state of the last call unless their variables are reset."""
 
 
 def describe_file(network: FileNetwork, folder: Path) -> Artifact:
@@ -82,8 +81,31 @@ class _Views(NamedTuple):
     after: list[np.ndarray]
 
 
+class _Type(NamedTuple):
+    """The type of an array in the interpreter. An operator's own state may have a scale and a zero point."""
+
+    dtype: Any
+    scale: float
+    """0: it has none."""
+    zero: int
+
+    def of(self, value: np.ndarray) -> np.ndarray:
+        """An array as the interpreter has it, of floats or of what it gave."""
+        if not self.scale or value.dtype == self.dtype:
+            return np.asarray(value).astype(self.dtype, copy=False)
+        kind = np.iinfo(self.dtype)
+        whole: np.ndarray = np.clip(np.rint(value / self.scale) + self.zero, kind.min, kind.max).astype(self.dtype)
+        return whole
+
+    def floats(self, value: np.ndarray) -> np.ndarray:
+        """What an array stands for, whichever of the two it is."""
+        if not self.scale or value.dtype != self.dtype:
+            return value
+        return ((value.astype(np.float64) - self.zero) * self.scale).astype(np.float32)
+
+
 class FileSession(ChunkedSession):
-    """Every call takes the states and gives them. With state `none`, an operator's variables begin at zero."""
+    """Every call takes the states and gives them."""
 
     def __init__(self, program: FileProgram) -> None:
         super().__init__(program)
@@ -91,7 +113,7 @@ class FileSession(ChunkedSession):
         self._rows = request.batch
         self.interpreter = Interpreter(model_path=str(program.path), num_threads=request.threads)
         self.wrapper = self.interpreter._interpreter
-        self.subgraph, inputs, outputs = _ends(self.interpreter, program.called)
+        self.subgraph, inputs, outputs, types = _ends(self.interpreter, program.called)
         given = (*self.network.inputs, *(state.before for state in self.network.states))
         for array in given:
             shape = np.array(self._native(array), np.int32)
@@ -101,25 +123,33 @@ class FileSession(ChunkedSession):
         self._outputs = [outputs[array.name] for array in self.network.results]
         self._before = [inputs[state.before.name] for state in self.network.states]
         self._after = [outputs[state.after.name] for state in self.network.states]
-        for name, value in self.network.constant_arrays(self._rows).items():
-            self.wrapper.SetTensor(inputs[name], np.array(value), self.subgraph)
-        self._resets = bool(program.operators & KEEPS_VARIABLES)
+        constants = self.network.constant_arrays(self._rows).items()
+        held = [(inputs[name], types[inputs[name]].of(np.array(value))) for name, value in constants]
+        for tensor, value in held:
+            self.wrapper.SetTensor(tensor, value, self.subgraph)
+        self._changed = [(tensor, value) for tensor, value in held if tensor in outputs.values()]
+        """Constants that an operator changes in place, and that every call gets anew."""
+        self._types = [types[number] for number in self._before]
         if program.operators & MOVES_TENSORS:
             # What such an operator gives has no memory before the first call.
             for array in given:
-                self.wrapper.SetTensor(inputs[array.name], np.zeros(self._native(array), array.dtype), self.subgraph)
+                number = inputs[array.name]
+                self.wrapper.SetTensor(number, types[number].of(np.zeros(self._native(array))), self.subgraph)
             self.invoke()()
         views = self._look()
         self.in_memory = all(isinstance(view, np.ndarray) for side in views for view in side)
         self._fixed = views if self.in_memory and not program.operators & MOVES_TENSORS else None
-        self.state = [np.zeros(view.shape, view.dtype) for view in views.before]
+        befores = (state.before for state in self.network.states)
+        self.state = [np.zeros(view.shape, each.dtype) for each, view in zip(befores, views.before, strict=True)]
 
     def views(self) -> _Views:
         """The tensors in the interpreter's memory, until the next call."""
         return self._fixed or self._look()
 
     def _look(self) -> _Views:
-        return _Views(*([self._view(number) for number in side] for side in (self._inputs, self._before, self._after)))
+        sides = (self._inputs, self._before, self._after)
+        views = {number: self._view(number) for side in sides for number in side}
+        return _Views(*([views[number] for number in side] for side in sides))
 
     def laid(self, x: np.ndarray) -> list[np.ndarray]:
         """x [chunk, batch, input] as the file's inputs, in the file's layout."""
@@ -130,23 +160,30 @@ class FileSession(ChunkedSession):
     def put(self, views: _Views, inputs: Sequence[np.ndarray]) -> None:
         """Write the inputs of a call and its states, where the interpreter reads them."""
         if not self.in_memory:
-            for tensor, value in zip((*self._inputs, *self._before), (*inputs, *self.state), strict=True):
+            states = (kind.of(np.asarray(value)) for kind, value in zip(self._types, self.state, strict=True))
+            for tensor, value in zip((*self._inputs, *self._before), (*inputs, *states), strict=True):
                 self.wrapper.SetTensor(tensor, np.asarray(value), self.subgraph)
             return
         for view, part in zip(views.inputs, inputs, strict=True):
             np.copyto(view, part)
-        for view, value in zip(views.before, self.state, strict=True):
-            np.copyto(view, value)
+        self.put_states(views)
+
+    def put_states(self, views: _Views) -> None:
+        """Write the states of a call. What the last call has left in place is there already."""
+        for view, value, kind in zip(views.before, self.state, self._types, strict=True):
+            if value is not view:
+                np.copyto(view, kind.of(value) if kind.scale else value)
 
     def invoke(self) -> Callable[[], None]:
         """A function that runs the interpreter on the values in its input tensors."""
-        advance, reset, subgraph = self.wrapper.Invoke, self.wrapper.ResetVariableTensors, self.subgraph
+        advance, put, subgraph, changed = self.wrapper.Invoke, self.wrapper.SetTensor, self.subgraph, self._changed
 
-        def from_zeros() -> None:
-            reset()
+        def from_constants() -> None:
+            for tensor, value in changed:
+                put(tensor, value, subgraph)
             advance(subgraph)
 
-        return from_zeros if self._resets else lambda: advance(subgraph)
+        return from_constants if changed else lambda: advance(subgraph)
 
     def y(self) -> np.ndarray:
         """A copy of the last call's y [chunk, batch, width]."""
@@ -172,8 +209,8 @@ class FileSession(ChunkedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {
-            state.name: state.before.from_file(np.array(value), 1, self._rows).copy()
-            for state, value in zip(self.network.states, self.state, strict=True)
+            state.name: state.before.from_file(each.floats(np.array(value)), 1, self._rows).copy()
+            for state, each, value in zip(self.network.states, self._types, self.state, strict=True)
         }
 
     def _write_state(self, state: Arrays) -> None:
@@ -196,8 +233,7 @@ class FileBound(SynchronousBound):
         views = session.views()
         for view, part in zip(views.inputs, next(self._ring), strict=True):
             np.copyto(view, part)
-        for view, value in zip(views.before, session.state, strict=True):
-            np.copyto(view, value)
+        session.put_states(views)
         self._invoke()
         session.state = session.views().after
 
@@ -215,13 +251,15 @@ class ValuesBound(FileBound):
         session.state = session.views().after
 
 
-def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[str, int]]:
-    """The subgraph that is called, and the numbers of its inputs and outputs by the file's names."""
-    if not interpreter.get_signature_list():
-        sides = (interpreter.get_input_details(), interpreter.get_output_details())
-        inputs, outputs = ({each["name"]: each["index"] for each in side} for side in sides)
-        return 0, inputs, outputs
-    runner = interpreter.get_signature_runner(signature)
-    sides = (runner.get_input_details(), runner.get_output_details())
+def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[str, int], dict[int, _Type]]:
+    """The subgraph that is called, the numbers of its inputs and outputs by the file's names, and their types."""
+    if interpreter.get_signature_list():
+        runner = interpreter.get_signature_runner(signature)
+        graph = interpreter._interpreter.GetSubgraphIndexFromSignature(signature)
+        sides = [runner.get_input_details(), runner.get_output_details()]
+    else:
+        graph, ends = 0, (interpreter.get_input_details(), interpreter.get_output_details())
+        sides = [{each["name"]: each for each in side} for side in ends]
     inputs, outputs = ({key: each["index"] for key, each in side.items()} for side in sides)
-    return interpreter._interpreter.GetSubgraphIndexFromSignature(signature), inputs, outputs
+    every = [each for side in sides for each in side.values()]
+    return graph, inputs, outputs, {each["index"]: _Type(each["dtype"], *each["quantization"]) for each in every}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
-from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair
+from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
 from rnnbench.model_files.formats.tflite.file import read_tflite
@@ -62,10 +62,15 @@ def _notes(file: TfliteFile) -> Iterator[str]:
     if kept := keeping_variables(file):
         yield (
             f"{', '.join(kept)} keeps its state in variables of its own. In LiteRT a call goes on from the last one's "
-            "state, unless the program resets them (reset_all_variables). Here they are reset before every call. If "
-            "your program does not do so, its outputs are others: convert the network with its states as inputs and "
-            "outputs (in Keras: initial_state and return_state)"
+            "state, and so does a call here. If your program resets them before every call (reset_all_variables), say "
+            f"that they are zero in each: {' '.join(_always_zero(file))}"
         )
+
+
+def _always_zero(file: TfliteFile) -> Iterator[str]:
+    yield option("state={}")
+    for variable in file.variables:
+        yield option(f"constants.{variable.before}=0")
 
 
 def _array(file: TfliteFile, name: str, number: int, role: Role, *, is_batch: bool) -> ArrayDescription:

@@ -28,14 +28,23 @@ _BIAS = 2
 
 def depends_of(file: TfliteFile) -> dict[str, tuple[str, ...]]:
     """The inputs that each output is computed from."""
-    given, made = ({name: str(number) for name, number in side.items()} for side in (file.inputs, file.outputs))
-    return dependences(_operations(file.graphs[file.main]), given, made)
+    graph = file.graphs[file.main]
+    given = {name: str(number) for name, number in file.inputs.items()}
+    made = {name: _made(graph, number) for name, number in file.outputs.items()}
+    return dependences(_operations(graph), given, made)
+
+
+def _made(graph: Graph, number: int) -> str:
+    """The value that an output is. Of an operator's own state, it is the one that the operator leaves."""
+    return f"{number} after" if graph.tensors[number].is_variable else str(number)
 
 
 def _operations(graph: Graph) -> Iterator[Operation]:
     """A loop or branch gives what depends on all that it takes."""
     for operator in graph.operators:
-        yield Operation([str(number) for number in operator.inputs], [str(number) for number in operator.outputs])
+        own = [number for number in operator.inputs if number >= 0 and graph.tensors[number].is_variable]
+        gives = [_made(graph, number) for number in (*operator.outputs, *own)]
+        yield Operation([str(number) for number in operator.inputs], gives)
 
 
 def _second_products(graph: Graph) -> set[int]:
@@ -106,7 +115,7 @@ def features_of(file: TfliteFile) -> Iterator[Feature]:
     graph = file.graphs[file.main]
     for name, found in _FOUND.items():
         inside = any(found(each) for each in file.graphs if each is not graph)
-        outputs = {output: str(number) for output, number in file.outputs.items()}
+        outputs = {output: _made(graph, number) for output, number in file.outputs.items()}
         values = set(map(str, found(graph)))
         if arrays := tuple(outputs) if inside else reached(_operations(graph), values, outputs):
             yield Feature(name, arrays)

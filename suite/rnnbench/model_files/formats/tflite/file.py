@@ -19,7 +19,14 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.entry_point import entry_point
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Quantisation, Tensor, TfliteFile
+from rnnbench.model_files.formats.tflite.graph import (
+    Graph,
+    Operator,
+    Quantisation,
+    Tensor,
+    TfliteFile,
+    keeping_variables,
+)
 from rnnbench.model_files.formats.tflite.schema import (
     IDENTIFIED_AT,
     IDENTIFIER,
@@ -74,7 +81,8 @@ def read_with_bytes(path: Path) -> tuple[TfliteFile, bytes]:
         with _damage_told():
             data = with_own_names(data, file.signature)
         file = _read(data)
-    if not OPERATORS & {operator.name for graph in file.graphs for operator in graph.operators}:
+    names = {operator.name for graph in file.graphs for operator in graph.operators}
+    if not OPERATORS & names and not keeping_variables(file):
         return file, data
     with _damage_told():
         data, variables = with_states(data, file.main, file.signature)

@@ -61,10 +61,15 @@ def _at(graph: Graph, numbers: Sequence[int], place: int) -> Tensor | None:
     return graph.tensors[numbers[place]] if place < len(numbers) and numbers[place] >= 0 else None
 
 
+def states_of(operator: Operator) -> tuple[int, ...]:
+    """The numbers of its h and c, which it reads and writes in place."""
+    return operator.inputs[_H : _C + 1]
+
+
 def sequence_lstm(
     arithmetic: Arithmetic, options: Any, inputs: Sequence[Any], ranges: LstmRanges | None = None
-) -> np.ndarray:
-    """y of all steps, from a state of zeros. Source: tensorflow/lite/kernels/unidirectional_sequence_lstm.cc.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """y of all steps, and the last h and c. Source: tensorflow/lite/kernels/unidirectional_sequence_lstm.cc.
 
     With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
     LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
@@ -72,6 +77,8 @@ def sequence_lstm(
     others = (*inputs[_PEEPHOLES:_B], *inputs[_PROJECTIONS : _PROJECTIONS + 2], *inputs[_NORMS:])
     if inputs[_W] is None or any(each is not None for each in others):
         raise ModelFileError(f"{LSTM} with peepholes, projection, normalisation or a joint gate is not computed here")
+    if inputs[_H] is None or inputs[_C] is None:
+        raise ModelFileError(f"{LSTM} has no state of its own, without which LiteRT does not run it")
 
     def within(value: np.ndarray, own: Range | None) -> np.ndarray:
         return value if own is None else arithmetic.quantised(value, own)
@@ -80,7 +87,7 @@ def sequence_lstm(
     x = inputs[_X] if options.TimeMajor() else inputs[_X].swapaxes(0, 1)
     inside = [arithmetic.affine(inputs[_W + gate], inputs[_B + gate]) for gate in range(4)]
     around = [arithmetic.product(inputs[_R + gate]) for gate in range(4)]
-    h = c = np.zeros((x.shape[1], inputs[_R].shape[1]), arithmetic.carrier)
+    h, c = inputs[_H], inputs[_C]
     outputs = []
     for step in x:
         totals = (arithmetic(within(inside[gate](step), sums) + around[gate](h)) for gate in range(4))
@@ -96,4 +103,4 @@ def sequence_lstm(
         h = within(arithmetic(gates[2] * shown), of_h)
         outputs.append(h)
     y = np.stack(outputs)
-    return y if options.TimeMajor() else y.swapaxes(0, 1)
+    return y if options.TimeMajor() else y.swapaxes(0, 1), h, c

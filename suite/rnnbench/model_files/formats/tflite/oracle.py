@@ -22,7 +22,7 @@ from rnnbench.model_files.formats.tflite.graph import (
     Tensor,
     TfliteFile,
 )
-from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm
+from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm, states_of
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import safe_text
@@ -52,7 +52,7 @@ _QUANTISED_TYPES = (*QUANTISED, "int32", "int64")
 
 
 class TfliteOracle:
-    """A TFLite file in an arithmetic (`formats.Oracle`). Its variables are zero at the beginning of each call."""
+    """A TFLite file in an arithmetic (`formats.Oracle`)."""
 
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read, or has an operator that is not computed here."""
@@ -114,7 +114,8 @@ class TfliteOracle:
             outputs = self._operator(operator, inputs, graph)
             if operator.name not in (_WHILE, _IF, LSTM):  # What these give is in its range.
                 outputs = self._in_their_ranges(operator, graph, outputs)
-            values |= zip(operator.outputs, outputs, strict=True)
+            made = (*operator.outputs, *states_of(operator)) if operator.name == LSTM else operator.outputs
+            values |= zip(made, outputs, strict=True)
         return [values[index] for index in wanted]
 
     def _operator(self, operator: Operator, inputs: Sequence[Any], graph: Graph) -> Sequence[np.ndarray]:
@@ -124,7 +125,7 @@ class TfliteOracle:
             branches = _graphs_of(operator)
             return self._inner(branches[0] if np.all(inputs[0]) else branches[1], inputs[1:])
         if operator.name == LSTM:
-            return (sequence_lstm(self._arithmetic, operator.options, inputs, lstm_ranges(operator, graph)),)
+            return sequence_lstm(self._arithmetic, operator.options, inputs, lstm_ranges(operator, graph))
         if operator.name == _CAST:
             return (cast(inputs[0], graph.tensors[operator.outputs[0]].dtype),)
         compute = _COMPUTED[operator.name]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.formats.tflite.file import read_tflite, read_with_bytes
-from rnnbench.model_files.formats.tflite.graph import TfliteFile
+from rnnbench.model_files.formats.tflite.graph import Tensor, TfliteFile
 from rnnbench.model_files.formats.tflite.schema import (
     add_operator,
     fields_of_graphs,
@@ -23,7 +23,8 @@ _QUANTIZE, _DEQUANTIZE = 2, 3
 def with_float_ends(path: Path) -> bytes:
     """The file, with a QUANTIZE after each quantised input and a DEQUANTIZE before each quantised output.
 
-    The new ends are called as the old ones were, and all other operators stay. Raises ModelFileError.
+    The new ends are called as the old ones were, and all other operators stay. An operator's own state stays as it is:
+    a DEQUANTIZE of a tensor that is changed in place may run before that. Raises ModelFileError.
     """
     file, data = read_with_bytes(path)
     if not quantised_ends(file):
@@ -44,9 +45,13 @@ def changes_of(path: Path) -> tuple[str, ...]:
 
 
 def quantised_ends(file: TfliteFile) -> tuple[str, ...]:
-    """Names of the inputs and outputs that have a scale and a zero point."""
+    """Names of the inputs and outputs that have a scale and a zero point, but for states of operators' own."""
     tensors = file.graphs[file.main].tensors
-    return tuple(n for n, number in (*file.inputs.items(), *file.outputs.items()) if tensors[number].is_quantised)
+    return tuple(n for n, number in (*file.inputs.items(), *file.outputs.items()) if _is_rewritten(tensors[number]))
+
+
+def _is_rewritten(tensor: Tensor) -> bool:
+    return tensor.is_quantised and not tensor.is_variable
 
 
 def main_first(path: Path) -> bytes:
@@ -79,8 +84,8 @@ class _Ends:
 
     def add(self) -> None:
         graph = self._graph
-        inputs = {number: self._float(number) for number in graph.inputs if self._tensors[number].is_quantised}
-        outputs = {number: self._float(number) for number in graph.outputs if self._tensors[number].is_quantised}
+        inputs = {number: self._float(number) for number in graph.inputs if _is_rewritten(self._tensors[number])}
+        outputs = {number: self._float(number) for number in graph.outputs if _is_rewritten(self._tensors[number])}
         first = [add_operator(self._model, "QUANTIZE", [new], old, _QUANTIZE) for old, new in inputs.items()]
         last = [add_operator(self._model, "DEQUANTIZE", [old], new, _DEQUANTIZE) for old, new in outputs.items()]
         graph.operators = [*first, *(graph.operators or ()), *last]

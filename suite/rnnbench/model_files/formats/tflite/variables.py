@@ -2,13 +2,16 @@
 
 VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE changes it, and the graph of CALL_ONCE gives
 it its first value. No caller can read or set a variable, so no stream could be moved from one session to another.
+
+An operator such as UNIDIRECTIONAL_SEQUENCE_LSTM has its state in tensors that are marked as variables. It reads and
+writes them in place, so each of them is an input and an output at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,9 @@ OPERATORS = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_O
 _ASK = "; export the network with its states as inputs and outputs"
 _Key = tuple[bytes, bytes]
 """A variable is known by the name of its container and its own."""
+_OWN = {"UNIDIRECTIONAL_SEQUENCE_LSTM": {18: "lstm_h", 19: "lstm_c"}}
+"""What the states of an operator's own are called, by their places in its inputs. Converters give them no names."""
+
 _MOVES = frozenset(
     (
         *("DEQUANTIZE", "QUANTIZE", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE", "BROADCAST_TO", "TILE"),
@@ -69,7 +75,8 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     named = [each for each in model.signatureDefs if text_of(each.signatureKey) == signature]
     model.signatureDefs = named if signature else [_signature(model.subgraphs[0])]
     kinds = _Kinds(model)
-    if any(kinds.of(operator) in OPERATORS for graph in _called(model) for operator in graph.operators or ()):
+    inner = [(graph, operator) for graph in _called(model) for operator in graph.operators or ()]
+    if any(kinds.of(operator) in OPERATORS or _own_states(graph, operator) for graph, operator in inner):
         raise ModelFileError(f"a graph inside its loop or branch has variables, which are not followed{_ASK}")
     variables = _Variables(model, kinds).replaced()
     _keep(model, 0)
@@ -126,8 +133,29 @@ class _Variables:
             (output.tensorIndex,) = self._followed([output.tensorIndex])
         for key in self._begins.keys() - self._assigned:
             self._make_constant(key, starts)
-        names = self._names()
-        return tuple(self._add_ends(key, names[key], starts) for key in self._begins if key in self._assigned)
+        taken = self._taken()
+        names = {key: _free(text_of(key[1]).strip() or "variable", taken) for key in self._begins}
+        kept = [self._add_ends(key, names[key], starts) for key in self._begins if key in self._assigned]
+        own = [self._add_end(number, _free(name, taken)) for number, name in self._own().items()]
+        return (*kept, *own)
+
+    def _own(self) -> dict[int, str]:
+        """The tensors of states that operators have of their own, and what each is called."""
+        return {
+            number: _OWN.get(kind, {}).get(place, f"{kind.lower()}_state")
+            for operator in self._graph.operators
+            for kind in (self._kinds.of(operator),)
+            for place, number in _own_states(self._graph, operator).items()
+        }
+
+    def _add_end(self, number: int, name: str) -> Variable:
+        """A tensor that is a state before a call, and after it."""
+        graph, (signature,) = self._graph, self._model.signatureDefs
+        graph.tensors[number].name = name.encode()
+        graph.inputs, graph.outputs = ([*_numbers(ends), number] for ends in (graph.inputs, graph.outputs))
+        signature.inputs = [*(signature.inputs or ()), _named(name, number)]
+        signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", number)]
+        return Variable(name, f"{name}_next", has_start=False)
 
     def _stays(self, operator: Any) -> bool:
         """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
@@ -196,22 +224,13 @@ class _Variables:
             raise ModelFileError(f"the variable '{text_of(key[1])}' has a first value of another shape or type")
         tensor.buffer, tensor.quantization = start.tensor.buffer, start.tensor.quantization
 
-    def _names(self) -> dict[_Key, str]:
+    def _taken(self) -> set[str]:
+        """Names that no state can have."""
         signature = self._model.signatureDefs[0]
         taken = {text_of(each.name) for each in (*(signature.inputs or ()), *(signature.outputs or ()))}
         for number in self._handles:
             self._graph.tensors[number].name = b""  # It has the variable's name, and nothing uses it any more.
-        taken |= {text_of(tensor.name) for tensor in self._graph.tensors}
-        count: Counter[str] = Counter()
-        names = {}
-        for key in self._begins:
-            name = own = text_of(key[1]).strip() or "variable"
-            while {name, f"{name}_next"} & taken:
-                count[own] += 1
-                name = f"{own}_{count[own]}"
-            taken |= {name, f"{name}_next"}
-            names[key] = name
-        return names
+        return taken | {text_of(tensor.name) for tensor in self._graph.tensors}
 
     def _add_ends(self, key: _Key, name: str, starts: Mapping[_Key, _Start]) -> Variable:
         graph, (signature,) = self._graph, self._model.signatureDefs
@@ -246,6 +265,20 @@ class _Variables:
         made = len(self._graph.tensors) - 2
         self._graph.operators.append(add_operator(self._model, "RESHAPE", [number, made + 1], made))
         return made
+
+
+def _free(own: str, taken: set[str]) -> str:
+    """A name that is not taken, nor its next value's; both are from here on."""
+    tried = chain([own], (f"{own}_{number}" for number in count(1)))
+    name = next(each for each in tried if not {each, f"{each}_next"} & taken)
+    taken |= {name, f"{name}_next"}
+    return name
+
+
+def _own_states(graph: Any, operator: Any) -> dict[int, int]:
+    """The tensors that are an operator's own state, by their places in its inputs."""
+    inputs = enumerate(map(int, _numbers(operator.inputs)))
+    return {place: number for place, number in inputs if number >= 0 and graph.tensors[number].isVariable}
 
 
 def _keep(model: Any, main: int) -> None:
