@@ -12,11 +12,9 @@ import numpy as np
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import first_bound_outputs, first_outputs, output_pairs
-from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-
-Pair = tuple[str, np.ndarray, np.ndarray]
 
 
 def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
