@@ -27,8 +27,7 @@ from rnnbench.backends import find, request_of
 from rnnbench.cases import Trial, load_case
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.measure import interval_of
-from rnnbench.measure.blocks import sample_block
+from rnnbench.measure import interval_of, sample_block
 from rnnbench.plan import targets_of
 from rnnbench.results import CheckResult
 from rnnbench.rnn import draw_inputs, draw_weights

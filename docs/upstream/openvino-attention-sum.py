@@ -3,7 +3,7 @@
 # ///
 """OpenVINO's compiler dies of attention whose result is added to a sum, before a depthwise convolution.
 
-x = r + r2 + softmax(q·k)·v, then x + sigmoid(convolution of a cache and x), as in a zipformer'"'"'s encoder. Compiling for
+x = r + r2 + softmax(q·k)·v, then x + sigmoid(convolution of a cache and x), as in a zipformer's encoder. Compiling for
 the CPU ends the process by a signal. With SNIPPETS_MODE=DISABLE it compiles.
 """
 

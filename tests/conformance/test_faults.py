@@ -11,7 +11,7 @@ from few_turns import COUNTS, set_turns
 from harness_trials import make_trial
 from verdicts import failures
 
-from rnnbench.conformance import CHECKS, arrays, edge_cases, mixed_calls, streams, suite
+from rnnbench.conformance import CHECKS, arrays, mixed_calls, streams, suite, threads
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.rnn import Model
@@ -64,7 +64,7 @@ def test_no_planted_fault_needs_more_turns_than_a_case_that_says_what_is_enough_
         "kept": streams.KEPT_ENOUGH,
         "sessions": streams.OPENED_ENOUGH,
         "resets": streams.RESETS_ENOUGH,
-        "threads": edge_cases.THREAD_CALLS_ENOUGH,
+        "threads": threads.THREAD_CALLS_ENOUGH,
         "mixed": mixed_calls.QUEUED_ENOUGH,
         "watched": arrays.WATCHED_ENOUGH,
     }

@@ -22,6 +22,7 @@ from rnnbench.conformance import (
     exchanged_states,
     refusal,
     suite,
+    threads,
     values_and_states,
 )
 from rnnbench.conformance.timed_path import TimedPath
@@ -43,7 +44,7 @@ class InRange(HonestSession):
 
 
 def test_whole_numbers_stay_in_their_range_in_every_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(suite, "CHECKS", (*edge_cases.EDGE_CASES, *refusal.REFUSAL))
+    monkeypatch.setattr(suite, "CHECKS", (*edge_cases.EDGE_CASES, *threads.THREADS, *refusal.REFUSAL))
     path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
     section = FileSection(path.name, {"h": "next_h"}, batch=0)
     model = network_of(path, section, describe(path), Given(ranges={"tokens": (5, 9)}))

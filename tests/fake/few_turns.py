@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.conformance import arrays, edge_cases, mixed_calls, streams
+from rnnbench.conformance import arrays, edge_cases, mixed_calls, streams, threads
 
 FEW = 10
 COUNTS = {
     "kept": (streams, "KEPT_CALLS", "KEPT_S", 140),
     "sessions": (streams, "OPENED", "OPENED_S", 170),
     "resets": (streams, "RESETS", "RESETS_S", 100),
-    "threads": (edge_cases, "THREAD_CALLS", "THREADS_S", 300),
+    "threads": (threads, "THREAD_CALLS", "THREADS_S", 300),
     "mixed": (mixed_calls, "QUEUED", "QUEUED_S", 75),
     "watched": (arrays, "WATCHED_CALLS", "WATCHED_S", 20),
 }

@@ -76,7 +76,7 @@ def test_more_processes_are_added_while_the_verdict_is_open(
     monkeypatch.setattr(
         module,
         "_run_process",
-        lambda trial, environment, folder, rounds: run_process(trial, rounds=rounds),
+        lambda chosen, folder, rounds: run_process(chosen.trial, rounds=rounds),
     )
     (figure,) = measure_fidelity([Target("numpy", "eager")], (2,))
     assert requested == [0, *[module.ROUNDS] * processes]

@@ -9,16 +9,15 @@ What other packages may use:
 - `registry`: finds backends by entry point.
 - `sources`: the files that decide which programs a backend makes, and their digest.
 - `package_content`: what is in an installed package, as a digest.
-- `unchanged`: whether sources and packages are still what these digests were made of.
+- `unchanged`: whether sources and packages have changed since these digests were made.
 - `explanation`: what a program offers, and the stages that it went through; an adapter may have a module of that name.
-- `timing_tool`: what a runtime's own tool to time an artifact is; an adapter may have a module of that name.
+- `timing_tool`: a runtime's own tool to time an artifact; an adapter may have a module of that name.
 - `shared`: what adapters are built on, here and in other distributions.
 
 The remaining packages are the adapters: `numpy`, `iree`, `tvm`, `onnxruntime`, `openvino`, `torch`, `tensorflow`,
-`litert` and `jax`. They are reached through the registry only, and only in processes of
-their own: what is asked of them goes through `rnnbench.plan`. An adapter imports another one through that one's
-public face alone: `torch.export`, `jax.stablehlo`, `tensorflow.traced_function` and `tensorflow.ml_program`.
-`README.md` in this folder says how to add a backend.
+`litert` and `jax`. They are reached through the registry alone, and in processes of their own: `rnnbench.plan` asks
+them. An adapter imports of another one only the modules that are made for that: `torch.export`, `jax.stablehlo`,
+`tensorflow.traced_function` and `tensorflow.ml_program`. `README.md` in this folder says how to add a backend.
 """
 
 from typing import TYPE_CHECKING

@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 INT8_SHARE = 0.6
 """Of the bytes of float32 weights: the most that a program's files may have where int8 weights were requested. They
 need a quarter, and some runtimes keep a second copy in their own layout."""
-INT8_BESIDE, OPERATION_BYTES = 1 << 16, 1 << 11
+FURTHER_BYTES, OPERATION_BYTES = 1 << 16, 1 << 11
 """Bytes that a program may have besides its weights, and for each of its compiled operations: copies of the cell take
 more than small weights do. OpenVINO was seen to take 1 KB an operation, the others less."""
 
@@ -136,7 +136,7 @@ def _check_int8(artifact: Artifact, program: Program, request: Request) -> None:
     if missing := [name for name in artifact.int8_operations if not compiled.get(name)]:
         raise ValueError(f"its int8 operation {missing[0]!r} is none of its compiled operations")
     nbytes, weights = sum(path.stat().st_size for path in program.files.program), request.model.weight_count
-    if nbytes > INT8_SHARE * 4 * weights + INT8_BESIDE + OPERATION_BYTES * sum(compiled.values()):
+    if nbytes > INT8_SHARE * 4 * weights + FURTHER_BYTES + OPERATION_BYTES * sum(compiled.values()):
         raise ValueError(
             f"int8 weights were requested, and its files have {nbytes:,} bytes for {weights:,} weights: as many as "
             "float32 takes"

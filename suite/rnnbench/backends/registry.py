@@ -53,7 +53,7 @@ def tool_for(backend: str, program: Program, request: Request, cache: Path) -> T
     """The runtime's own tool to time a program that the backend built into `cache`. Raises NoToolError."""
     if isinstance(request.model, CompoundNetwork):
         raise NoToolError(f"{request.model.label} is several programs, with a loop in the host between them")
-    module = _beside(backend, "timing_tool")
+    module = _adapter_module(backend, "timing_tool")
     if module is None:
         raise NoToolError(f"no tool of the runtime of '{backend}' is known")
     return cast("Callable[[Program, Request, Path], Tool]", module.own_tool)(program, request, cache)
@@ -69,13 +69,13 @@ def explanation_for(backend: str, program: Program, request: Request, folder: Pa
             }
         )
     folder.mkdir(parents=True, exist_ok=True)
-    module = _beside(backend, "explanation")
+    module = _adapter_module(backend, "explanation")
     if module is None:
         return Explanation((), "", (Unreadable("program", f"the adapter of '{backend}' has no module `explanation`."),))
     return cast("Callable[[Program, Request, Path], Explanation]", module.explain)(program, request, folder)
 
 
-def _beside(backend: str, name: str) -> Any:
+def _adapter_module(backend: str, name: str) -> Any:
     """The module of that name beside the backend's adapter; None where there is none."""
     module = f"{entry_of(backend).module}.{name}"
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import called
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -114,9 +115,7 @@ def _compared(
                 one.set_state(states[0])  # With no call between, a program may compare the two.
                 one.set_state(state)
         errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact, rounding)
-        bound()
-        bound.sync()
-        errors.add(f"y of a bound call {what}", bound.output()["y"], exact, rounding)
+        errors.add(f"y of a bound call {what}", called(bound), exact, rounding)
     return errors.verdict()
 
 

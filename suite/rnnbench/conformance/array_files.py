@@ -1,19 +1,24 @@
-"""Arrays by name on disk: the files of reference trajectories and of exchanged states."""
+"""Arrays by name in files: reference trajectories, which are computed once, and exchanged states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from rnnbench.disk import open_plain, write_whole
+from rnnbench.backends import Arrays
+from rnnbench.conformance.kept_references import KeptReferences
+from rnnbench.disk import locked, open_plain, read_cached, write_whole
 
 NAME = "name of this file"
 """What a file has beside its arrays. Names of trajectories have a digest of all that they depend on."""
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def save_arrays(path: Path, arrays: Arrays) -> None:
     """Write the file as a whole or not at all. Raises OSError."""
     named = {NAME: np.array(path.name), **arrays}
     write_whole(path, lambda file: np.savez(file, **named))  # type: ignore[arg-type]  # no array is named as its option
@@ -26,3 +31,58 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     if str(arrays.pop(NAME)) != path.name:
         raise ValueError(f"{path} was written under another name")
     return arrays
+
+
+class ArrayStore:
+    """Arrays that are computed once for all trials that need the same, and kept in files under `directory`."""
+
+    def __init__(self, directory: Path, kept: KeptReferences | None) -> None:
+        """`kept` has what earlier runs computed; None where this run computes everything."""
+        self.seconds = 0.0
+        """Time spent on computing what was in no file yet."""
+        self._directory = directory
+        self._kept = kept
+        self._loaded: dict[Path, dict[str, np.ndarray]] = {}
+
+    def get(
+        self, name: str, key: Mapping[str, object], compute: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Arrays from an earlier trial's file, or computed now and written to a file named by a digest of `key`."""
+        path = self._directory / f"{name}-{key_digest(key)}.npz"
+        if path not in self._loaded:
+            arrays = read_cached(path, load_arrays)
+            if arrays is None:
+                # Another worker that needs the same waits here, and reads the file.
+                with locked(path.with_suffix(".lock")):
+                    arrays = read_cached(path, load_arrays) or self._restored(path, key)
+                    if arrays is None:
+                        arrays = self._made(path, key, compute)
+            self._loaded[path] = arrays
+        return self._loaded[path]
+
+    def _restored(self, path: Path, key: Mapping[str, object]) -> dict[str, np.ndarray] | None:
+        if self._kept is None:
+            return None
+        self._kept.restore(path, key)
+        return read_cached(path, load_arrays)
+
+    def _made(
+        self, path: Path, key: Mapping[str, object], compute: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        before = self.seconds
+        save_arrays(path, self._timed(compute))
+        if self._kept is not None:
+            self._kept.keep(path, key, self.seconds - before)
+        return load_arrays(path)
+
+    def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        start = time.perf_counter()
+        try:
+            return compute()
+        finally:
+            self.seconds += time.perf_counter() - start
+
+
+def key_digest(key: Mapping[str, object]) -> str:
+    """The part of a file's name that says what its arrays depend on."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]

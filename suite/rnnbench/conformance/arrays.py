@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Thread
@@ -17,20 +16,21 @@ from rnnbench.conformance.feeding import (
     aligned,
     first_bound_outputs,
     first_outputs,
-    known_bound_outputs,
-    known_outputs,
     output_pairs,
+    undisturbed_bound_outputs,
+    undisturbed_outputs,
 )
+from rnnbench.conformance.layouts import LAYOUTS, LayOut, named_backwards, of_each
 from rnnbench.conformance.memory_used_again import with_memory_used_again
-from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.thread_switches import switching_every
+from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-LayOut = Callable[[Arrays], Arrays]
 WATCHED_CALLS, WATCHED_ENOUGH, WATCHED_LEAST, WATCHED_S = 200, 24, 9, 0.015
 """Pairs of calls, public and bound, that another thread looks at, how many are enough, and the time of the check."""
 SWITCH_S = 1e-5
-"""Python's thread switch interval meanwhile: calls that hold the interpreter are looked into, too."""
+"""Seconds after which threads take turns meanwhile: calls that hold the interpreter are looked into, too."""
 
 
 def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -100,10 +100,10 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             _spoil(arrays)
-    undisturbed_outputs = known_outputs(open_session, reference, from_start=True)
+    undisturbed = undisturbed_outputs(open_session, reference, from_start=True)
     return same_bits(
         [
-            *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed_outputs),
+            *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed),
             *_of_an_overwritten_ring(open_session, reference),
             *_read_again(open_session, reference),
             *with_memory_used_again(open_session, reference),
@@ -111,24 +111,21 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     )
 
 
-def _of_an_overwritten_ring(
-    open_session: OpenSession, reference: ReferenceTrajectories
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def _of_an_overwritten_ring(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
     """Bound calls of a ring that the caller overwrites, at multiples of 64 bytes, where a runtime may keep it."""
     ring = [{name: aligned(array) for name, array in chunk.items()} for chunk in reference.ring]
     bound = open_session().bind(ring)
     for chunk in ring:
         _spoil(chunk)
     what = "of a ring that was overwritten once it was bound, y of call"
-    return output_pairs(what, first_bound_outputs(bound), known_bound_outputs(open_session, reference)[:FEW_CALLS])
+    alone = undisturbed_bound_outputs(open_session, reference)[:FEW_CALLS]
+    return output_pairs(what, first_bound_outputs(bound), alone)
 
 
-def _read_again(
-    open_session: OpenSession, reference: ReferenceTrajectories
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _read_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
     """States and an output that are read, overwritten and read again: they are the same, and calls go on."""
     session, ring = open_session(), reference.ring
-    from_zeros, from_start = (known_outputs(open_session, reference, from_start=start) for start in (False, True))
+    from_zeros, from_start = (undisturbed_outputs(open_session, reference, from_start=start) for start in (False, True))
     turns: list[tuple[str, Callable[[], object], np.ndarray]] = [
         ("of a new session", lambda: None, from_zeros[0]),
         ("after a reset", session.reset, from_zeros[0]),
@@ -146,7 +143,7 @@ def _read_again(
     yield from _twice("of a bound call,", bound.output)
 
 
-def _twice(what: str, read: Callable[[], Arrays]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _twice(what: str, read: Callable[[], Arrays]) -> Iterator[Pair]:
     """What is read a second time, once the caller has overwritten what was read first."""
     first = read()
     before = {name: array.copy() for name, array in first.items()}
@@ -163,90 +160,13 @@ def _spoil(arrays: Arrays) -> None:
             array.fill(7)
 
 
-def _reversed(x: np.ndarray) -> np.ndarray:
-    return x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]
-
-
-def _strided(x: np.ndarray) -> np.ndarray:
-    return np.repeat(x, 2, axis=2)[..., ::2]
-
-
-def _transposed(x: np.ndarray) -> np.ndarray:
-    return np.asfortranarray(x)
-
-
-def _offset(x: np.ndarray) -> np.ndarray:
-    """Aligned to its items, and to nothing wider."""
-    memory = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
-    start = -memory.ctypes.data % 64 + x.itemsize
-    shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
-    shifted[...] = x
-    return shifted
-
-
-def _odd(x: np.ndarray) -> np.ndarray:
-    """Not even aligned to its items, as what lies behind a header of odd length."""
-    memory = np.empty(x.nbytes + 1, np.uint8)
-    shifted = memory[1:].view(x.dtype) if x.itemsize == 1 else np.frombuffer(memory.data, x.dtype, x.size, offset=1)
-    shifted = shifted.reshape(x.shape)
-    shifted[...] = x
-    return shifted
-
-
-def _part(x: np.ndarray) -> np.ndarray:
-    """The middle of an array that is larger in each dimension."""
-    larger = np.zeros([size + 2 for size in x.shape], x.dtype)
-    middle = larger[tuple(slice(1, -1) for _ in x.shape)]
-    middle[...] = x
-    return middle
-
-
-def _read_only(x: np.ndarray) -> np.ndarray:
-    copy = x.copy()
-    copy.flags.writeable = False
-    return copy
-
-
-def _each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
-    return lambda arrays: {name: lay_out(array) for name, array in arrays.items()}
-
-
-def _named_backwards(arrays: Arrays) -> Arrays:
-    return dict(reversed(list(arrays.items())))
-
-
-def _side_by_side(arrays: Arrays) -> Arrays:
-    """Those of one type in one buffer, which none begins."""
-    parts: dict[str, np.ndarray] = {}
-    for dtype in {array.dtype for array in arrays.values()}:
-        same = {name: array for name, array in arrays.items() if array.dtype == dtype}
-        buffer = np.concatenate([np.zeros(1, dtype), *(array.ravel() for array in same.values())])
-        ends = 1 + np.cumsum([array.size for array in same.values()])
-        for (name, array), end in zip(same.items(), ends, strict=True):
-            parts[name] = buffer[end - array.size : end].reshape(array.shape)
-    return {name: parts[name] for name in arrays}
-
-
-LAYOUTS: dict[str, LayOut] = {
-    "reversed in memory": _each(_reversed),
-    "every second item of another array": _each(_strided),
-    "in Fortran's order": _each(_transposed),
-    "off any vector's boundary": _each(_offset),
-    "at an odd address": _each(_odd),
-    "a part of a larger array": _each(_part),
-    "read-only": _each(_read_only),
-    "side by side in one buffer": _side_by_side,
-    "given last one first": _named_backwards,
-}
-
-
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    copied = _each(np.copy)
-    contiguous = known_outputs(open_session, reference, from_start=True)
-    contiguous += known_bound_outputs(open_session, reference, from_start=True)
+    copied = of_each(np.copy)
+    contiguous = undisturbed_outputs(open_session, reference, from_start=True)
+    contiguous += undisturbed_bound_outputs(open_session, reference, from_start=True)
     laid_out_pairs = []
     for what, lay_out in LAYOUTS.items():
-        if lay_out is _named_backwards and len(reference.start) < 2:
+        if lay_out is named_backwards and len(reference.start) < 2:
             continue
         got = _from_start(open_session, reference, reference.start, lay_out)
         laid_out_pairs += output_pairs(f"from an x and a state that are {what}, y of call", got, contiguous)
@@ -358,16 +278,15 @@ class Watcher:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look for as long as the block runs, and once more at its end."""
-        interval, thread = sys.getswitchinterval(), Thread(target=self._watch)
-        sys.setswitchinterval(SWITCH_S)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ended = True
-            thread.join()
-            sys.setswitchinterval(interval)
-            self._look()
+        thread = Thread(target=self._watch)
+        with switching_every(SWITCH_S):
+            thread.start()
+            try:
+                yield
+            finally:
+                self._ended = True
+                thread.join()
+        self._look()
 
     def _watch(self) -> None:
         while not self._ended and not self.changed:

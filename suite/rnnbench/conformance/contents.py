@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import compare_with_run, fed_chunks
+from rnnbench.conformance.feeding import called, compare_with_run, fed_chunks
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -71,24 +71,15 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     steps = 1 << (EQUAL_CALLS * chunk - 1).bit_length()  # So that trials with other chunks need the same run.
     run = reference.run(np.repeat(reference.x[:1], steps, axis=0))
     x = run.x[: EQUAL_CALLS * chunk]
-    bound, outputs = open_session().bind([{**reference.ring[0], "x": x[:chunk]}]), list[np.ndarray]()
-    for _ in range(EQUAL_CALLS):
-        bound()
-        bound.sync()
-        outputs.append(bound.output()["y"])
+    bound = open_session().bind([{**reference.ring[0], "x": x[:chunk]}])
+    outputs = [called(bound) for _ in range(EQUAL_CALLS)]
     begins = ReferenceRun(x, run.y[: len(x)], run.rounding[: len(x)])
     compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
     compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
-    session, outputs = open_session(), []
+    session = open_session()
     given = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # One step in memory for all of them.
     bound = session.bind([given])
-    for call in range(EQUAL_CALLS):
-        if call % 2:
-            outputs.append(session.step(given)["y"])
-        else:
-            bound()
-            bound.sync()
-            outputs.append(bound.output()["y"])
+    outputs = [session.step(given)["y"] if call % 2 else called(bound) for call in range(EQUAL_CALLS)]
     compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
 
 

@@ -10,7 +10,7 @@ from rnnbench.backends import Session
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-Known = TypeVar("Known")
+Shared = TypeVar("Shared")
 RAISED = "raised "
 """How the detail of a check begins that ended with an exception."""
 
@@ -28,7 +28,7 @@ class OpenSession(Protocol):
         """Let go of a session that the check leaves open."""
         ...
 
-    def known(self, what: str, make: Callable[[], Known]) -> Known:
+    def once(self, what: str, make: Callable[[], Shared]) -> Shared:
         """What `make` gives the first time that a check asks for `what`. All checks of a program share it."""
         ...
 

@@ -1,19 +1,13 @@
-"""Checks of edge cases: rows of a batch, ragged lengths, NaN, two threads."""
+"""Checks of edge cases: rows of a batch, ragged lengths, NaN."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import chain, cycle
-from threading import Barrier, BrokenBarrierError
+from contextlib import suppress
 
 import numpy as np
 
-from rnnbench.backends import Arrays, Bound, Session
-from rnnbench.conformance.budget import Budget, planned_turns
+from rnnbench.backends import Session
+from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     ALL,
@@ -21,10 +15,8 @@ from rnnbench.conformance.feeding import (
     called,
     compare_steps,
     fed_chunks,
-    first_bound_outputs,
-    known_bound_outputs,
-    known_outputs,
     output_pairs,
+    undisturbed_outputs,
 )
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories, Rows
@@ -36,16 +28,6 @@ RESET, STATE = "a reset", "a state that is set"
 """What ends a stream that has seen no numbers."""
 POISONED_S = 0.1
 """Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
-THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
-"""Calls, and arrays of states, of each of two threads at once, and how many are enough. On one core threads take turns
-after some milliseconds, at any place of a call."""
-PUBLIC_PASS, BOUND_PASS = 0, 1
-"""Kinds of passes over the calls of a thread."""
-Named = tuple[str, np.ndarray]
-AT_ONCE = 4
-"""Threads that live at once, each with a session: more than one that was opened for two has places for."""
-SWITCH_S = 1e-6
-"""Python's switch interval while two threads make calls: far below what a call takes."""
 
 
 def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -94,7 +76,7 @@ def _listed(order: np.ndarray) -> str:
 def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     if reference.lengths is None:
         return CheckResult(verdict="not-applicable", detail="every row has all steps of a call")
-    unpadded = known_outputs(open_session, reference)
+    unpadded = undisturbed_outputs(open_session, reference)
     session, poisoned, ends = open_session(), [], []
     for index, chunk in enumerate(reference.ring[:FEW_CALLS]):
         beyond = np.arange(len(chunk["x"]))[:, None] >= chunk["lengths"]
@@ -220,166 +202,6 @@ def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:
     return poisoned
 
 
-def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Two streams at once. Each begins in this thread, goes on in one of its own, and ends in this one again.
-
-    Then each makes calls of both paths over and over, and sets and reads its state: threads seldom take turns in the
-    middle of one short call.
-    """
-    feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
-    alone = [known_outputs(open_session, reference), _outputs_alone(open_session, feeds[1])]
-    alone_passes = [_passes_alone(open_session, feed, reference) for feed in feeds]
-    sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
-    planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
-    budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
-    together = [_outputs(session, feed[:1]) for session, feed in zip(sessions, feeds, strict=True)]
-    with _switching_often(), ThreadPoolExecutor(len(feeds)) as pool:
-        went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))
-        ended = [_outputs(session, feed[-1:]) for session, feed in zip(sessions, feeds, strict=True)]
-        bound = [session.bind(feed) for session, feed in zip(sessions, feeds, strict=True)]
-        streams = [partial(_pass, *each, reference) for each in zip(sessions, bound, feeds, strict=True)]
-        repeated = list(pool.map(partial(_repeated, barrier=barrier), streams, alone_passes, budgets))
-    pairs = [
-        pair
-        for began, *others, expected in zip(together, went_on, ended, alone, strict=True)
-        for pair in output_pairs("of two streams in two threads, y of call", sum(others, began), expected)
-    ]
-    for session in sessions:
-        open_session.close(session)
-    pairs += _bound_elsewhere(open_session, reference)
-    pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
-    pairs += _in_several_threads(open_session, feeds[0], alone[0])
-    return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
-
-
-def _bound_elsewhere(
-    open_session: OpenSession, reference: ReferenceTrajectories
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Bound calls that go on in another thread than the one that bound the ring and began."""
-    there, expected = open_session().bind(reference.ring), known_bound_outputs(open_session, reference)
-    began = first_bound_outputs(there)
-    with ThreadPoolExecutor(1) as pool:
-        went_on = pool.submit(first_bound_outputs, there).result()
-    return output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
-
-
-def _opened_elsewhere(
-    open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """A session that is opened, used and closed in another thread, and one of this thread that goes on."""
-    here = open_session()
-    began = _outputs(here, feed[:1])
-
-    def elsewhere() -> list[np.ndarray]:
-        session = open_session()
-        outputs = _outputs(session, feed)
-        open_session.close(session)
-        return outputs
-
-    with ThreadPoolExecutor(1) as pool:
-        there = pool.submit(elsewhere).result()
-    went_on = [*began, *_outputs(here, feed[1:])]
-    return [
-        *output_pairs("in a session of another thread, y of call", there, list(alone)),
-        *output_pairs("with a session closed in another thread, y of call", went_on, list(alone)),
-    ]
-
-
-def _in_several_threads(
-    open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """AT_ONCE sessions, each in a thread of its own, which call at once."""
-    sessions, barrier = [open_session() for _ in range(AT_ONCE)], Barrier(AT_ONCE)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        outputs = list(pool.map(partial(_outputs, feed=feed, barrier=barrier), sessions))
-    for got in outputs:
-        yield from output_pairs(f"of {AT_ONCE} streams in as many threads, y of call", got, list(alone))
-
-
-def _pass(
-    session: Session, bound: Bound, feed: Sequence[Arrays], reference: ReferenceTrajectories, kind: int
-) -> Iterator[Named]:
-    """What a pass over the feed gives, one after the other: public calls from zeros and one with a rest, or bound calls
-    from `start`; then the state."""
-    if kind == BOUND_PASS and reference.is_stream:
-        session.set_state(reference.start)
-    else:
-        session.reset()
-    for chunk in feed:
-        yield ("y of a bound call", called(bound)) if kind == BOUND_PASS else ("y", session.step(chunk)["y"])
-    if reference.is_stream and kind == PUBLIC_PASS:
-        yield "y of a call of one step", session.step({"x": feed[0]["x"][:1]})["y"]
-    yield from ((f"state {name}", array) for name, array in session.get_state().items())
-
-
-def _outputs_alone(open_session: OpenSession, feed: Sequence[Arrays]) -> list[np.ndarray]:
-    session = open_session()
-    outputs = [y.copy() for y in _outputs(session, feed)]
-    open_session.close(session)
-    return outputs
-
-
-def _passes_alone(
-    open_session: OpenSession, feed: Sequence[Arrays], reference: ReferenceTrajectories
-) -> list[list[Named]]:
-    session = open_session()
-    bound = session.bind(feed)
-    passes = [
-        [(what, array.copy()) for what, array in _pass(session, bound, feed, reference, kind)]
-        for kind in (PUBLIC_PASS, BOUND_PASS)
-    ]
-    open_session.close(session)
-    return passes
-
-
-def _repeated(
-    begin: Callable[[int], Iterator[Named]], alone: Sequence[Sequence[Named]], budget: Budget, barrier: Barrier
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Make passes of either kind in turn. Gives the first one that differs from `alone`, or the last one."""
-    pairs: list[tuple[str, np.ndarray, np.ndarray]] = []
-    passes = cycle((PUBLIC_PASS, BOUND_PASS))
-    barrier.wait()
-    running: Iterator[Named] = iter(())
-    expected: Iterator[Named] = iter(())
-    for call in budget:
-        if (got := next(running, None)) is None:
-            if same_bits(pairs).verdict == "fail":
-                break
-            kind, pairs = next(passes), []
-            running, expected = begin(kind), iter(alone[kind])
-            got = next(running)
-        what, array = got
-        pairs.append((f"while another thread runs, {what} at turn {call}", array, next(expected)[1]))
-    return pairs
-
-
-@contextmanager
-def _switching_often() -> Iterator[None]:
-    """Python's threads take turns within a call too, however short it is."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def _outputs(session: Session, feed: Sequence[Arrays], barrier: Barrier | None = None) -> list[np.ndarray]:
-    """y of each call. Calls begin together with those of the other threads at the barrier, until one of them raises."""
-    got = []
-    for chunk in feed:
-        if barrier is not None:
-            with suppress(BrokenBarrierError):
-                barrier.wait()
-        try:
-            got.append(session.step(chunk)["y"])
-        except Exception:
-            if barrier is not None:
-                barrier.abort()
-            raise
-    return got
-
-
 def _beginning(reference: ReferenceTrajectories, *, from_start: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The first inputs, and the reference's y from zeros or `start`: a few chunks; with state `none`, one chunk."""
     if not reference.is_stream:
@@ -393,5 +215,4 @@ EDGE_CASES = (
     Check("lengths", "Beyond a row's length y is zero, and whatever x is there changes nothing.", _lengths),
     Check("batch", "A row of a batch does not depend on the others, nor on its place.", _batch, compares=True),
     Check("nan", "What is not a number stays in its row, and a reset clears it.", _nan, compares=True),
-    Check("threads", "Two sessions used by two threads at once give what each gives alone.", _threads),
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 
 from rnnbench.backends import Arrays
-from rnnbench.conformance.array_files import load_arrays, save_arrays
+from rnnbench.conformance.array_files import key_digest, load_arrays, save_arrays
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run
 from rnnbench.conformance.tolerance import Errors
@@ -81,8 +79,7 @@ def _save(reference: ReferenceTrajectories, state: Arrays, steps: int) -> None:
 
 def _folder(reference: ReferenceTrajectories) -> Path:
     """The folder of saved states of this trial's model and stream. It lies beside the reference's files."""
-    digest = hashlib.sha256(json.dumps(reference.stream_key, sort_keys=True).encode()).hexdigest()[:16]
-    return reference.directory / f"states-{digest}"
+    return reference.directory / f"states-{key_digest(reference.stream_key)}"
 
 
 EXCHANGED_STATES = (
@@ -90,7 +87,7 @@ EXCHANGED_STATES = (
         "exchange",
         "A state that the reference or another backend has come to goes on here.",
         _exchange,
-        True,
+        streams_only=True,
         compares=True,
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.backends import Bound, Session
 from rnnbench.conformance.definition import OpenSession
-from rnnbench.conformance.tolerance import Errors
+from rnnbench.conformance.tolerance import Errors, Pair
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories, Rows
 
 ALL = slice(None)
@@ -19,9 +19,8 @@ EXPECTED_ROUNDING = 2.0
 """Roundings between a program and expected outputs: the program's own, and those of whoever made the outputs."""
 FEW_CALLS = 3
 """Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
-KNOWN_CALLS, KNOWN_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
-"""Calls from zeros or `start` of which all checks know what the program gave: as many as the one needs that needs
-most."""
+UNDISTURBED_CALLS, UNDISTURBED_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
+"""Calls from zeros or `start` that are made once for all checks: as many as any check needs."""
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
@@ -63,7 +62,7 @@ def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np
 
 
 @dataclass(frozen=True)
-class KnownCalls:
+class UndisturbedCalls:
     """What a program gave for the first chunks of the ring, in a session of its own."""
 
     outputs: list[np.ndarray]
@@ -72,51 +71,51 @@ class KnownCalls:
     """After the last one."""
 
 
-def known_calls(
+def undisturbed_calls(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False, steps: int | None = None
-) -> KnownCalls:
-    """KNOWN_CALLS public calls, each with a chunk or with its first `steps`, from zeros or from `start`.
+) -> UndisturbedCalls:
+    """UNDISTURBED_CALLS public calls, each with a chunk or with its first `steps`, from zeros or from `start`.
 
     They are made once, by the first check that needs them. The others ask for the same to the bit.
     """
 
-    def make() -> KnownCalls:
-        session = _begun(open_session(), reference, from_start)
-        feed = [{**chunk, "x": chunk["x"][:steps].copy()} for chunk in reference.ring[:KNOWN_CALLS]]
+    def make() -> UndisturbedCalls:
+        session = _begun(open_session(), reference, from_start=from_start)
+        feed = [{**chunk, "x": chunk["x"][:steps].copy()} for chunk in reference.ring[:UNDISTURBED_CALLS]]
         outputs = [session.step(chunk)["y"].copy() for chunk in feed]
         states = {name: array.copy() for name, array in session.get_state().items()}
         open_session.close(session)
-        return KnownCalls(outputs, states)
+        return UndisturbedCalls(outputs, states)
 
     if steps == reference.trial.strategy.chunk:
         steps = None
-    return open_session.known(f"public calls, from start: {from_start}, of steps: {steps}", make)
+    return open_session.once(f"public calls, from start: {from_start}, of steps: {steps}", make)
 
 
-def known_outputs(
+def undisturbed_outputs(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
 ) -> list[np.ndarray]:
     """y of the first FEW_CALLS of these calls."""
-    return known_calls(open_session, reference, from_start=from_start).outputs[:FEW_CALLS]
+    return undisturbed_calls(open_session, reference, from_start=from_start).outputs[:FEW_CALLS]
 
 
-def known_bound_outputs(
+def undisturbed_bound_outputs(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
 ) -> list[np.ndarray]:
-    """y of KNOWN_BOUND_CALLS calls of the ring that is bound in such a session; from `start`, of FEW_CALLS."""
+    """y of UNDISTURBED_BOUND_CALLS calls of the ring that is bound in such a session; from `start`, of FEW_CALLS."""
 
     def make() -> list[np.ndarray]:
         session = open_session()
         bound = session.bind(reference.ring)
-        _begun(session, reference, from_start)
-        outputs = [called(bound).copy() for _ in range(FEW_CALLS if from_start else KNOWN_BOUND_CALLS)]
+        _begun(session, reference, from_start=from_start)
+        outputs = [called(bound).copy() for _ in range(FEW_CALLS if from_start else UNDISTURBED_BOUND_CALLS)]
         open_session.close(session)
         return outputs
 
-    return open_session.known(f"bound calls, from start: {from_start}", make)
+    return open_session.once(f"bound calls, from start: {from_start}", make)
 
 
-def _begun(session: Session, reference: ReferenceTrajectories, from_start: bool) -> Session:
+def _begun(session: Session, reference: ReferenceTrajectories, *, from_start: bool) -> Session:
     if from_start and reference.is_stream:
         session.set_state(reference.start)
     return session
@@ -147,9 +146,7 @@ def fed_chunks(session: Session, x: np.ndarray, reference: ReferenceTrajectories
     return np.concatenate([session.step({"x": x[at : at + chunk], **lengths})["y"] for at in range(0, len(x), chunk)])
 
 
-def output_pairs(
-    what: str, got: list[np.ndarray], expected: list[np.ndarray]
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def output_pairs(what: str, got: list[np.ndarray], expected: list[np.ndarray]) -> list[Pair]:
     """Pairs for `same_bits`, each named `what` and the number of its call."""
     return [(f"{what} {index}", a, b) for index, (a, b) in enumerate(zip(got, expected, strict=True))]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import called
 from rnnbench.conformance.tolerance import Errors, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -42,9 +43,7 @@ def _begin(open_session: OpenSession, reference: ReferenceTrajectories) -> Calla
             return unchanged
         errors = Errors()
         _compare(errors, "", reference, session.step(reference.ring[BEGUN])["y"], session.get_state())
-        bound()
-        bound.sync()
-        _compare(errors, " of a bound call", reference, bound.output()["y"], bound_session.get_state())
+        _compare(errors, " of a bound call", reference, called(bound), bound_session.get_state())
         return errors.verdict()
 
     return go_on

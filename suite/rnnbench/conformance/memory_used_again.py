@@ -11,22 +11,21 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.conformance.definition import OpenSession
-from rnnbench.conformance.feeding import FEW_CALLS, known_calls, known_outputs
+from rnnbench.conformance.feeding import FEW_CALLS, undisturbed_calls, undisturbed_outputs
+from rnnbench.conformance.tolerance import Pair
 from rnnbench.conformance.trajectories import ReferenceTrajectories
-
-Pair = tuple[str, np.ndarray, np.ndarray]
 
 
 def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
     """Each y of such calls, and what it is where every array has memory of its own."""
-    session, alone = open_session(), known_calls(open_session, reference).outputs
+    session, alone = open_session(), undisturbed_calls(open_session, reference).outputs
     y = session.step(reference.ring[0])["y"]
     for call, chunk in enumerate(reference.ring[1 : FEW_CALLS + 1], 1):
         y = session.step({**chunk, **placed({"x": chunk["x"]}, y)})["y"]
         yield f"with x in the memory of the last y, y of call {call}", y.copy(), alone[call]
     if not reference.is_stream:
         return
-    expected, one_more, *_ = known_outputs(open_session, reference, from_start=True)
+    expected, one_more, *_ = undisturbed_outputs(open_session, reference, from_start=True)
     session.set_state(placed(reference.start, y))
     yield "from a state in the memory of the last y, y", session.step(reference.ring[0])["y"], expected
     buffer = np.empty(sum(map(np.size, (*reference.start.values(), reference.x))), reference.x.dtype)

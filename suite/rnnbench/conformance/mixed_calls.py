@@ -16,7 +16,7 @@ from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import called
 from rnnbench.conformance.garbage import only_new_garbage
-from rnnbench.conformance.tolerance import Errors, same_bits, worst
+from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
@@ -62,9 +62,7 @@ def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     return worst(verdict, _at_once(open_session, reference), same_bits(_read_later(open_session, reference)))
 
 
-def _read_later(
-    open_session: OpenSession, reference: ReferenceTrajectories
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
     """The output of a session's last call, which is read again after each thing that is no call of this session."""
     session, beside, ring = open_session(), open_session(), reference.ring
     bound = session.bind(ring)
@@ -195,7 +193,7 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
         session = open_session()
         if sets not in expected:
             fresh = open_session()
-            _start_again(fresh, sets, reference)
+            _start_again(fresh, reference, from_start=sets)
             expected[sets] = fresh.step(reference.ring[BEFORE_RESET])["y"].astype(np.float64)
             open_session.close(fresh)
         if reference.is_stream:  # A reset does not go back to the state in which the ring was bound.
@@ -205,17 +203,16 @@ def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectori
             bound()
         if waited:
             bound.sync()
-        _start_again(session, sets, reference)
-        bound()
-        bound.sync()
+        _start_again(session, reference, from_start=sets)
+        y = called(bound)
         what = f"y of bound call {BEFORE_RESET}, after {'a state that was set' if sets else 'a reset'}"
         when = "" if waited else " that did not wait for the calls before"
-        errors.add(f"{what}{when}", bound.output()["y"], expected[sets], rounding)
+        errors.add(f"{what}{when}", y, expected[sets], rounding)
         open_session.close(session)
 
 
-def _start_again(session: Session, sets: bool, reference: ReferenceTrajectories) -> None:
-    if sets:
+def _start_again(session: Session, reference: ReferenceTrajectories, *, from_start: bool) -> None:
+    if from_start:
         session.set_state(reference.start)
     else:
         session.reset()

@@ -12,11 +12,9 @@ import numpy as np
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import first_bound_outputs, first_outputs, output_pairs
-from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
-
-Pair = tuple[str, np.ndarray, np.ndarray]
 
 
 def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -113,21 +111,25 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
     for what, given in inputs.items():
         yield what, partial(session.step, given)
     if reference.is_stream:
-        for name, array in reference.start.items():
-            for fault, wrong in {**_wrong_states(array, _other_type(array)), **_broadcasting(array)}.items():
-                yield f"a state {name} {fault}", partial(session.set_state, {**reference.start, name: wrong})
-            missing = {other: array for other, array in reference.start.items() if other != name}
-            yield f"a state without {name}", partial(session.set_state, missing)
-        yield "a state with one array too many", partial(session.set_state, {**reference.start, "z": x})
-        yield "a state of no array", partial(session.set_state, {})
-        nothing: Any = None
-        yield "a state that is None", partial(session.set_state, nothing)
+        for what, state in _refused_states(reference.start, x):
+            yield what, partial(session.set_state, state)
     yield "an empty ring", partial(session.bind, [])
     good, chunks = {**other_inputs, "x": x}, _wrong_chunks(x, other, other_inputs)
     for what, chunk in chunks.items():
         yield f"a ring of {what}", partial(session.bind, [chunk])
     for what, chunk in chunks.items():
         yield f"a ring whose second place has {what}", partial(session.bind, [good, chunk])
+
+
+def _refused_states(start: Arrays, x: np.ndarray) -> Iterator[tuple[str, Any]]:
+    """States that no session may accept, each with its name."""
+    for name, array in start.items():
+        for fault, wrong in {**_wrong_states(array, _other_type(array)), **_broadcasting(array)}.items():
+            yield f"a state {name} {fault}", {**start, name: wrong}
+        yield f"a state without {name}", {other: kept for other, kept in start.items() if other != name}
+    yield "a state with one array too many", {**start, "z": x}
+    yield "a state of no array", {}
+    yield "a state that is None", None
 
 
 def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, dict[str, Any]]:

@@ -8,15 +8,14 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import first_outputs, output_pairs
-from rnnbench.conformance.tolerance import same_bits
+from rnnbench.conformance.feeding import called, first_outputs, output_pairs
+from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 Turn = Callable[[Session], None]
 SHORT = 2
 """Most steps of a call that is shorter than a chunk. The second one goes on from the first one's state."""
-Pair = tuple[str, np.ndarray, np.ndarray]
 
 
 def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -39,14 +38,10 @@ def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     states, outputs = list[Arrays](), list[np.ndarray]()
     for _ in reference.ring:
         states.append(bound_session.get_state())
-        bound()
-        bound.sync()
-        outputs.append(bound.output()["y"])
+        outputs.append(called(bound))
     for call, (state, y) in enumerate(zip(states, outputs, strict=True)):
         bound_session.set_state(state)
-        bound()
-        bound.sync()
-        yield f"taken back to its own state before each call, y of bound call {call}", bound.output()["y"], y
+        yield f"taken back to its own state before each call, y of bound call {call}", called(bound), y
 
 
 def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:

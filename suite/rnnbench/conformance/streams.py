@@ -1,4 +1,4 @@
-"""Checks of streams as users have them: one buffer for all inputs, several rings, sessions that come and go."""
+"""Checks of streams as users have them: one buffer for all inputs, results that are kept, sessions that come and go."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from rnnbench.conformance.feeding import (
     aligned,
     called,
     first_outputs,
-    known_bound_outputs,
-    known_calls,
-    known_outputs,
     output_pairs,
+    undisturbed_bound_outputs,
+    undisturbed_calls,
+    undisturbed_outputs,
 )
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.long_runs import compare_outputs
-from rnnbench.conformance.tolerance import Errors, same_bits, worst
+from rnnbench.conformance.rings import RINGS
+from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
 from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.measure import resident
 from rnnbench.results import CheckResult
@@ -46,22 +47,8 @@ once the process has half of the trial's memory."""
 WEIGHED_AFTER = 4
 """Sessions that are opened from one look at the memory to the next."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
-PUBLIC = "p"
-RING_PLANS = {2 * "ABABABAB": False, 2 * "AAABBABB": True, "ApBBApBp": False, "ABCDEFGH": True}
-"""Who makes each call: the bound ring of that name, or the public path. Every ring has the chunks of its calls in the
-first pass over the RING chunks, so that any plan feeds the reference's ring in its order. Where the value is true, a
-ring is bound just before its first call of a pass, and anew in the next one; else all are bound before the start."""
-LONG_RING_PLAN = "AAABAAAAAAAAAAAA"
-"""A plan whose rings have the chunks of all of its calls: one of more than RING chunks, not in the order of RING."""
-MANY = 34
-"""Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
-SAME = MANY - 5
-"""The chunk of the ring of MANY chunks that is there a second time, right after it."""
 FILES = 4
 """Files that are opened between a session's first close and its second."""
-COMPARED_FROM = SAME - 1
-"""The first of these calls that is compared. There `start` is set, so that a session which makes the last ones alone
-gives the same."""
 
 
 def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -70,7 +57,7 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     for steps in sorted(
         {1, reference.trial.strategy.chunk} if reference.is_stream else {reference.trial.strategy.chunk}
     ):
-        expected, refilled = known_calls(open_session, reference, from_start=True, steps=steps), open_session()
+        expected, refilled = undisturbed_calls(open_session, reference, from_start=True, steps=steps), open_session()
         buffers = {name: aligned(array[:steps] if name == "x" else array) for name, array in reference.ring[0].items()}
         read_only = _read_only(buffers)
         if reference.is_stream:
@@ -88,7 +75,7 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     return same_bits(pairs)
 
 
-def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> list[Pair]:
     """Set another state and then `start`, twice from the same buffers, and overwrite them. The first time they are
     given as arrays that may not be written to: the caller fills them all the same. Gives the state that was set so."""
     state = {name: aligned(array) for name, array in reference.zeros.items()}
@@ -116,93 +103,6 @@ def _overwrite(arrays: Arrays) -> None:
         array.fill(7)
 
 
-def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    errors = Errors()
-    plans = [*((plan, late, RING) for plan, late in RING_PLANS.items()), (LONG_RING_PLAN, False, len(LONG_RING_PLAN))]
-    for plan, late, length in plans:
-        session = open_session()
-        _follow_plan(session, plan, late, length, errors, reference)
-        open_session.close(session)
-    verdict = errors.verdict()
-    if verdict.verdict == "fail":
-        return verdict
-    return worst(verdict, _many(open_session, reference), _bound_anew(open_session, reference))
-
-
-def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """One ring of MANY chunks, and MANY rings of one chunk each: at the end both give what RING rings do."""
-    order = [(number + number // RING) % RING for number in range(MANY)]
-    order[SAME + 1] = order[SAME]
-    sessions = [open_session() for _ in range(3)]
-    few = [sessions[0].bind([chunk]) for chunk in reference.ring]
-    ring = sessions[1].bind([reference.ring[index] for index in order])
-    rings = [sessions[2].bind([reference.ring[index]]) for index in order]
-    pairs = []
-    for number, index in enumerate(order):
-        if number == COMPARED_FROM and reference.is_stream:
-            for session in sessions:
-                session.set_state(reference.start)
-        y, y_of_rings = called(ring), called(rings[number])
-        if number >= COMPARED_FROM:
-            expected = called(few[index])
-            pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
-            pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
-    return same_bits(pairs)
-
-
-def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Rings of one session, bound one after the other: from the same buffers, which are refilled, and with the same
-    first chunk. Each gives what it gives in a session whose rings have arrays of their own."""
-    session, fresh = open_session(), open_session()
-    first, second, third, fourth = reference.ring[:4]
-    buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
-    pairs = []
-
-    def compare(what: str, chunks: Sequence[Arrays], expected: Sequence[np.ndarray]) -> None:
-        for buffer, chunk in zip(buffers, chunks, strict=True):
-            for name, array in chunk.items():
-                np.copyto(buffer[name], array)
-        bound = session.bind(buffers)
-        for call, y in enumerate(expected):
-            pairs.append((f"of a ring in {what} buffers, y of call {call}", called(bound), y))
-
-    known = known_bound_outputs(open_session, reference)
-    compare("", (first, second), known[:2])
-    compare("refilled", (third, fourth), known[2:4])
-    session.reset()  # What follows is not known: `fresh` makes the same calls, and has bound no ring like this one.
-    half_refilled = (third, second)
-    fresh_ring = fresh.bind(half_refilled)
-    compare("half refilled", half_refilled, [called(fresh_ring) for _ in half_refilled])
-    # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
-    for count, when in enumerate(("first", "second"), 1):
-        y, expected_y = called(session.bind(reference.ring)), called(fresh.bind(reference.ring[:count]))
-        pairs.append((f"of a ring that is bound for the {when} time, y of its first call", y, expected_y))
-    return same_bits(pairs)
-
-
-def _follow_plan(
-    session: Session, plan: str, late: bool, bound_calls: int, errors: Errors, reference: ReferenceTrajectories
-) -> None:
-    """Make the calls of a plan, whose rings have the chunks of its first `bound_calls`. The state is set once."""
-    exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
-    where = f"with the ring's calls shared as {plan}, {'bound late' if late else 'all bound before'}"
-    rings = {
-        name: [reference.ring[i % RING] for i in range(bound_calls) if plan[i] == name] for name in set(plan) - {PUBLIC}
-    }
-    bound: dict[str, Bound] = {} if late else {name: session.bind(ring) for name, ring in rings.items()}
-    if reference.is_stream:
-        session.set_state(reference.start)
-    expected = 0.0
-    for call, name in enumerate(plan):
-        if late and call % RING == plan.index(name) and name != PUBLIC:
-            bound[name] = session.bind(rings[name])
-        y = _call(session, bound.get(name), reference.ring[call % RING])
-        expected = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
-        errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], expected)
-    for name, array in session.get_state().items():
-        errors.add(f"state {name} at the end {where}", array, exact.states[name][len(plan) - 1], expected)
-
-
 def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
     """y of a call of `bound`, or of a public one."""
     return session.step(inputs)["y"] if bound is None else called(bound)
@@ -210,7 +110,8 @@ def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
 
 def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Close one session after another, each twice and the first one first, while the others go on. Drop one."""
-    alone, alone_bound = known_outputs(open_session, reference), known_bound_outputs(open_session, reference)
+    alone = undisturbed_outputs(open_session, reference)
+    alone_bound = undisturbed_bound_outputs(open_session, reference)
     sessions, ragged = [open_session() for _ in range(4)], _longer(reference)
     goes_on, bound_goes_on = sessions[1], sessions[3].bind(reference.ring)
     sessions[2].bind(reference.ring)()
@@ -231,7 +132,7 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
             pairs += _of_a_session_that_is_dropped(open_session, reference, alone_bound)
         pairs += [
             (f"{when} y", goes_on.step(reference.ring[call])["y"], alone[call]),
-            (f"{when} y of a bound call", _call(sessions[3], bound_goes_on, {}), alone_bound[call]),
+            (f"{when} y of a bound call", called(bound_goes_on), alone_bound[call]),
             (f"with {call} sessions closed, y of a call with a rest", before["y"], first),
             *((f"{name} that a closed session had returned", kept[name], before[name]) for name in kept),
         ]
@@ -254,7 +155,7 @@ def _files_in_between() -> Iterator[list[int]]:
 
 def _of_a_session_that_is_dropped(
     open_session: OpenSession, reference: ReferenceTrajectories, alone: Sequence[np.ndarray]
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
+) -> list[Pair]:
     """Bound calls whose session the caller has let go of."""
     with only_new_garbage():
         session = open_session()
@@ -323,10 +224,10 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
                 )
     if shared := _sharing_memory(kept):
         return CheckResult(verdict="fail", detail=f"results number {shared[0]} and {shared[1]} are in the same memory")
-    return budget.result(_as_known(outputs, reference))
+    return budget.result(_as_reference(outputs, reference))
 
 
-def _as_known(outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> CheckResult:
+def _as_reference(outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> CheckResult:
     """Whether y of each call is the reference's. With state `none`, it is also that of the last one."""
     errors = Errors()
     compare_outputs(errors, "call", outputs, reference)
@@ -353,7 +254,7 @@ def _sharing_memory(arrays: Sequence[np.ndarray]) -> tuple[int, int] | None:
 def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Open very many sessions, a few of them at a time, and one all along. Each must begin as the first one did."""
     stays, others = open_session(), deque[Session]()
-    first, second, *_ = known_outputs(open_session, reference)
+    first, second, *_ = undisturbed_outputs(open_session, reference)
     weight_bytes = sum(array.nbytes for _, array in reference.weights.named(reference.trial.model))
     at_once = max(OPEN_LEAST, min(OPEN_AT_ONCE, OPEN_BYTES // max(1, weight_bytes)))
     stays.step(reference.ring[0])
@@ -394,18 +295,13 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         if result.verdict == "fail":
             return result
     session.reset()
-    outputs, expected = first_outputs(session, reference), known_outputs(open_session, reference)
+    outputs, expected = first_outputs(session, reference), undisturbed_outputs(open_session, reference)
     return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
 
 
 STREAMS = (
     Check("refilled", "The caller may refill one buffer for every call.", _refilled),
-    Check(
-        "rings",
-        "Rings bound in one session, and its public path, go on with one stream in any turn.",
-        _rings,
-        compares=True,
-    ),
+    *RINGS,
     Check("closing", "Sessions go on after others are closed, and what those returned stays.", _closing),
     Check("kept", "The results of thousands of calls are right, and stay as they were returned.", _kept, compares=True),
     Check("sessions", "A thousand sessions begin alike, and one that stays open goes on.", _sessions),

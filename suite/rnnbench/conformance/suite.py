@@ -12,7 +12,7 @@ from rnnbench.backends import Program, Session
 from rnnbench.conformance.alike import ALIKE
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.contents import CONTENTS
-from rnnbench.conformance.definition import RAISED, Check, Known
+from rnnbench.conformance.definition import RAISED, Check, Shared
 from rnnbench.conformance.edge_cases import EDGE_CASES
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.conformance.exchanged_states import EXCHANGED_STATES
@@ -23,6 +23,7 @@ from rnnbench.conformance.mixed_calls import MIXED_CALLS
 from rnnbench.conformance.refusal import REFUSAL
 from rnnbench.conformance.rewinding import REWINDING
 from rnnbench.conformance.streams import STREAMS
+from rnnbench.conformance.threads import THREADS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
 from rnnbench.results import CheckResult
@@ -36,6 +37,7 @@ CHECKS = (
     *MIXED_CALLS,
     *ARRAYS,
     *EDGE_CASES,
+    *THREADS,
     *REFUSAL,
     *CONTENTS,
     *ALIKE,
@@ -67,7 +69,7 @@ def run_checks(
     Raises what the first check raises: a program that cannot run at all is not a program that runs wrongly.
     """
     begun = time.perf_counter()
-    known: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
     ends: dict[str, Callable[[], CheckResult]] = {}
     with ExitStack() as spanning:
         for check in CHECKS:
@@ -77,7 +79,7 @@ def run_checks(
             if left_out is not None:
                 yield check.name, left_out
                 continue
-            with Opener(program, known) as open_session:
+            with Opener(program, shared) as open_session:
                 yield check.name, _result(check, ends.get(check.name) or partial(check.run, open_session, reference))
             if check is CHECKS[0]:
                 ends = {each.name: _begun(each, program, reference, spanning) for each in CHECKS if each.begin}
@@ -124,10 +126,10 @@ def _raised(error: Exception) -> CheckResult:
 class Opener:
     """Opens sessions of a program, and closes those that are open when the check ends."""
 
-    def __init__(self, program: Program, known: dict[str, Any] | None = None) -> None:
+    def __init__(self, program: Program, shared: dict[str, Any] | None = None) -> None:
         self._program = program
         self._open: dict[int, Session] = {}
-        self._known = {} if known is None else known
+        self._shared = {} if shared is None else shared
 
     def __enter__(self) -> Opener:
         return self
@@ -149,8 +151,8 @@ class Opener:
     def forget(self, session: Session) -> None:
         del self._open[id(session)]
 
-    def known(self, what: str, make: Callable[[], Known]) -> Known:
-        if what not in self._known:
-            self._known[what] = make()
-        known: Known = self._known[what]
-        return known
+    def once(self, what: str, make: Callable[[], Shared]) -> Shared:
+        if what not in self._shared:
+            self._shared[what] = make()
+        shared: Shared = self._shared[what]
+        return shared

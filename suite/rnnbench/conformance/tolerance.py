@@ -18,6 +18,8 @@ CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or
 WRONG = "; wrong: "
 """Before the names of all arrays that are wrong, where these are several."""
 NO_ARRAYS: Mapping[str, slice] = {}
+Pair = tuple[str, np.ndarray, np.ndarray]
+"""What is compared, in words; the array that the program gave; and the array that is expected."""
 
 
 @dataclass
@@ -131,7 +133,7 @@ def worst(*results: CheckResult) -> CheckResult:
     return max(results, key=lambda result: (severity[result.verdict], result.rounding or 0.0))
 
 
-def same_bits(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> CheckResult:
+def same_bits(pairs: Iterable[Pair]) -> CheckResult:
     """Passes where every pair of arrays is equal to the bit."""
     for what, got, expected in pairs:
         if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():

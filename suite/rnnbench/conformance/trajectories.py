@@ -8,9 +8,7 @@ rounding alone is expected to make in the trial's dtype.
 from __future__ import annotations
 
 import hashlib
-import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +17,9 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
-from rnnbench.conformance.array_files import load_arrays, save_arrays
+from rnnbench.conformance.array_files import ArrayStore, key_digest
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.conformance.rounding import Rounding, expected_rounding, run_and_rounding, steps_measured
-from rnnbench.disk import locked, read_cached
 from rnnbench.rnn import (
     Trajectory,
     Weights,
@@ -89,15 +86,17 @@ class ReferenceTrajectories:
     """The reference trajectories of one trial, kept in files under `directory` for all trials that need the same."""
 
     def __init__(self, trial: Trial, directory: Path, kept: KeptReferences | None = None) -> None:
+        """`kept` has what earlier runs computed; None where this run computes everything."""
         self.trial = trial
         self.directory = directory
-        self._kept = kept
-        """What earlier runs computed; None where this run computes everything."""
         self.is_stream = trial.strategy.state != "none"
         """Whether a call continues from the state of the call before."""
-        self._loaded: dict[Path, dict[str, np.ndarray]] = {}
-        self.seconds = 0.0
-        """Time spent on computing what was not in a file yet."""
+        self._store = ArrayStore(directory, kept)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on computing what was in no file yet."""
+        return self._store.seconds
 
     @cached_property
     def weights(self) -> Weights:
@@ -199,13 +198,13 @@ class ReferenceTrajectories:
             return {"y": exact.y, "rounding": expected.over(len(x)), **final}
 
         key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs)}
-        arrays = self._stored("run", key, compute)
+        arrays = self._store.get("run", key, compute)
         final = {name.removeprefix("final_"): a[:, of_row] for name, a in arrays.items() if name.startswith("final_")}
         return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final)
 
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:
-        arrays = self._stored("ring", self._ring_key, self._compute_ring)
+        arrays = self._store.get("ring", self._ring_key, self._compute_ring)
         names = list(self.start) if self.is_stream else []
         return RingTrajectory(
             y=arrays["y"],
@@ -219,7 +218,7 @@ class ReferenceTrajectories:
     @property
     def late_file(self) -> Path:
         """The file that says, once a limit of time has ended this computation, how many seconds were too few."""
-        return self.directory / f"late-{_key_digest(self._ring_key)}"
+        return self.directory / f"late-{key_digest(self._ring_key)}"
 
     @property
     def _ring_key(self) -> dict[str, object]:
@@ -254,7 +253,7 @@ class ReferenceTrajectories:
 
     def _stream_trajectory(self, index: int) -> Trajectory:
         """One of the two runs over the stream. Both are computed together, as rows of one batch."""
-        arrays = self._stored("stream", self.stream_key, self._compute_stream)
+        arrays = self._store.get("stream", self.stream_key, self._compute_stream)
         rows = slice(index * self.trial.batch, (index + 1) * self.trial.batch)
         names = list(self.start)
         return Trajectory(
@@ -287,7 +286,7 @@ class ReferenceTrajectories:
             return {"measured": expected.measured}
 
         key = {**self.stream_key, "steps": len(x), "streams": self.is_stream}
-        return Rounding(self._stored(name, key, compute)["measured"], trial.dtype)
+        return Rounding(self._store.get(name, key, compute)["measured"], trial.dtype)
 
     def _compute_ring(self) -> dict[str, np.ndarray]:
         if not self.is_stream:
@@ -339,48 +338,6 @@ class ReferenceTrajectories:
     def _side_by_side(self) -> np.ndarray:
         """All chunks of the ring as rows of one batch [chunk, RING·batch, input]."""
         return np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
-
-    def _stored(
-        self, name: str, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
-    ) -> dict[str, np.ndarray]:
-        """Arrays from an earlier trial's file, or computed now and written to a file named by a digest of `key`."""
-        path = self.directory / f"{name}-{_key_digest(key)}.npz"
-        if path not in self._loaded:
-            arrays = read_cached(path, load_arrays)
-            if arrays is None:
-                # Another worker that needs the same waits here, and reads the file.
-                with locked(path.with_suffix(".lock")):
-                    arrays = read_cached(path, load_arrays) or self._restored(path, key)
-                    if arrays is None:
-                        arrays = self._made(path, key, compute)
-            self._loaded[path] = arrays
-        return self._loaded[path]
-
-    def _restored(self, path: Path, key: dict[str, object]) -> dict[str, np.ndarray] | None:
-        if self._kept is None:
-            return None
-        self._kept.restore(path, key)
-        return read_cached(path, load_arrays)
-
-    def _made(
-        self, path: Path, key: dict[str, object], compute: Callable[[], dict[str, np.ndarray]]
-    ) -> dict[str, np.ndarray]:
-        before = self.seconds
-        save_arrays(path, self._timed(compute))
-        if self._kept is not None:
-            self._kept.keep(path, key, self.seconds - before)
-        return load_arrays(path)
-
-    def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        start = time.perf_counter()
-        try:
-            return compute()
-        finally:
-            self.seconds += time.perf_counter() - start
-
-
-def _key_digest(key: dict[str, object]) -> str:
-    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _distinct_rows(arrays: Arrays) -> tuple[Rows, Rows]:

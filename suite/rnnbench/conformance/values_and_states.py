@@ -17,10 +17,10 @@ from rnnbench.conformance.feeding import (
     expected_outputs,
     first_bound_outputs,
     first_outputs,
-    known_bound_outputs,
-    known_outputs,
     output_pairs,
     stream_outputs,
+    undisturbed_bound_outputs,
+    undisturbed_outputs,
 )
 from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -141,8 +141,8 @@ def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 
 def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    alone = known_outputs(open_session, reference)
-    bound_alone = known_bound_outputs(open_session, reference)[:FEW_CALLS]
+    alone = undisturbed_outputs(open_session, reference)
+    bound_alone = undisturbed_bound_outputs(open_session, reference)[:FEW_CALLS]
     one, other = open_session(), open_session()
     if reference.is_stream:
         other.set_state(reference.start)
@@ -163,7 +163,7 @@ def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> C
             *output_pairs(
                 "from a state that was set before that of another session, y of call",
                 of_staged,
-                known_outputs(open_session, reference, from_start=True),
+                undisturbed_outputs(open_session, reference, from_start=True),
             ),
             *output_pairs(
                 "in a session opened after another was closed, y of call",
@@ -238,10 +238,10 @@ VALUES_AND_STATES = (
         "chunks",
         "Any split of the stream gives the same numbers, a ragged rest included.",
         _chunks,
-        True,
+        streams_only=True,
         compares=True,
     ),
-    Check("start", "A stream may start from a state that is not zero.", _start, True, compares=True),
+    Check("start", "A stream may start from a state that is not zero.", _start, streams_only=True, compares=True),
     Check("reset", "After a reset the first run comes again, to the bit.", _reset),
     Check("repeat", "The same calls from the same state give the same bits.", _repeat),
     Check("isolation", "Two open sessions do not touch each other, nor a closed one the next.", _isolation),
@@ -249,7 +249,7 @@ VALUES_AND_STATES = (
         "state",
         "A state is the reference's, and taken out of one session goes on in another.",
         _state,
-        True,
+        streams_only=True,
         compares=True,
     ),
     Check(

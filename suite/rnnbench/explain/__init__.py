@@ -5,8 +5,8 @@
     explained  the values that it sends
     show       `print_explained`
 
-What a runtime shows of its programs says `rnnbench.backends.explanation`; an adapter that shows something has a module
-of that name. `docs/explain.md` says what is shown.
+`rnnbench.backends.explanation` says what a runtime may show of its programs. An adapter that shows something has a
+module of that name. `docs/explain.md` says what is shown.
 """
 
 from typing import TYPE_CHECKING

@@ -25,7 +25,7 @@ class ExplainError(Exception):
 
 
 def explain_trial(examined: Examined, folder: Path, lines: int) -> Explained:
-    """What the trial's program is made of. Its stages are written into `folder`, and `lines` of each are told.
+    """What the trial's program is made of. Its stages are written into `folder`, and `lines` of each are shown.
 
     Nothing of its framework is imported in this process. Raises ExplainError.
     """

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +35,9 @@ LONGEST_TEXT = 32 << 20
 LONGEST_LINE = 160
 """Characters of a line that is shown."""
 MOST_KINDS = 400
-"""Kinds of operations of a stage that are told. More are told as one."""
+"""Kinds of operations of a stage that are named. The rest is one more kind, `others`."""
 MOST_STAGES = 60
+"""Stages that are written. An adapter of another distribution may give them without end."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class ExplainTrial(Command[Explained]):
     """The folder that gets the stages, a file each."""
     affinity: tuple[int, ...]
     lines: int
-    """Lines of each stage that are told."""
+    """Lines of each stage that are shown."""
 
 
 def _explain(command: ExplainTrial) -> Explained:
@@ -62,16 +64,16 @@ def _explain(command: ExplainTrial) -> Explained:
     with closing(backend.build(request, store.programs)) as program:
         check_program(backend.name, program, request, store.programs)
         said = explanation_for(backend.name, program, request, command.work / "stages")
-        stages = tuple(_told(said.stages, command.folder, command.lines))
+        stages = tuple(_written(said.stages, command.folder, command.lines))
         functions = tuple(safe_text(function) for function in said.functions)
         return Explained(
             store.described(program, request), functions, said.state, stages, _first_calls(program, reference)
         )
 
 
-def _told(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageFacts]:
-    """Each stage, written to its file."""
-    for number, stage in enumerate(stages, 1):
+def _written(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageFacts]:
+    """The facts of each stage, whose text is written to a file."""
+    for number, stage in enumerate(islice(stages, MOST_STAGES), 1):
         if isinstance(stage, Unreadable):
             yield StageFacts(stage.name, "", unreadable=stage.reason)
             continue
@@ -83,15 +85,13 @@ def _told(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageF
         yield StageFacts(
             stage.name,
             stage.meaning,
-            name,
-            text.count("\n") + (not text.endswith("\n")),
-            _bounded(stage.operations),
-            _bounded(stage.sources),
-            stage.loops,
-            tuple(_head(text, stage.begins_at, lines)),
+            file=name,
+            lines=text.count("\n") + (not text.endswith("\n")),
+            operations=_bounded(stage.operations),
+            sources=_bounded(stage.sources),
+            loops=stage.loops,
+            head=tuple(_head(text, stage.begins_at, lines)),
         )
-        if number == MOST_STAGES:
-            return
 
 
 def _cut(text: str) -> str:
@@ -110,14 +110,14 @@ def _bounded(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 def _head(text: str, begins_at: str, lines: int) -> Iterator[str]:
     """The first lines from the one with `begins_at` on, without those that are empty."""
     start = text.rfind("\n", 0, max(0, text.find(begins_at))) + 1 if begins_at else 0
-    told = 0
-    while told < lines and start < len(text):
+    shown = 0
+    while shown < lines and start < len(text):
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end].rstrip()
         if line:
             yield line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
-            told += 1
+            shown += 1
         start = end + 1
 
 

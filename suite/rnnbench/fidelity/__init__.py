@@ -4,7 +4,7 @@
     worker   one process of a measurement
     table    `print_fidelity`
 
-What a runtime's own tool is says `rnnbench.backends.timing_tool`; an adapter that has one has a module of that name.
+`rnnbench.backends.timing_tool` describes a runtime's own tool. An adapter that has one has a module of that name.
 `docs/measurement.md` has the figures.
 """
 

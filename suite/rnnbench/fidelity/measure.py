@@ -8,7 +8,7 @@ over the rounds of all processes.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -103,19 +103,27 @@ def measure_fidelity(
             yield _measure(target, chunk, states)
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """The trial that is measured, and the variables that its process needs."""
+
+    trial: Trial
+    environment: Mapping[str, str]
+
+
 def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
-    trial, environment = _trial(target, chunk, states)
-    if trial is None:
+    chosen = _choose(target, chunk, states)
+    if chosen is None:
         return Fidelity(str(target), "", chunk, unmeasured="no streaming strategy is supported here")
-    unmeasured = Fidelity(str(target), str(trial.strategy), chunk)
+    unmeasured = Fidelity(str(target), str(chosen.trial.strategy), chunk)
     with own_folder() as folder:
         try:
             # The first process builds. What compiled is not what is timed.
-            _run_process(trial, environment, folder, rounds=0)
+            _run_process(chosen, folder, rounds=0)
             figure, processes = unmeasured, list[Sequence[Round]]()
             while not processes or (figure.is_undecided and len(processes) < MOST_PROCESSES):
                 for _ in range(PROCESSES):
-                    tool, rounds = _run_process(trial, environment, folder, ROUNDS)
+                    tool, rounds = _run_process(chosen, folder, ROUNDS)
                     processes.append(rounds)
                 figure = _summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
         except WorkerError as error:
@@ -123,12 +131,10 @@ def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
     return figure
 
 
-def _run_process(
-    trial: Trial, environment: dict[str, str], folder: Path, rounds: int
-) -> tuple[ToolFacts, Sequence[Round]]:
+def _run_process(chosen: _Chosen, folder: Path, rounds: int) -> tuple[ToolFacts, Sequence[Round]]:
     """The tool and the figures of one fresh process. Raises WorkerError."""
-    start = StartFidelity(trial, folder, worker_cores(trial))
-    host = Host(folder / "log", {"OMP_NUM_THREADS": "1", **environment})
+    start = StartFidelity(chosen.trial, folder, worker_cores(chosen.trial))
+    host = Host(folder / "log", {"OMP_NUM_THREADS": "1", **chosen.environment})
     worker = WorkerProcess("rnnbench.fidelity.worker", start, host)
     try:
         tool = worker.ready(LIMIT_S)
@@ -152,16 +158,16 @@ def _summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fideli
     )
 
 
-def _trial(target: Target, chunk: int, states: Sequence[State]) -> tuple[Trial | None, dict[str, str]]:
-    """The first strategy that the target supports, natively if it can be, and the variables that it needs."""
-    emulated: tuple[Trial | None, dict[str, str]] = (None, {})
+def _choose(target: Target, chunk: int, states: Sequence[State]) -> _Chosen | None:
+    """The first strategy that the target supports, natively if it can be; None where it supports none."""
+    emulated: _Chosen | None = None
     for state in states:
         for time in TIMES:
             strategy = Strategy(time, state, chunk)
             trial = Trial("fidelity", target, LSTM, strategy, chunk, 1, "float32", "cpu", 1, 0, Limits(), Measure())
             answer = support(target.backend, request_of(trial, Weights(())))
             if answer.level == "native":
-                return trial, dict(answer.environment)
-            if answer.level == "emulated" and emulated[0] is None:
-                emulated = trial, dict(answer.environment)
+                return _Chosen(trial, answer.environment)
+            if answer.level == "emulated" and emulated is None:
+                emulated = _Chosen(trial, answer.environment)
     return emulated

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from waiting import PATIENCE_S
 from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree import IreeBackend, imported
 from rnnbench.backends.iree.imported_apart import import_apart
-from rnnbench.backends.iree.imported_program import build_imported
+from rnnbench.backends.iree.imported_program import ImportedProgram, build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Direction, Model
@@ -182,6 +183,28 @@ def test_equal_requests_have_equal_modules_from_tensorflow() -> None:
 
     request = ask("tensorflow", RNN, time="looped", state="stateful")
     assert imported_tensorflow.import_module(request) == imported_tensorflow.import_module(request)
+
+
+def test_a_bound_call_makes_the_device_s_context_current_as_a_public_one_does(folder: Path) -> None:
+    """On CUDA each call into the runtime is made `around` one (`cuda_context`), in whatever thread it is."""
+    needs("onnx")
+    program = build_imported(ask("onnx", GRU), folder)
+    assert isinstance(program, ImportedProgram)
+    calls: list[str] = []
+
+    def noted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def within(*arguments: Any, **named: Any) -> Any:
+            calls.append(getattr(call, "__name__", ""))
+            return call(*arguments, **named)
+
+        return within
+
+    program.around = noted
+    session = program.open()
+    bound = session.bind([{"x": draw_inputs(GRU, 3, 1, seed=1)}])
+    calls.clear()
+    bound()
+    assert calls == ["invoke"]
 
 
 LEFT_OUT = [

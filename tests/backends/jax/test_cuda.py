@@ -249,8 +249,8 @@ placement.device_of = lambda request: gpu
 rnn.gpu_rnn.compute_rnn_workspace_reserve_space_sizes = lambda *question: (8, 16)
 
 def compiled(request):
-    _, executable, hlo, artifact = program.compile_program(request, np.dtype("float32"))
-    return len(executable), store.without_origins(hlo), artifact.lowered, artifact.origin
+    made = program.compile_program(request, np.dtype("float32"))
+    return len(made.serialised), store.without_origins(made.hlo), made.artifact.lowered, made.artifact.origin
 
 sys.stdout.buffer.write(pickle.dumps([compiled(request) for request in (*requests, requests[0])]))
 """

@@ -9,8 +9,8 @@ import pytest
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.torch import TorchBackend
-from rnnbench.backends.torch.inductor import inductor_in, keep_what_is_of_the_machine
-from rnnbench.backends.torch.toolchain import find_out
+from rnnbench.backends.torch.inductor import inductor_in, share_machine_files
+from rnnbench.backends.torch.toolchain import prepare_builds
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_weights
@@ -40,7 +40,7 @@ def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_befor
         raise RuntimeError("the program itself")
 
     monkeypatch.setattr(codecache, "_precompile_header", asked)
-    find_out(route)
+    prepare_builds(route)
     asked_beforehand = questions.copy()
     questions.clear()
     traced = joint_graph.lazy_init.cache_info().misses
@@ -58,7 +58,7 @@ def test_precompiled_headers_outlive_the_worker_that_has_a_folder_of_its_own(
     for name in ("_HEADER_DIR", "_HEADER_LOCK_DIR"):
         monkeypatch.setattr(codecache, name, getattr(codecache, name))
     monkeypatch.setenv("RNNBENCH_USERS_TMPDIR", str(tmp_path))
-    keep_what_is_of_the_machine()
+    share_machine_files()
     codecache.write(content="", extension="h", specified_dir=codecache._HEADER_DIR)
     (header,) = tmp_path.glob("torchinductor_*/precompiled_headers/*.h")
     assert Path(codecache._HEADER_LOCK_DIR) == header.parent / "locks"

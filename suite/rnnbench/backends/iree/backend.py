@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Allocated, Artifact, Lack, Probe, Program, Request, Support
 from rnnbench.backends.iree import imported, program
-from rnnbench.backends.iree.compile import compile_module, flags_of
+from rnnbench.backends.iree.compile import DIRECT, compile_module, flags_of
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, device_notes, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, allocated, environment
@@ -19,8 +19,6 @@ from rnnbench.rnn import LAYER_PRIMITIVES
 
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 AUTHORED = "linalg"
-DIRECT = "linalg-direct"
-"""The same modules without reused command buffers, which are wrong on Vulkan (docs/upstream/iree-vulkan-replay.md)."""
 WRITTEN_HERE = (AUTHORED, DIRECT)
 ROUTES = (*WRITTEN_HERE, *imported.PACKAGES)
 COVERS = frozenset({ACTIVATIONS})

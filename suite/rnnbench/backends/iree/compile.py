@@ -25,6 +25,9 @@ from rnnbench.backends.program_identity import processor
 from rnnbench.disk import read_cached
 from rnnbench.rnn import CompoundNetwork
 
+DIRECT = "linalg-direct"
+"""The route of the same modules as `linalg`, without reused command buffers, which are wrong on Vulkan
+(docs/upstream/iree-vulkan-replay.md)."""
 STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 """For every device. Source positions would make the bytes of equal programs differ."""
 NOT_REUSED = "--iree-hal-indirect-command-buffers=false"
@@ -58,7 +61,7 @@ class Compiled:
 
 def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
-    direct = request.route == "linalg-direct" or isinstance(request.model, CompoundNetwork)
+    direct = request.route == DIRECT or isinstance(request.model, CompoundNetwork)
     wide = request.file is not None and "float64" in request.file.types
     return (*flags_of_device(request), STRIPPED, *([NOT_REUSED] if direct else []), *([FLOAT64] if wide else []))
 

@@ -138,7 +138,7 @@ class ImportedSession(StitchedSession):
         self.state = [self.to_device(part.reshape(shape)) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return ImportedBound(self, self._context.invoke, self._function, [self.to_input(x) for x in ring])
+        return ImportedBound(self, self._invoke, self._function, [self.to_input(x) for x in ring])
 
 
 class RowsSession(ImportedSession):

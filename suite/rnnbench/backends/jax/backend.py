@@ -21,6 +21,7 @@ from rnnbench.backends.base import (
 from rnnbench.backends.jax.environment import import_jax, missing_variable, variables
 from rnnbench.backends.shared import (
     CUDA,
+    NVIDIA_LIBRARIES,
     PROCESSOR_AND_CUDA,
     installed_versions,
     probe_packages,
@@ -36,8 +37,6 @@ PACKAGES = ("jax", "jaxlib")
 PLUGINS = ("jax-cuda13-plugin", "jax-cuda12-plugin")
 """JAX's custom calls for CUDA, in the order in which JAX looks for them. XLA's compiler and runtime for CUDA are in the
 package that has `pjrt` for `plugin` in its name."""
-LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
-"""NVIDIA's libraries that programs on CUDA call. A machine may have them without these packages, too."""
 INSTALL_CUDA = "pip install 'jax[cuda13]'"
 NATIVE = ("float32", "float64")
 ROUNDED = ("float16", "bfloat16")
@@ -142,7 +141,7 @@ def _not_fused(request: Request) -> str:
 
 def cuda_versions() -> dict[str, str]:
     """The versions of what JAX needs for CUDA, of the packages that are installed."""
-    return installed_versions((*PLUGINS, *(_pjrt(plugin) for plugin in PLUGINS), *LIBRARIES))
+    return installed_versions((*PLUGINS, *(_pjrt(plugin) for plugin in PLUGINS), *NVIDIA_LIBRARIES))
 
 
 def cuda_lack(versions: Mapping[str, str]) -> Lack | None:

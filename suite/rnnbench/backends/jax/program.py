@@ -8,6 +8,7 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,11 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     stored = store.load(cache, name, device)
     if stored is None:
         try:
-            compiled, executable, hlo, artifact = compile_program(request, dtype)
+            made = compile_program(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
-        store.save(cache, name, executable, hlo, artifact)
+        store.save(cache, name, made.serialised, made.hlo, made.artifact)
+        compiled, artifact = made.executable, made.artifact
     else:
         compiled, artifact = stored
     tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
@@ -57,12 +59,24 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     return JaxProgram(request, artifact, files, compiled, dtype, device, stored is not None, tail)
 
 
-def compile_program(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.stages.Compiled, bytes, str, Artifact]:
-    """The executable, its bytes, its program as text, and its description."""
+@dataclass(frozen=True)
+class Compilation:
+    """What XLA made of a request."""
+
+    executable: jax.stages.Compiled
+    serialised: bytes
+    """The executable as `serialize_executable` writes it, for the store."""
+    hlo: str
+    """Its optimised HLO."""
+    artifact: Artifact
+
+
+def compile_program(request: Request, dtype: np.dtype[np.generic]) -> Compilation:
+    """Compile a request for its device. Raises JaxRuntimeError with the words of XLA."""
     source = lowered_by_jax(request, dtype)
     compiled = source.compile(placement.compiler_options(request))
     stablehlo, hlo = source.as_text(), compiled.as_text()
-    executable = pickle.dumps(serialize_executable.serialize(compiled))
+    serialised = pickle.dumps(serialize_executable.serialize(compiled))
     artifact = Artifact(
         source_digest=hashlib.sha256(stablehlo.encode()).hexdigest(),
         operations={
@@ -75,7 +89,7 @@ def compile_program(request: Request, dtype: np.dtype[np.generic]) -> tuple[jax.
         flags=placement.flags(request),
         notes=_notes(request),
     )
-    return compiled, executable, hlo, artifact
+    return Compilation(compiled, serialised, hlo, artifact)
 
 
 def lowered_by_jax(request: Request, dtype: np.dtype[np.generic]) -> jax.stages.Lowered:

@@ -1,4 +1,4 @@
-"""JAX's program of a request as StableHLO text: the public face of this package, for other compilers.
+"""JAX's program of a request as StableHLO text, for adapters of other compilers.
 
 JAX is imported by `stablehlo` and not before.
 """

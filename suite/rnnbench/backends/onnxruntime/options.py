@@ -9,13 +9,12 @@ from typing import Any
 import onnxruntime as ort
 
 from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.onnxruntime.backend import STRAIGHT
 from rnnbench.backends.shared import CUDA, ENVIRONMENT
 from rnnbench.cases import STREAM
-from rnnbench.rnn import FUSED, PARALLEL
+from rnnbench.rnn import FUSED
 
 FLAGS = ("execution_mode=sequential", "inter_op_num_threads=1", "enable_cpu_mem_arena=0")
-STRAIGHT = (FUSED, "unrolled", PARALLEL)
-"""Times whose graphs have no loop."""
 PROVIDERS = {"cpu": "CPUExecutionProvider", CUDA: "CUDAExecutionProvider"}
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
@@ -51,7 +50,7 @@ def session_options(request: Request) -> Any:
     options.enable_cpu_mem_arena = False
     # Errors only. It warns that an optimised file is for machines like this one; a cache is used on one machine.
     options.log_severity_level = 3
-    if request.device == CUDA and request.strategy.time in STRAIGHT:
+    if request.device == CUDA and request.strategy.time in (FUSED, *STRAIGHT):
         # A loop counts its passes on the processor. Nothing of other programs may be left to it without a word.
         options.add_session_config_entry(NO_FALLBACK, "1")
     return options

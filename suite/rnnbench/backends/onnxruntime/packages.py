@@ -12,11 +12,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from rnnbench.backends.base import Lack
-from rnnbench.backends.shared import installed_versions
+from rnnbench.backends.shared import NVIDIA_LIBRARIES, installed_versions
 
 PROCESSOR, GPU = "onnxruntime", "onnxruntime-gpu"
-LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
-"""NVIDIA's libraries that the provider calls. A machine may have them without these packages, too."""
 INSTALL_CUDA = f"pip uninstall {PROCESSOR} && pip install 'rnnbench[onnxruntime-cuda]'"
 _BUILT_AS = "onnxruntime/capi/build_and_package_info.py"
 _PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
@@ -31,7 +29,7 @@ def runtime_package() -> str:
 
 
 def cuda_versions() -> dict[str, str]:
-    return installed_versions(LIBRARIES) if runtime_package() == GPU else {}
+    return installed_versions(NVIDIA_LIBRARIES) if runtime_package() == GPU else {}
 
 
 def cuda_lack() -> Lack | None:

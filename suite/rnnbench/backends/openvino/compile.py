@@ -68,18 +68,18 @@ def source_model(request: Request) -> tuple[bytes, Any]:
 def _name_only_ends(model: Any) -> None:
     """Where OpenVINO joins two tensors, the joint one is called by the first name of both, so others have none."""
     ends = {name for port in (*model.inputs, *model.outputs) for name in port.get_names()}
-    for node in _all_nodes(model):
+    for node in _nodes_and_branches(model):
         for output in node.outputs():
             output.get_tensor().set_names(output.get_names() & ends)
 
 
-def _all_nodes(model: Any) -> Iterator[Any]:
+def _nodes_and_branches(model: Any) -> Iterator[Any]:
     """Its nodes, and those of the branches of an If, which OpenVINO puts in its place where the condition is known."""
     for node in model.get_ops():
         yield node
         if node.get_type_name() == "If":
             for branch in range(2):
-                yield from _all_nodes(node.get_function(branch))
+                yield from _nodes_and_branches(node.get_function(branch))
 
 
 class _Executed:

@@ -17,6 +17,8 @@ ENVIRONMENT: Mapping[str, str] = {**VARIABLES, **NO_TF32}
 """What the environment of a worker on CUDA must have."""
 NO_GPU: Mapping[str, str] = {"CUDA_VISIBLE_DEVICES": "-1"}
 """What hides every GPU from a worker on the processor, where packages with CUDA are installed."""
+NVIDIA_LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
+"""The packages of cuDNN and cuBLAS. A machine may have the libraries without these packages, too."""
 
 
 def with_cuda(lack: Lack | None) -> Mapping[str, Device | Lack]:

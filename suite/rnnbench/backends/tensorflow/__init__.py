@@ -4,7 +4,7 @@
 `keras_layers` is for the routes of Keras, `file_module` for users' files. `saved` keeps a program as a SavedModel,
 `runtime` has the streams through it, and `executor` their fastest call. `lowered` and `xla` read what was compiled.
 
-`traced_function` and `ml_program` are this package's public faces for converters and compilers: a request as a
+`traced_function` and `ml_program` are for adapters of converters and of other compilers, too: a request as a
 `tf.Module` with one traced function, and as StableHLO whose state is in globals.
 """
 

@@ -1,4 +1,4 @@
-"""A request as StableHLO whose state is in globals (the dialect `ml_program`): this package's face for other compilers.
+"""A request as StableHLO whose state is in globals (the dialect `ml_program`), for adapters of other compilers.
 
 The module is saved, and TensorFlow's own passes lower the SavedModel. TensorFlow is imported by `ml_program` and not
 before.

@@ -113,7 +113,8 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     marks, time = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED, request.strategy.time
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
-        identity, counts, facts["lowered"] = xla.compiled(entry, marks, time)
+        compiled = xla.compiled(entry, marks, time)
+        identity, counts, facts["lowered"] = compiled.executable, compiled.operations, compiled.lowered
     else:
         identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
         counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks, time)

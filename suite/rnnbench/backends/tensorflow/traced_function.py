@@ -1,4 +1,4 @@
-"""A request as a `tf.Module` with one traced function, `step`: the public face of this package, for converters.
+"""A request as a `tf.Module` with one traced function, `step`. Adapters of converters use it, too.
 
 This module imports TensorFlow. Call `prepare_process` before the first operation of a process.
 

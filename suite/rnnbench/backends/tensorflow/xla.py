@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.shared import describe_lowered
@@ -77,15 +77,24 @@ def store_compiled(name: str, folder: Path) -> Path:
     )
 
 
-def compiled(entry: Path, marks: str, time: str) -> tuple[bytes, dict[str, int], str]:
-    """The executable in a cache entry, its HLO operation counts, and `lowered`."""
+class Compiled(NamedTuple):
+    """What XLA made of a function."""
+
+    executable: bytes
+    operations: dict[str, int]
+    """Counts of its optimised HLO."""
+    lowered: str
+
+
+def compiled(entry: Path, marks: str, time: str) -> Compiled:
+    """Read a cache entry of XLA's."""
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
     (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
     (configured,) = _field(executable, 1)
     (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
     counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
-    return executable, dict(sorted(counts.items())), lowered(module, marks, time)
+    return Compiled(executable, dict(sorted(counts.items())), lowered(module, marks, time))
 
 
 def lowered(module: Any, marks: str, time: str) -> str:

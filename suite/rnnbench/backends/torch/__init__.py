@@ -9,7 +9,7 @@ The package is named as its framework is. `backend` is the place to begin; `supp
 - Users' files: `file_module` for the routes that trace, `file_program` for `eager`.
 - For all: `stream` converts between NumPy's arrays and tensors, `store` keeps programs, `counting` says how time was
   lowered, and `device` where tensors are. `cuda`, `graph_stream` and `installed` are for CUDA.
-- `export` is this package's public face for other compilers: torch.nn's RNNs as functions that torch.export takes.
+- `export` is for adapters of other compilers: torch.nn's RNNs as functions that torch.export takes.
 """
 
 from rnnbench.backends.torch.backend import TorchBackend

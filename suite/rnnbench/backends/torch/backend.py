@@ -59,7 +59,7 @@ class TorchBackend:
 
     def prepare_builds(self, route: str, device: str) -> None:
         if route in COMPILED and device != CUDA:
-            importlib.import_module("rnnbench.backends.torch.toolchain").find_out(route)
+            importlib.import_module("rnnbench.backends.torch.toolchain").prepare_builds(route)
 
     def allocated(self, device: str) -> Allocated | None:
         """Of torch's caching allocator: what tensors take (pytorch.org/docs/stable/generated, `memory_allocated`)."""

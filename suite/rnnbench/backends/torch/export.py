@@ -1,4 +1,4 @@
-"""torch.nn's RNNs as pure functions for torch.export: the public face of this package, for other compilers.
+"""torch.nn's RNNs as pure functions for torch.export, for adapters of other compilers.
 
 Only `module` imports torch. torch.export has no RNN operator: it writes an nn.LSTM out step by step, so every size is
 fixed in its result.

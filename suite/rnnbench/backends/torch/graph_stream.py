@@ -34,7 +34,7 @@ def recorded(request: Request, open_stream: Callable[[], Stream], recorder: Call
     return open_recorded
 
 
-class RecordedCall(NamedTuple):
+class ReplayedCall(NamedTuple):
     replay: Callable[[], object]
     y: Tensor
     after: Mapping[str, Tensor]
@@ -73,7 +73,7 @@ class GraphStream(PreparedStream):
     def prepare(self, x: Tensor, lengths: Tensor | None = None) -> Callable[[], Tensor]:
         return partial(self._replay, self._recorded(x))
 
-    def _recorded(self, x: Tensor) -> RecordedCall:
+    def _recorded(self, x: Tensor) -> ReplayedCall:
         """A recording of the call with this x. The calls that it takes leave the state as it was."""
         before = {name: tensor.clone() for name, tensor in self.state.items()}
         prepared = self._stream.prepare(x)
@@ -87,9 +87,9 @@ class GraphStream(PreparedStream):
         if all(after[name] is tensor for name, tensor in self._given.items()):
             after = self._given
         self.write(before)
-        return RecordedCall(*recorded, after, prepared)
+        return ReplayedCall(*recorded, after, prepared)
 
-    def _replay(self, call: RecordedCall) -> Tensor:
+    def _replay(self, call: ReplayedCall) -> Tensor:
         if self.state is not self._given:
             torch._foreach_copy_(self._places, list(self.state.values()))
         call.replay()

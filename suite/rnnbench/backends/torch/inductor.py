@@ -114,9 +114,11 @@ def tracing_settings(request: Request) -> Iterator[None]:
         sys.setrecursionlimit(recursion_limit)
 
 
-def keep_what_is_of_the_machine() -> None:
-    """What Inductor makes once for a machine lies where the user's torch has it, and not in a worker's own TMPDIR:
-    precompiled headers, and the programs with which it tries whether the compiler knows the processor's vectors."""
+def share_machine_files() -> None:
+    """Let Inductor keep what it makes once for a machine where the user's torch has it, not in a worker's own TMPDIR.
+
+    They are precompiled headers, and programs with which it tries whether the compiler knows the processor's vectors.
+    """
     from torch._inductor import codecache
 
     # Inductor (2.13) names their folder when it is imported.
@@ -144,7 +146,7 @@ def _try_vectors_in_users_folder() -> None:
 @contextmanager
 def inductor_in(cache: Path) -> Iterator[None]:
     """Inductor's folder is in `cache`."""
-    keep_what_is_of_the_machine()
+    share_machine_files()
     with _inductors_folder(cache / "inductor"):
         yield
 

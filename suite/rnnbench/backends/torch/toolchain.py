@@ -17,18 +17,18 @@ from torch._inductor.cpp_builder import CppBuilder, CppTorchDeviceOptions
 from torch._inductor.cpu_vec_isa import VecISA, pick_vec_isa
 from torch._inductor.fx_passes import joint_graph
 
-from rnnbench.backends.torch.inductor import keep_what_is_of_the_machine
+from rnnbench.backends.torch.inductor import share_machine_files
 
 
-def find_out(route: str) -> None:
-    """What builds on this route for the processor find out. An earlier build has precompiled the headers."""
-    keep_what_is_of_the_machine()
-    {"compile": _of_compile, "aoti": _of_aoti}[route](pick_vec_isa())
+def prepare_builds(route: str) -> None:
+    """Find out what builds on this route for the processor need. An earlier build has precompiled the headers."""
+    share_machine_files()
+    {"compile": _prepare_compile, "aoti": _prepare_aoti}[route](pick_vec_isa())
     codecache.torch_key()
     joint_graph.lazy_init(torch.device("cpu"))
 
 
-def _of_compile(isa: VecISA) -> None:
+def _prepare_compile(isa: VecISA) -> None:
     cache = codecache.CppWrapperCodeCache
     options = {
         **cache.cpp_compile_command_flags,
@@ -42,7 +42,7 @@ def _of_compile(isa: VecISA) -> None:
     codecache._precompile_header(header, command, min_optimize=False, **options)
 
 
-def _of_aoti(isa: VecISA) -> None:
+def _prepare_aoti(isa: VecISA) -> None:
     command = repr(_command_line(CppTorchDeviceOptions(vec_isa=isa, device_type="cpu", aot_mode=True)))
     options = {
         "aot_mode": True,

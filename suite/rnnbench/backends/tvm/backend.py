@@ -32,8 +32,6 @@ ON_CUDA = ("relax", "tir")
 READS = {"torch": frozenset({"pt2"}), "onnx": frozenset({"onnx"})}
 COVERS = frozenset({ACTIVATIONS})
 AUTHORS = {"relax": LAYER_PRIMITIVES, "onnx": LAYER_PRIMITIVES - LINEAR_PRIMITIVES}
-MAX_ELEMENTS = 2**31 - 1
-"""Kernels count elements in 32 bits."""
 WIDEST = 16
 """Lanes of the widest vectors there are."""
 GATES_AT_MOST = 4
@@ -172,6 +170,6 @@ def _too_large(request: Request) -> str:
     widest = network.width + network.input + max(layer.projected for layer in network.graph) + GATES_AT_MOST * WIDEST
     weights = size(layout(request.stack, WIDEST)) if request.route == "tir" else network.weight_count
     elements = max(weights, (strategy.chunk + 1) * request.batch * widest)
-    if elements > MAX_ELEMENTS:
+    if elements > persistent.MAX_ELEMENTS:
         return f"An array of {elements} elements is beyond the 32-bit offsets of a kernel."
     return ""

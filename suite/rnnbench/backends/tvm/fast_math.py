@@ -1,4 +1,6 @@
-"""TVM's own polynomials for exp, tanh and the sigmoid. A vector of libm's is a scalar call for each number of it.
+"""TVM's own polynomials for exp, tanh and the sigmoid.
+
+With libm's functions, a vector costs a scalar call for each of its numbers.
 
 TVM has a pass for this, `relax.transform.FastMathTransform`. It fails on a module with a call of another function
 (0.27), as loops are here, and leaves the sigmoid out.

@@ -15,6 +15,8 @@ from rnnbench.backends.tvm import cuda_libraries, imported
 from rnnbench.backends.tvm.framework import PACKAGES, target_of
 
 LIBRARY = "program.so"
+PARAMS = "params.bin"
+"""The weights in the layout that a kernel of this suite reads. They are an argument of it."""
 
 
 def folder(request: Request, cache: Path, **decisive: str) -> Path:

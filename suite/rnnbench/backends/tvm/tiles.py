@@ -4,7 +4,7 @@ A product keeps some columns of its result in registers, and reads these columns
 columns, it reads a few cache lines of a row, and those of the next row are 8 KiB further: in another page, and in few
 sets of a cache. In tiles they follow each other, so memory is read in order.
 
-The schedule divides columns evenly. Of 258 it would make vectors of two, and 129 it would compute number by number. So
+The schedule divides columns evenly. 258 columns would get vectors of two numbers, and 129 columns would get none. So
 weights get columns of zeros beforehand, and the columns of the result that these make are cut off.
 """
 

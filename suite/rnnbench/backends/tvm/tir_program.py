@@ -23,8 +23,6 @@ from rnnbench.backends.tvm.packing import PackedLayer, is_joint, layout, pack, s
 from rnnbench.backends.tvm.tir_session import TirSession
 from rnnbench.rnn import Model
 
-PARAMS = "params.bin"
-"""The weights in the layout that the kernel reads. They are an argument of it."""
 CONFIG = {"tirx.disable_cse_tir": True}
 """TVM's elimination of common subexpressions takes most of a build's time, and LLVM does the same later."""
 
@@ -39,15 +37,14 @@ NOTES = {
 
 
 class TirProgram(ChunkedProgram):
-    """A loaded kernel and its weights: `params` in the layout that it reads, which `layers` describes."""
+    """A loaded kernel, and its weights in the layout that it reads."""
 
     def __init__(self, request: Request, stored: Stored, params: Buffer, build_tail: Callable[[], Program]) -> None:
         super().__init__(request, stored.artifact, stored.cached, build_tail)
         self.library = stored.folder / store.LIBRARY
-        self.files = ProgramFiles((self.library, stored.folder / PARAMS))
+        self.files = ProgramFiles((self.library, stored.folder / store.PARAMS))
         self.module = import_tvm().runtime.load_module(str(self.library))
         self.params = params
-        self.layers = layers_of(request)
 
     def open(self) -> TirSession:
         return TirSession(self, self.module["main"], self.params)
@@ -56,7 +53,7 @@ class TirProgram(ChunkedProgram):
 def build_tir(request: Request, cache: Path) -> TirProgram:
     """The program of a supported request. Raises BuildError."""
     stored = load_or_build(store.folder(request, cache), partial(_compile, request))
-    params = Buffer.filled(np.fromfile(stored.folder / PARAMS, np.float32))
+    params = Buffer.filled(np.fromfile(stored.folder / store.PARAMS, np.float32))
     return TirProgram(request, stored, params, lambda: build_tir(of_one_step(request), cache))
 
 
@@ -83,7 +80,7 @@ def _compile(request: Request, folder: Path) -> Artifact:
     function, executable = _compiled(request)
     ir = executable.mod.inspect_source("ll")
     store.export(executable, folder)
-    packed(request).array.tofile(folder / PARAMS)
+    packed(request).array.tofile(folder / store.PARAMS)
     counted = {OperationStage.INPUT: _statements(function), OperationStage.COMPILED: llvm_ir.operations(ir)}
     return Artifact(
         source_digest=hashlib.sha256(function.script().encode()).hexdigest(),

@@ -28,9 +28,6 @@ from rnnbench.backends.tvm.persistent.layout import FLOAT, THREADS, WARPS, Gpu, 
 from rnnbench.backends.tvm.persistent.session import PersistentSession
 from rnnbench.backends.tvm.persistent.source import LAYER, source
 
-PARAMS = "params.bin"
-"""The weights in the layout that the kernel reads. They are an argument of it."""
-
 
 class PersistentProgram(ChunkedProgram):
     """A loaded kernel and its weights on the GPU."""
@@ -39,11 +36,11 @@ class PersistentProgram(ChunkedProgram):
         super().__init__(request, stored.artifact, stored.cached, build_tail)
         library = stored.folder / store.LIBRARY
         self.plan = plan
-        self.files = ProgramFiles((library, stored.folder / nvrtc.KERNELS, stored.folder / PARAMS))
+        self.files = ProgramFiles((library, stored.folder / nvrtc.KERNELS, stored.folder / store.PARAMS))
         nvrtc.use_kernels(stored.folder, gpu_to_compile_for().capability)
         self._module = import_tvm().runtime.load_module(str(library))
         self._memory: Memory = memory_on(CUDA)
-        params = np.fromfile(stored.folder / PARAMS, np.float32)
+        params = np.fromfile(stored.folder / store.PARAMS, np.float32)
         self._params = self._memory.new(params.shape)
         self._params.write(params)
 
@@ -82,7 +79,7 @@ def _compile(request: Request, plan: Plan, folder: Path) -> Artifact:
     _, executable = compiled_for_gpu(request)
     store.export(executable, folder)
     nvrtc.keep_kernels(executable, folder, str(target.attrs["arch"]))
-    plan.pack(request.weights).tofile(folder / PARAMS)
+    plan.pack(request.weights).tofile(folder / store.PARAMS)
     layers = text.count(f"    {LAYER}")
     return Artifact(
         source_digest=hashlib.sha256(text.encode()).hexdigest(),

@@ -1,0 +1,92 @@
+"""Layouts in memory that the arrays of a caller may have, each with a function that lays arrays out in that way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rnnbench.backends import Arrays
+
+LayOut = Callable[[Arrays], Arrays]
+"""Copies of the arrays of one call, or of one state, laid out in some way."""
+
+
+def _reversed(x: np.ndarray) -> np.ndarray:
+    return x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]
+
+
+def _strided(x: np.ndarray) -> np.ndarray:
+    return np.repeat(x, 2, axis=2)[..., ::2]
+
+
+def _transposed(x: np.ndarray) -> np.ndarray:
+    return np.asfortranarray(x)
+
+
+def _offset(x: np.ndarray) -> np.ndarray:
+    """Aligned to its items, and to nothing wider."""
+    memory = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
+    start = -memory.ctypes.data % 64 + x.itemsize
+    shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    shifted[...] = x
+    return shifted
+
+
+def _odd(x: np.ndarray) -> np.ndarray:
+    """Not even aligned to its items, as what lies behind a header of odd length."""
+    memory = np.empty(x.nbytes + 1, np.uint8)
+    shifted = memory[1:].view(x.dtype) if x.itemsize == 1 else np.frombuffer(memory.data, x.dtype, x.size, offset=1)
+    shifted = shifted.reshape(x.shape)
+    shifted[...] = x
+    return shifted
+
+
+def _part(x: np.ndarray) -> np.ndarray:
+    """The middle of an array that is larger in each dimension."""
+    larger = np.zeros([size + 2 for size in x.shape], x.dtype)
+    middle = larger[tuple(slice(1, -1) for _ in x.shape)]
+    middle[...] = x
+    return middle
+
+
+def _read_only(x: np.ndarray) -> np.ndarray:
+    copy = x.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def of_each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
+    """Lay out every array in the way in which `lay_out` does it for one."""
+    return lambda arrays: {name: lay_out(array) for name, array in arrays.items()}
+
+
+def named_backwards(arrays: Arrays) -> Arrays:
+    """The same arrays in the reverse order of their names."""
+    return dict(reversed(list(arrays.items())))
+
+
+def _side_by_side(arrays: Arrays) -> Arrays:
+    """Those of one type in one buffer, which none begins."""
+    parts: dict[str, np.ndarray] = {}
+    for dtype in {array.dtype for array in arrays.values()}:
+        same = {name: array for name, array in arrays.items() if array.dtype == dtype}
+        buffer = np.concatenate([np.zeros(1, dtype), *(array.ravel() for array in same.values())])
+        ends = 1 + np.cumsum([array.size for array in same.values()])
+        for (name, array), end in zip(same.items(), ends, strict=True):
+            parts[name] = buffer[end - array.size : end].reshape(array.shape)
+    return {name: parts[name] for name in arrays}
+
+
+LAYOUTS: dict[str, LayOut] = {
+    "reversed in memory": of_each(_reversed),
+    "every second item of another array": of_each(_strided),
+    "in Fortran's order": of_each(_transposed),
+    "off any vector's boundary": of_each(_offset),
+    "at an odd address": of_each(_odd),
+    "a part of a larger array": of_each(_part),
+    "read-only": of_each(_read_only),
+    "side by side in one buffer": _side_by_side,
+    "given last one first": named_backwards,
+}
+"""By what the arrays then are, in words."""

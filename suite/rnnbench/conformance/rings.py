@@ -1,0 +1,145 @@
+"""The check of rings: several in one session, long ones, and rings that are bound one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnbench.backends import Arrays, Bound, Session
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import aligned, called, undisturbed_bound_outputs
+from rnnbench.conformance.tolerance import Errors, same_bits, worst
+from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+PUBLIC = "p"
+"""The letter of the public path in a plan."""
+
+
+@dataclass(frozen=True)
+class RingPlan:
+    """Who makes each call of a stream: a letter is the bound ring of that name, or PUBLIC.
+
+    Every plan feeds the reference's ring in its order.
+    """
+
+    calls: str
+    late: bool = False
+    """Whether a ring is bound just before its first call of a pass, and anew in the next one. Else all are bound before
+    the start."""
+    covered: int = RING
+    """Each ring has the chunks of those of its calls that are among so many first ones of the plan."""
+
+
+RING_PLANS = (
+    RingPlan(2 * "ABABABAB"),
+    RingPlan(2 * "AAABBABB", late=True),
+    RingPlan("ApBBApBp"),
+    RingPlan("ABCDEFGH", late=True),
+    RingPlan("AAABAAAAAAAAAAAA", covered=16),
+)
+"""The last plan has a ring of more than RING chunks, not in the order of RING."""
+MANY = 34
+"""Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
+SAME = MANY - 5
+"""The chunk of the ring of MANY chunks that is there a second time, right after it."""
+COMPARED_FROM = SAME - 1
+"""The first of these calls that is compared. There `start` is set, so that a session which makes the last ones alone
+gives the same."""
+
+
+def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    errors = Errors()
+    for plan in RING_PLANS:
+        session = open_session()
+        _follow(plan, session, errors, reference)
+        open_session.close(session)
+    verdict = errors.verdict()
+    if verdict.verdict == "fail":
+        return verdict
+    return worst(verdict, _many(open_session, reference), _bound_anew(open_session, reference))
+
+
+def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """One ring of MANY chunks, and MANY rings of one chunk each: at the end both give what RING rings do."""
+    order = [(number + number // RING) % RING for number in range(MANY)]
+    order[SAME + 1] = order[SAME]
+    sessions = [open_session() for _ in range(3)]
+    few = [sessions[0].bind([chunk]) for chunk in reference.ring]
+    ring = sessions[1].bind([reference.ring[index] for index in order])
+    rings = [sessions[2].bind([reference.ring[index]]) for index in order]
+    pairs = []
+    for number, index in enumerate(order):
+        if number == COMPARED_FROM and reference.is_stream:
+            for session in sessions:
+                session.set_state(reference.start)
+        y, y_of_rings = called(ring), called(rings[number])
+        if number >= COMPARED_FROM:
+            expected = called(few[index])
+            pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
+            pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
+    return same_bits(pairs)
+
+
+def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Rings of one session, bound one after the other: from the same buffers, which are refilled, and with the same
+    first chunk. Each gives what it gives in a session whose rings have arrays of their own."""
+    session, fresh = open_session(), open_session()
+    first, second, third, fourth = reference.ring[:4]
+    buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
+    pairs = []
+
+    def compare(what: str, chunks: Sequence[Arrays], expected: Sequence[np.ndarray]) -> None:
+        for buffer, chunk in zip(buffers, chunks, strict=True):
+            for name, array in chunk.items():
+                np.copyto(buffer[name], array)
+        bound = session.bind(buffers)
+        for call, y in enumerate(expected):
+            pairs.append((f"of a ring in {what} buffers, y of call {call}", called(bound), y))
+
+    undisturbed = undisturbed_bound_outputs(open_session, reference)
+    compare("", (first, second), undisturbed[:2])
+    compare("refilled", (third, fourth), undisturbed[2:4])
+    session.reset()  # For what follows, `fresh` makes the same calls, and has bound no ring like this one.
+    half_refilled = (third, second)
+    fresh_ring = fresh.bind(half_refilled)
+    compare("half refilled", half_refilled, [called(fresh_ring) for _ in half_refilled])
+    # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
+    for count, when in enumerate(("first", "second"), 1):
+        y, expected_y = called(session.bind(reference.ring)), called(fresh.bind(reference.ring[:count]))
+        pairs.append((f"of a ring that is bound for the {when} time, y of its first call", y, expected_y))
+    return same_bits(pairs)
+
+
+def _follow(plan: RingPlan, session: Session, errors: Errors, reference: ReferenceTrajectories) -> None:
+    """Make the calls of a plan. The state is set once."""
+    exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
+    where = f"with the ring's calls shared as {plan.calls}, {'bound late' if plan.late else 'all bound before'}"
+    rings = {
+        name: [reference.ring[i % RING] for i in range(plan.covered) if plan.calls[i] == name]
+        for name in set(plan.calls) - {PUBLIC}
+    }
+    bound: dict[str, Bound] = {} if plan.late else {name: session.bind(ring) for name, ring in rings.items()}
+    if reference.is_stream:
+        session.set_state(reference.start)
+    expected = 0.0
+    for call, name in enumerate(plan.calls):
+        if plan.late and call % RING == plan.calls.index(name) and name != PUBLIC:
+            bound[name] = session.bind(rings[name])
+        y = session.step(reference.ring[call % RING])["y"] if name == PUBLIC else called(bound[name])
+        expected = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
+        errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], expected)
+    for name, array in session.get_state().items():
+        errors.add(f"state {name} at the end {where}", array, exact.states[name][len(plan.calls) - 1], expected)
+
+
+RINGS = (
+    Check(
+        "rings",
+        "Rings bound in one session, and its public path, go on with one stream in any turn.",
+        _rings,
+        compares=True,
+    ),
+)

@@ -1,0 +1,187 @@
+"""The check of sessions that several threads use: at once, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from itertools import chain, cycle
+from threading import Barrier, BrokenBarrierError
+
+import numpy as np
+
+from rnnbench.backends import Arrays, Bound, Session
+from rnnbench.conformance.budget import Budget, planned_turns
+from rnnbench.conformance.definition import Check, OpenSession
+from rnnbench.conformance.feeding import (
+    FEW_CALLS,
+    called,
+    first_bound_outputs,
+    output_pairs,
+    undisturbed_bound_outputs,
+    undisturbed_outputs,
+)
+from rnnbench.conformance.thread_switches import switching_every
+from rnnbench.conformance.tolerance import Pair, same_bits
+from rnnbench.conformance.trajectories import ReferenceTrajectories
+from rnnbench.results import CheckResult
+
+THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
+"""Calls, and arrays of states, of each of two threads at once, and how many are enough. On one core threads take turns
+after some milliseconds, at any place of a call."""
+PUBLIC_PASS, BOUND_PASS = 0, 1
+"""Kinds of passes over the calls of a thread."""
+Named = tuple[str, np.ndarray]
+AT_ONCE = 4
+"""Threads that live at once, each with a session: more than one that was opened for two has places for."""
+SWITCH_S = 1e-6
+"""Seconds after which threads take turns while they make calls: far less than a call takes."""
+
+
+def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
+    """Two streams at once. Each begins in this thread, goes on in one of its own, and ends in this one again.
+
+    Then each makes calls of both paths over and over, and sets and reads its state: threads seldom take turns in the
+    middle of one short call.
+    """
+    feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
+    alone = [undisturbed_outputs(open_session, reference), _outputs_alone(open_session, feeds[1])]
+    alone_passes = [_passes_alone(open_session, feed, reference) for feed in feeds]
+    sessions, barrier = [open_session() for _ in feeds], Barrier(len(feeds))
+    planned = planned_turns(reference.trial.limits, THREAD_CALLS, THREAD_CALLS_ENOUGH)
+    budgets = [Budget("calls in each of two threads", planned, THREAD_CALLS_LEAST, THREADS_S) for _ in feeds]
+    together = [_outputs(session, feed[:1]) for session, feed in zip(sessions, feeds, strict=True)]
+    with switching_every(SWITCH_S), ThreadPoolExecutor(len(feeds)) as pool:
+        went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))
+        ended = [_outputs(session, feed[-1:]) for session, feed in zip(sessions, feeds, strict=True)]
+        bound = [session.bind(feed) for session, feed in zip(sessions, feeds, strict=True)]
+        streams = [partial(_pass, *each, reference) for each in zip(sessions, bound, feeds, strict=True)]
+        repeated = list(pool.map(partial(_repeated, barrier=barrier), streams, alone_passes, budgets))
+    pairs = [
+        pair
+        for began, *others, expected in zip(together, went_on, ended, alone, strict=True)
+        for pair in output_pairs("of two streams in two threads, y of call", sum(others, began), expected)
+    ]
+    for session in sessions:
+        open_session.close(session)
+    pairs += _bound_elsewhere(open_session, reference)
+    pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
+    pairs += _in_several_threads(open_session, feeds[0], alone[0])
+    return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
+
+
+def _bound_elsewhere(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
+    """Bound calls that go on in another thread than the one that bound the ring and began."""
+    there, expected = open_session().bind(reference.ring), undisturbed_bound_outputs(open_session, reference)
+    began = first_bound_outputs(there)
+    with ThreadPoolExecutor(1) as pool:
+        went_on = pool.submit(first_bound_outputs, there).result()
+    return output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
+
+
+def _opened_elsewhere(open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]) -> list[Pair]:
+    """A session that is opened, used and closed in another thread, and one of this thread that goes on."""
+    here = open_session()
+    began = _outputs(here, feed[:1])
+
+    def elsewhere() -> list[np.ndarray]:
+        session = open_session()
+        outputs = _outputs(session, feed)
+        open_session.close(session)
+        return outputs
+
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(elsewhere).result()
+    went_on = [*began, *_outputs(here, feed[1:])]
+    return [
+        *output_pairs("in a session of another thread, y of call", there, list(alone)),
+        *output_pairs("with a session closed in another thread, y of call", went_on, list(alone)),
+    ]
+
+
+def _in_several_threads(
+    open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
+) -> Iterator[Pair]:
+    """AT_ONCE sessions, each in a thread of its own, which call at once."""
+    sessions, barrier = [open_session() for _ in range(AT_ONCE)], Barrier(AT_ONCE)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        outputs = list(pool.map(partial(_outputs, feed=feed, barrier=barrier), sessions))
+    for got in outputs:
+        yield from output_pairs(f"of {AT_ONCE} streams in as many threads, y of call", got, list(alone))
+
+
+def _pass(
+    session: Session, bound: Bound, feed: Sequence[Arrays], reference: ReferenceTrajectories, kind: int
+) -> Iterator[Named]:
+    """What a pass over the feed gives, one after the other: public calls from zeros and one with a rest, or bound calls
+    from `start`; then the state."""
+    if kind == BOUND_PASS and reference.is_stream:
+        session.set_state(reference.start)
+    else:
+        session.reset()
+    for chunk in feed:
+        yield ("y of a bound call", called(bound)) if kind == BOUND_PASS else ("y", session.step(chunk)["y"])
+    if reference.is_stream and kind == PUBLIC_PASS:
+        yield "y of a call of one step", session.step({"x": feed[0]["x"][:1]})["y"]
+    yield from ((f"state {name}", array) for name, array in session.get_state().items())
+
+
+def _outputs_alone(open_session: OpenSession, feed: Sequence[Arrays]) -> list[np.ndarray]:
+    session = open_session()
+    outputs = [y.copy() for y in _outputs(session, feed)]
+    open_session.close(session)
+    return outputs
+
+
+def _passes_alone(
+    open_session: OpenSession, feed: Sequence[Arrays], reference: ReferenceTrajectories
+) -> list[list[Named]]:
+    session = open_session()
+    bound = session.bind(feed)
+    passes = [
+        [(what, array.copy()) for what, array in _pass(session, bound, feed, reference, kind)]
+        for kind in (PUBLIC_PASS, BOUND_PASS)
+    ]
+    open_session.close(session)
+    return passes
+
+
+def _repeated(
+    begin: Callable[[int], Iterator[Named]], alone: Sequence[Sequence[Named]], budget: Budget, barrier: Barrier
+) -> list[Pair]:
+    """Make passes of either kind in turn. Gives the pairs of the first that differs from `alone`, or of the last."""
+    pairs: list[Pair] = []
+    passes = cycle((PUBLIC_PASS, BOUND_PASS))
+    barrier.wait()
+    running: Iterator[Named] = iter(())
+    expected: Iterator[Named] = iter(())
+    for call in budget:
+        if (got := next(running, None)) is None:
+            if same_bits(pairs).verdict == "fail":
+                break
+            kind, pairs = next(passes), []
+            running, expected = begin(kind), iter(alone[kind])
+            got = next(running)
+        what, array = got
+        pairs.append((f"while another thread runs, {what} at turn {call}", array, next(expected)[1]))
+    return pairs
+
+
+def _outputs(session: Session, feed: Sequence[Arrays], barrier: Barrier | None = None) -> list[np.ndarray]:
+    """y of each call. Calls begin together with those of the other threads at the barrier, until one of them raises."""
+    got = []
+    for chunk in feed:
+        if barrier is not None:
+            with suppress(BrokenBarrierError):
+                barrier.wait()
+        try:
+            got.append(session.step(chunk)["y"])
+        except Exception:
+            if barrier is not None:
+                barrier.abort()
+            raise
+    return got
+
+
+THREADS = (Check("threads", "Two sessions used by two threads at once give what each gives alone.", _threads),)
