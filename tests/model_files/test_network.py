@@ -358,3 +358,15 @@ def test_a_cell_of_whole_numbers_and_floats_gives_its_floats(tmp_path):
     del proto.graph.output[0]
     found = numbered(files.saved(proto, tmp_path / "ring.onnx"))
     assert [array.name for array in found.results] == ["next_buffer"]
+
+
+def test_inputs_of_several_numbers_of_steps_are_refused(tmp_path):
+    """A call has one number of steps."""
+    nodes = [
+        helper.make_node("ReduceMean", ["z"], ["middle"], axes=[0]),
+        helper.make_node("Add", ["x", "middle"], ["y"]),
+    ]
+    ends = files.arrays(("x", (4, 1, 3)), ("z", (6, 1, 3))), files.arrays(("y", (4, 1, 3)))
+    path = files.saved(files.model(nodes, *ends), tmp_path / "two.onnx")
+    with pytest.raises(ModelFileError, match=r"its inputs have \[4, 6\] steps or rows, and one number is needed"):
+        network(path, time=0, batch=1)
