@@ -20,6 +20,7 @@ from rnnbench.model_files import (
     section_of,
     sized,
 )
+from rnnbench.model_files.state_check import EQUAL, _difference
 
 
 def checked(tmp_path, proto, *answers):
@@ -281,3 +282,9 @@ def test_a_file_whose_only_input_has_no_elements_is_told(tmp_path):
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 0
     with pytest.raises(ModelFileError, match="all its inputs are states or constants"):
         checked(tmp_path, proto)
+
+
+@pytest.mark.parametrize("small", [0.0, 1e-12])
+def test_halves_of_zeros_and_of_tiny_values_are_equal(small):
+    """The difference is relative to 1 where all values are smaller."""
+    assert _difference(np.full(3, small), np.zeros(3)) <= EQUAL

@@ -139,6 +139,17 @@ def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nig
     assert nights.state.good["fake"].version == "1.0"
 
 
+def test_a_trial_that_is_not_installed_where_a_version_is_checked_has_not_failed(nights):
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    night = nights.measure()
+    run = nights.store.read(night.backends["fake"].checked)
+    run = replace(run, records=tuple(one.model_copy(update={"outcome": "unavailable"}) for one in run.records))
+    apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
+    found = collect_night([Measured(apart, nights.store)], nights.folders, nights.said.append, [run])
+    assert (len(run.records) > 0, found.failed) == (True, ())
+
+
 def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
     nights.conforming({"1.0": "nonconforming"})
     nights.index({"1.0": ""})
