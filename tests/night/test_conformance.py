@@ -90,6 +90,15 @@ def test_a_version_that_is_withdrawn_closes_its_alert(nights):
     assert closed.returned == "1.0 is the newest again"
 
 
+def test_what_a_person_accepted_stays_accepted_where_its_version_is_withdrawn(nights):
+    begun(nights, {"1.1": "nonconforming"})
+    (alert,) = nights.alerts.values()
+    accept(Alerts.read(nights.folders.alerts), alert.id).write()
+    nights.index({"1.0": ""})
+    assert nights.night().closed == ()
+    assert nights.alerts[alert.id].state == "accepted"
+
+
 def test_a_failure_that_a_person_accepts_holds_no_version_back(nights):
     begun(nights, {"1.1": "nonconforming", "1.2": "nonconforming"})
     (alert,) = nights.alerts.values()
