@@ -90,6 +90,16 @@ def test_a_version_that_is_withdrawn_closes_its_alert(nights):
     assert closed.returned == "1.0 is the newest again"
 
 
+def test_the_only_trial_of_a_check_is_not_the_whole_backend(nights):
+    nights.conforming({"1.1": "nonconforming"})
+    nights.conformance = ConformanceCases(nights.conformance.trials[:1], nights.conformance.expected)
+    for versions in ({"1.0": ""}, VERSIONS):
+        nights.index(versions)
+        nights.night()
+    (alert,) = nights.alerts.values()
+    assert (len(alert.found.members), alert.found.whole_backend) == (1, False)
+
+
 def test_what_a_person_accepted_stays_accepted_where_its_version_is_withdrawn(nights):
     begun(nights, {"1.1": "nonconforming"})
     (alert,) = nights.alerts.values()
