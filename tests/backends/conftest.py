@@ -141,7 +141,7 @@ FROM_TORCH = [
 INDUCTOR = [
     Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=1),
     Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
-    Plan(GRU_BEFORE, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [Plan(GRU_AFTER, Strategy("fused", "stitched", 4), batch=1, tails=False)]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped and

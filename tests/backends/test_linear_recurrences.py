@@ -46,7 +46,7 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
         ("onnxruntime:loop", "mamba2", "chunked:3", 6, "chunked {} of 3"),
         ("iree:linalg", "mingru", "chunked:3", 6, "chunked {} of 3"),
         ("torch:script", "gla", "chunked:3", 6, "chunked {} of 3"),
-        ("torch:compile", "mingru", "parallel", 5, "parallel {}"),
+        ("torch:compile", "mingru", "parallel", 6, "parallel {}"),
         ("openvino:opset", "gla", "parallel", 5, "parallel {}"),
         ("openvino:opset", "mingru", "chunked:3", 6, "chunked {} of 3"),
         ("openvino:opset", "mamba2", "chunked:4", 4, "chunked {}"),
@@ -68,7 +68,7 @@ def test_many_steps_at_once_are_the_recurrence(
     assert program.artifact.lowered == lowered.format(sum(bool(layer.states) for layer in network.graph))
     x, start = draw_inputs(network, STEPS, BATCH, 1), draw_state(network, BATCH, 2)
     session.set_state(start)
-    # Chunks of 5 leave a rest of 2 steps, which run as scans of one step.
+    # Chunks of 5 leave a rest of 2 steps, which run as scans of one step: a second build, which costs most in Inductor.
     y = session.step({"x": x})["y"]
     expected = run_reference(network, request.weights, x, start)
     np.testing.assert_allclose(y, expected.y, rtol=1e-4, atol=1e-5)

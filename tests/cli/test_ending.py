@@ -21,6 +21,7 @@ from rnnbench.cli.ending import end_well
 from rnnbench.results import StoreError
 
 RUN = ("run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
+ONE_TRIAL = (*RUN, "--filter=chunk=2,state=stitched")
 AB = ("ab", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched", "--budget=10ms")
 STOPPED_IN = {
     "the report": "import rnnbench.reports as room; name = 'write_report'",
@@ -79,14 +80,14 @@ setattr(room, name, stop)
 )
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
     default = partial(signal.signal, number, signal.SIG_DFL)
-    process = start(folder, *RUN, code=PLAIN + STOPPED_IN[where] + STOP, preexec_fn=default)
+    process = start(folder, *ONE_TRIAL, code=PLAIN + STOPPED_IN[where] + STOP, preexec_fn=default)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, errors
     assert len(errors.split("Interrupted.")) == 2
     assert len(errors.strip().splitlines()) == 1, errors
-    assert ("has 2 finished trials" in errors) == (where != "the beginning")
+    assert ("has 1 finished trial" in errors) == (where != "the beginning")
     wait_until(lambda: not left_of(folder), "a worker outlived the suite")
 
 

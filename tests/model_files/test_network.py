@@ -205,7 +205,7 @@ def test_an_axis_of_a_size_of_its_own_is_not_time(tmp_path):
     path = files.saved(files.recurrent("GRU", direction="bidirectional"), tmp_path / "network.onnx")
     description = replace(describe(path), state=())
     section = FileSection(path.name, constants={"h0": 0}, time=0, batch=1)
-    with pytest.raises(ModelFileError, match="hn has no axis of time"):
+    with pytest.raises(ModelFileError, match=r"hn has no axis of time.*sizes: \{\w+\.0: 2\}"):
         network_of(path, section, description)
 
 
@@ -216,7 +216,7 @@ def test_an_axis_of_another_fixed_size_is_not_time(tmp_path):
         value.type.tensor_type.shape.dim[0].dim_value = 5
     path = files.saved(proto, tmp_path / "network.onnx")
     section = FileSection(path.name, constants={"h0": 0}, time=0, batch=1)
-    with pytest.raises(ModelFileError, match="hn has no axis of time"):
+    with pytest.raises(ModelFileError, match=r"hn has no axis of time.*sizes: \{\w+\.0: 16\}"):
         network_of(path, section, replace(describe(path), state=()))
 
 
@@ -358,3 +358,31 @@ def test_a_cell_of_whole_numbers_and_floats_gives_its_floats(tmp_path):
     del proto.graph.output[0]
     found = numbered(files.saved(proto, tmp_path / "ring.onnx"))
     assert [array.name for array in found.results] == ["next_buffer"]
+
+
+def test_inputs_of_several_numbers_of_steps_are_refused(tmp_path):
+    """A call has one number of steps."""
+    nodes = [
+        helper.make_node("ReduceMean", ["z"], ["middle"], axes=[0]),
+        helper.make_node("Add", ["x", "middle"], ["y"]),
+    ]
+    ends = files.arrays(("x", (4, 1, 3)), ("z", (6, 1, 3))), files.arrays(("y", (4, 1, 3)))
+    path = files.saved(files.model(nodes, *ends), tmp_path / "two.onnx")
+    with pytest.raises(ModelFileError, match=r"its inputs have \[4, 6\] steps or rows, and one number is needed"):
+        network(path, time=0, batch=1)
+
+
+def test_a_next_value_of_another_type_than_its_state_is_refused(tmp_path):
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["y"]),
+        helper.make_node("Cast", ["y"], ["next_h"], to=TensorProto.DOUBLE),
+    ]
+    ends = (
+        files.arrays(("x", (1, 4)), ("h", (1, 4))),
+        files.arrays(("y", (1, 4)), ("next_h", TensorProto.DOUBLE, (1, 4))),
+    )
+    path = files.saved(files.model(nodes, *ends), tmp_path / "wide.onnx")
+    with pytest.raises(
+        ModelFileError, match=r"h is float32 \[1, 4\] and next_h is float64 \[1, 4\], so the one cannot"
+    ):
+        network(path, state={"h": "next_h"})

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from rnnbench.cases import case_of_file
 from rnnbench.model_files import (
+    FileSection,
     ModelFileError,
     answered,
     check_state,
@@ -20,6 +21,7 @@ from rnnbench.model_files import (
     section_of,
     sized,
 )
+from rnnbench.model_files.state_check import EQUAL, _Check, _difference
 
 
 def checked(tmp_path, proto, *answers):
@@ -281,3 +283,24 @@ def test_a_file_whose_only_input_has_no_elements_is_told(tmp_path):
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 0
     with pytest.raises(ModelFileError, match="all its inputs are states or constants"):
         checked(tmp_path, proto)
+
+
+@pytest.mark.parametrize("small", [0.0, 1e-12])
+def test_halves_of_zeros_and_of_tiny_values_are_equal(small):
+    """The difference is relative to 1 where all values are smaller."""
+    assert _difference(np.full(3, small), np.zeros(3)) <= EQUAL
+
+
+def test_whole_numbers_are_drawn_from_their_whole_range(tmp_path):
+    path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
+    section = FileSection(path.name, {"h": "next_h"}, batch=0, ranges={"tokens": (5, 6)})
+    check = _Check(oracle_of(path), describe(path), section, seed=0)
+    assert {int(value) for _ in range(20) for value in check._inputs()["tokens"].flat} == {5, 6}
+
+
+def test_an_output_may_keep_the_number_of_steps_of_its_export(tmp_path):
+    proto = files.recurrent("GRU")
+    proto.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 5
+    path = files.saved(proto, tmp_path / "network.onnx")
+    section = FileSection(path.name, {"h0": "hn"}, time=0, batch=1)
+    assert check_state(oracle_of(path), describe(path), section).ok

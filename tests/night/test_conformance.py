@@ -90,6 +90,25 @@ def test_a_version_that_is_withdrawn_closes_its_alert(nights):
     assert closed.returned == "1.0 is the newest again"
 
 
+def test_the_only_trial_of_a_check_is_not_the_whole_backend(nights):
+    nights.conforming({"1.1": "nonconforming"})
+    nights.conformance = ConformanceCases(nights.conformance.trials[:1], nights.conformance.expected)
+    for versions in ({"1.0": ""}, VERSIONS):
+        nights.index(versions)
+        nights.night()
+    (alert,) = nights.alerts.values()
+    assert (len(alert.found.members), alert.found.whole_backend) == (1, False)
+
+
+def test_what_a_person_accepted_stays_accepted_where_its_version_is_withdrawn(nights):
+    begun(nights, {"1.1": "nonconforming"})
+    (alert,) = nights.alerts.values()
+    accept(Alerts.read(nights.folders.alerts), alert.id).write()
+    nights.index({"1.0": ""})
+    assert nights.night().closed == ()
+    assert nights.alerts[alert.id].state == "accepted"
+
+
 def test_a_failure_that_a_person_accepts_holds_no_version_back(nights):
     begun(nights, {"1.1": "nonconforming", "1.2": "nonconforming"})
     (alert,) = nights.alerts.values()
@@ -137,6 +156,17 @@ def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nig
     nights.night()
     assert nights.checked == ["1.0", "1.0"]
     assert nights.state.good["fake"].version == "1.0"
+
+
+def test_a_trial_that_is_not_installed_where_a_version_is_checked_has_not_failed(nights):
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    night = nights.measure()
+    run = nights.store.read(night.backends["fake"].checked)
+    run = replace(run, records=tuple(one.model_copy(update={"outcome": "unavailable"}) for one in run.records))
+    apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
+    found = collect_night([Measured(apart, nights.store)], nights.folders, nights.said.append, [run])
+    assert (len(run.records) > 0, found.failed) == (True, ())
 
 
 def test_a_check_of_another_version_decides_nothing_and_is_told(nights):

@@ -51,6 +51,7 @@ def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_
     found = nights.night()
     assert nights.compared == ["1.1", "1.1"], "the comparison, and the one that confirms it"
     (alert,) = found.confirmed
+    assert found.still_open == (), "what is confirmed tonight is told once"
     assert (alert.state, alert.found.what, alert.ab.ratio) == ("confirmed", "bound", 1.2)
     assert alert.found.versions == ("rnnbench-fake 1.0", "rnnbench-fake 1.1")
     assert nights.alerts == {alert.id: alert}
@@ -82,6 +83,11 @@ def test_a_release_that_is_withdrawn_closes_its_alert_without_a_comparison(night
     (closed,) = nights.night().closed
     assert nights.compared == []
     assert closed.returned == "rnnbench-fake 1.0 is the newest again"
+
+    alerts = nights.folders.alerts
+    alerts.write_text(alerts.read_text().replace(f"mended: '{closed.mended}'", "mended: '2026-01-01'"))
+    assert "2026-01-01" in alerts.read_text()
+    assert nights.night().closed == (), "it was closed on another day"
 
 
 def test_what_a_person_accepts_becomes_the_last_good_version(nights):

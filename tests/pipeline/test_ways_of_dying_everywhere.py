@@ -1,4 +1,4 @@
-"""A few ways of dying in the stages of a check. tests/benchmarks has all ways, in all stages."""
+"""A few ways of dying, each in one stage of a check. tests/benchmarks has all ways, in all stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HARSH = [
 
 
 def test_each_way_has_its_outcome_and_harms_no_other_trial(tmp_path):
-    dying = [*((stage, way) for stage in STAGES for way in WAYS), *HARSH]
+    dying = [*((STAGES[place % len(STAGES)], way) for place, way in enumerate(WAYS)), *HARSH]
     assert die_together(dying, tmp_path, timed=False).mistakes(dying) == []
 
 

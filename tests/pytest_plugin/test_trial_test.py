@@ -126,6 +126,13 @@ def test_with_runxfail_no_failure_is_expected(tiny):
 KEEPS_A_LIST_OF_STORES = """
 from pathlib import Path
 
+import pytest
+from few_checks import make_few_checks
+from forked_workers import fork_workers
+
+fork_workers(pytest.MonkeyPatch())
+make_few_checks(pytest.MonkeyPatch())
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workerinput"):
         stores = sorted(str(path.parent.relative_to(Path.cwd())) for path in Path.cwd().rglob("programs"))

@@ -159,7 +159,7 @@ RESULTS = "PRODUCTS == 1 ? out : exchanged;"
 
 
 class Fault(NamedTuple):
-    """Of both cells, or of one."""
+    """Of both cells, which take turns, or of one."""
 
     edits: tuple[Edit, ...]
     models: tuple[Model, ...] = (PROJECTED, RESET_BEFORE)
@@ -213,7 +213,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "model"), [(name, model) for name, fault in FAULTS.items() for model in fault.models])
+PLANTED = [(name, fault.models[place % len(fault.models)]) for place, (name, fault) in enumerate(FAULTS.items())]
+
+
+@pytest.mark.parametrize(("name", "model"), PLANTED)
 def test_a_planted_fault_is_found_in_both_orders(tmp_path: Path, name: str, model: Model) -> None:
     def plant(text: str) -> str:
         for edit in FAULTS[name].edits:

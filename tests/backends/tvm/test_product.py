@@ -58,14 +58,14 @@ MODELS = {
 }
 
 
-OF_BYTES = {"int8_dynamic": ("lstm", "projected"), "int8_static": ("gru", "rnn")}
+OF_BYTES = {"int8_dynamic": ("projected",), "int8_static": ("rnn",)}
 NAMES_OF_DTYPES = {
     "float32": tuple(MODELS),
-    "bfloat16": ("lstm", "reset before"),
-    "int8_weights": ("projected", "gru"),
+    "bfloat16": ("lstm",),
+    "int8_weights": ("gru",),
     **(OF_BYTES if processor_features() & VNNI else {}),
 }
-"""Each cell in float32 and in a narrower type, and each narrower type with two cells.
+"""Each cell in float32, and each narrower type with one cell.
 
 The kernel refuses int8 weights where the reset gate comes before the product.
 """
