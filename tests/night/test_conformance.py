@@ -165,7 +165,7 @@ def test_a_trial_that_is_not_installed_where_a_version_is_checked_has_not_failed
     run = nights.store.read(night.backends["fake"].checked)
     run = replace(run, records=tuple(one.model_copy(update={"outcome": "unavailable"}) for one in run.records))
     apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
-    found = collect_night([Measured(apart, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, nights.said.append, [run])
     assert (len(run.records) > 0, found.failed) == (True, ())
 
 
