@@ -21,7 +21,8 @@ from rnnbench.model_files import (
     section_of,
     sized,
 )
-from rnnbench.model_files.state_check import EQUAL, _Check, _difference
+from rnnbench.model_files.state_calls import _Calls, _difference
+from rnnbench.model_files.state_check import EQUAL
 
 
 def checked(tmp_path, proto, *answers):
@@ -294,8 +295,8 @@ def test_halves_of_zeros_and_of_tiny_values_are_equal(small):
 def test_whole_numbers_are_drawn_from_their_whole_range(tmp_path):
     path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
     section = FileSection(path.name, {"h": "next_h"}, batch=0, ranges={"tokens": (5, 6)})
-    check = _Check(oracle_of(path), describe(path), section, seed=0)
-    assert {int(value) for _ in range(20) for value in check._inputs()["tokens"].flat} == {5, 6}
+    calls = _Calls(oracle_of(path), describe(path), section, seed=0)
+    assert {int(value) for _ in range(20) for value in calls._inputs()["tokens"].flat} == {5, 6}
 
 
 def test_an_output_may_keep_the_number_of_steps_of_its_export(tmp_path):
