@@ -52,10 +52,8 @@ class Loop:
             calls, output = _pass(recorder, body, time, flat, state, steps, batch)
             self.project += calls
             self._projection_calls += [recorded.call() for recorded in calls]
-            self.y = output.view(steps, batch, -1)
-            if any(overlap(output, tensor) for tensor in state):  # A reset would change y with the state.
-                self.y = torch.empty_like(self.y)
-                self._projection_calls.append(partial(self.y.copy_, output.view(steps, batch, -1)))
+            self.y, copies = _apart_from_state(output.view(steps, batch, -1), state)
+            self._projection_calls += copies
             return
         projected = flat.view(self.length, size * batch, -1).unbind()
         # torch skips the copy of a tensor to itself, so a chunk of one step has no copy.
@@ -94,6 +92,14 @@ def _pass(
     else:
         output, new = body.advance(projected, tuple(state))
     return in_place(recorder.take(), state, new, output)
+
+
+def _apart_from_state(y: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, list[Callable[[], object]]]:
+    """Where y stays when the state is reset, and the calls that copy it there: none where y is no part of the state."""
+    if not any(overlap(y, tensor) for tensor in state):
+        return y, []
+    copy = torch.empty_like(y)
+    return copy, [partial(copy.copy_, y)]
 
 
 def _stores(
