@@ -10,7 +10,7 @@ import pytest
 from small_networks import small
 
 from rnnbench.backends import find
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn import Model, draw_inputs, draw_state, draw_weights, run_reference
 
@@ -21,6 +21,15 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
     network = small(name)
     strategy = Strategy(time, "stitched", chunk)
     return Request(route, network, draw_weights(network, 0), strategy, BATCH, Precision.of("float32"))
+
+
+def built(cache_for: Callable[[str], Path], written: str, name: str, time: str, chunk: int) -> tuple[Request, Program]:
+    """A request and its program, where the route is installed."""
+    backend, _, route = written.partition(":")
+    if lack := find(backend).probe().lack(route):
+        pytest.skip(f"{written} {lack.reason}; {lack.install}")
+    request = request_for(route, name, time, chunk)
+    return request, find(backend).build(request, cache_for(written))
 
 
 @pytest.mark.parametrize(
@@ -59,11 +68,7 @@ def request_for(route: str, name: str, time: str, chunk: int) -> Request:
 def test_many_steps_at_once_are_the_recurrence(
     cache_for: Callable[[str], Path], written: str, name: str, time: str, chunk: int, lowered: str
 ) -> None:
-    backend, _, route = written.partition(":")
-    request = request_for(route, name, time, chunk)
-    if lack := find(backend).probe().lack(route):
-        pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
-    program = find(backend).build(request, cache_for(written))
+    request, program = built(cache_for, written, name, time, chunk)
     network, session = request.model, program.open()
     assert program.artifact.lowered == lowered.format(sum(bool(layer.states) for layer in network.graph))
     x, start = draw_inputs(network, STEPS, BATCH, 1), draw_state(network, BATCH, 2)
@@ -80,11 +85,7 @@ def test_many_steps_at_once_are_the_recurrence(
 
 @pytest.mark.parametrize("written", ["numpy:eager", "torch:eager"])
 def test_an_output_that_is_also_the_state_stays_after_a_reset(cache_for: Callable[[str], Path], written: str) -> None:
-    backend, _, route = written.partition(":")
-    if lack := find(backend).probe().lack(route):
-        pytest.skip(f"{backend}:{route} {lack.reason}; {lack.install}")
-    request = request_for(route, "mingru", "parallel", 1)
-    program = find(backend).build(request, cache_for(written))
+    request, program = built(cache_for, written, "mingru", "parallel", 1)
     session = program.open()
     bound = session.bind([{"x": draw_inputs(request.model, 1, BATCH, 1)}])
     bound()
