@@ -212,7 +212,8 @@ class SampledState:
     """What a worker was seen to have once it had sampled."""
 
     worker: WorkerState
-    busy_threads: int
+    busy_threads: int | None
+    """None where the kernel's count saw no thread run."""
     load: float
     """One-minute load average of the machine."""
     metrics: dict[str, float] = field(default_factory=dict)

@@ -46,7 +46,12 @@ def test_housekeeping_is_no_work(watched: Watched) -> None:
 
 def test_stretches_add_up_and_what_was_not_watched_does_not_count(watched: Watched) -> None:
     assert watched({1: 0.0, 2: 0.0}, {1: 1.0, 2: 0.04}, {1: 1.0, 2: 7.0}, {1: 1.1, 2: 7.1}).busy == 2
-    assert ThreadTimes().busy == 0
+
+
+def test_where_no_thread_was_seen_to_run_nothing_is_known(watched: Watched) -> None:
+    """As where the kernel counts in ticks of 10 ms and the calls were shorter."""
+    assert watched({1: 5.0, 2: 1.0}, {1: 5.0, 2: 1.0}).busy is None
+    assert ThreadTimes().busy is None
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rnnbench.results.record import SCHEMA, CheckResult, Record
+from rnnbench.results.record import SCHEMA, CheckResult, Environment, Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import Timing
 
@@ -84,3 +84,9 @@ def test_records_do_not_change() -> None:
 
 def test_run_info_survives_json() -> None:
     assert RunInfo.model_validate_json(fake.info().model_dump_json()) == fake.info()
+
+
+def test_no_busy_thread_means_that_none_was_seen() -> None:
+    content = json.loads(fake.record().environment.model_dump_json())
+    assert Environment.model_validate({**content, "threads_busy": 0}).threads_busy is None
+    assert Environment.model_validate({**content, "threads_busy": 2}).threads_busy == 2

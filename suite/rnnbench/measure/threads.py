@@ -55,7 +55,7 @@ class ThreadTimes:
             self._used[thread] += seconds - before.get(thread, 0.0)
 
     @property
-    def busy(self) -> int:
-        """How many threads were busy."""
+    def busy(self) -> int | None:
+        """How many threads were busy. None where the kernel's count, in ticks on some machines, saw none run."""
         busiest = max(self._used.values(), default=0)
-        return sum(used > BUSY_SHARE * busiest for used in self._used.values())
+        return sum(used > BUSY_SHARE * busiest for used in self._used.values()) or None

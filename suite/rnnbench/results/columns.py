@@ -185,7 +185,12 @@ def outcome_columns() -> Iterator[Column]:
 
 def environment_columns() -> Iterator[Column]:
     yield Column("threads_seen", "count", "Threads of the worker's process.", lambda r, i: r.environment.threads_seen)
-    yield Column("threads_busy", "count", "Threads that used CPU time.", lambda r, i: r.environment.threads_busy)
+    yield Column(
+        "threads_busy",
+        "count",
+        "Threads that used CPU time. Empty where the kernel saw none run.",
+        lambda r, i: r.environment.threads_busy,
+    )
     yield Column(
         "affinity",
         "text",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from rnnbench.devices import Device
 from rnnbench.outside_text import OutsideText
@@ -187,13 +187,22 @@ class Environment(FrozenModel):
     threads_seen: int | None = None
     """Threads of the worker's process, idle ones included."""
     threads_busy: int | None = None
-    """Threads that used CPU time while bound calls were sampled: at least a twentieth of the busiest one's."""
+    """Threads that used CPU time while bound calls were sampled: at least a twentieth of the busiest one's.
+
+    None where the kernel's count, in ticks of 10 ms on some machines, saw none of them run.
+    """
     affinity_requested: tuple[int, ...] = ()
     affinity: tuple[int, ...] = ()
     """Cores that the worker's process could use, as seen from within."""
     load: float | None = None
     """One-minute load average when sampling ended."""
     variables: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("threads_busy")
+    @classmethod
+    def _none_seen(cls, threads: int | None) -> int | None:
+        """Some records of schema 3 have 0 where no count was seen."""
+        return threads or None
 
 
 class Record(FrozenModel):

@@ -217,7 +217,7 @@ class Verified:
 
     timed: CheckResult
     state: WorkerState
-    busy_threads: int
+    busy_threads: int | None
     growth: Mapping[str, tuple[GrowthStep, ...]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
 
