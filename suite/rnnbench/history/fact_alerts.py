@@ -57,9 +57,10 @@ class Facts:
         """Bad news that still holds: trials of one backend with the same news at one time are one."""
         groups: dict[tuple[str, str, str, str], list[list[Event]]] = {}
         for event in self.events:
-            runs = self.runs[event.machine][-self.last :]
+            recent = self.runs.get(event.machine, ())[-self.last :]
             holds = self.now[event.machine, event.subject, event.fact] == event
-            if not is_worse(event.fact, event.before, event.after) or not holds or event.night < runs[0].started:
+            is_recent = bool(recent) and event.night >= recent[0].started
+            if not (is_recent and holds and is_worse(event.fact, event.before, event.after)):
                 continue
             of_group = groups.setdefault((event.machine, event.backend, event.fact, event.after), [])
             if of_group and self.distance(event.machine, of_group[-1][0].night, event.night) <= NEAR:
