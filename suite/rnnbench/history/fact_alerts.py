@@ -16,6 +16,7 @@ from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events
 from rnnbench.history.store import History
+from rnnbench.results import fact_direction
 
 GONE = "measured"
 """The fact of a trial that is measured no longer."""
@@ -110,17 +111,9 @@ class Facts:
 
 def is_worse(fact: str, before: str, after: str) -> bool:
     """Whether a fact that changed is bad news."""
-    if fact == "outcome":
-        return before == "ok" != after
-    if fact == "failed_checks":
-        return bool(set(after.split(", ")) - set(before.split(", ")) - {""})
-    if fact == "support":
-        return (before, after) == ("native", "emulated")
     if fact == "lowered":
         return ("unrolled" in after and "unrolled" not in before) or ("fused" in before and "fused" not in after)
-    if fact == "believed":
-        return after == "false"
-    return fact == GONE
+    return fact == GONE or fact_direction(fact, before, after) == "worse"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class Cost:
     read: Callable[[Record], float | None]
     least: float = 0.0
     """A smaller change, in the unit, is within every threshold."""
+    stage: OperationStage | None = None
+    """Of operations: where they were counted."""
 
 
 def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
@@ -80,6 +82,7 @@ COSTS: Mapping[str, Cost] = {
             "operations",
             "exact",
             _operations(OperationStage.INPUT),
+            stage=OperationStage.INPUT,
         ),
         Cost(
             "compiled_operations",
@@ -88,10 +91,15 @@ COSTS: Mapping[str, Cost] = {
             "operations",
             "exact",
             _operations(OperationStage.COMPILED),
+            stage=OperationStage.COMPILED,
         ),
     )
 }
-_STAGES = {"operations": OperationStage.INPUT, "compiled_operations": OperationStage.COMPILED}
+_RESULTS: Mapping[Basis, tuple[CostResult, CostResult, CostResult]] = {
+    "exact": ("MORE", "LESS", "SAME"),
+    "one measurement": ("above", "below", "within"),
+}
+"""For a measure that rose, fell, or stayed within its threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,7 @@ def cost_changes(trial: str, case: str, pair: tuple[Record, Record], thresholds:
             continue
         threshold = thresholds.of(cost.kind, case)
         result = _result(cost, base, new, threshold)
-        detail = _kinds(pair, _STAGES[cost.name]) if cost.name in _STAGES and base != new else ""
+        detail = _kinds(pair, cost.stage) if cost.stage is not None and base != new else ""
         yield CostChange(trial, cost.name, base, new, threshold, result, detail)
 
 
@@ -150,12 +158,12 @@ def scatter_of(changes: Sequence[CostChange], measure: str) -> Scatter | None:
 
 
 def _result(cost: Cost, base: float, new: float, threshold: float) -> CostResult:
-    rise, fall, same = ("MORE", "LESS", "SAME") if cost.basis == "exact" else ("above", "below", "within")
+    rise, fall, same = _RESULTS[cost.basis]
     if base == new or abs(new - base) < cost.least:
-        return same  # type: ignore[return-value]
+        return same
     if base > 0 and new > 0 and abs(math.log(new / base)) <= math.log1p(threshold) + ROUNDING:
-        return same  # type: ignore[return-value]
-    return rise if new > base else fall  # type: ignore[return-value]
+        return same
+    return rise if new > base else fall
 
 
 def _kinds(pair: tuple[Record, Record], stage: OperationStage) -> str:

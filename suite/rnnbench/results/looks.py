@@ -29,8 +29,8 @@ POWER = 1 / 6
 """It spends 55 % of the error rate at the first look."""
 CELLS = 96
 """Cells of the integration. With 512, no critical value differs by 0.3 %."""
-WITH = ("report", "an interval of a ratio")
-"""The extra that has SciPy, and what it is for."""
+SCIPY_FOR = ("report", "an interval of a ratio")
+"""Arguments of `require`: the extra that has SciPy, and what needs it."""
 
 
 def spent(pairs: int, error_rate: float) -> float:
@@ -44,7 +44,7 @@ def critical_t(pairs: int, error_rate: float) -> float:
     Fewer pairs than the first look has are looked at only where they end. So they take what the first look may take.
     """
     if pairs < LOOKS[0]:
-        return float(require("scipy.special", *WITH).stdtrit(pairs - 1, 1 - spent(LOOKS[0], error_rate) / 2))
+        return float(require("scipy.special", *SCIPY_FOR).stdtrit(pairs - 1, 1 - spent(LOOKS[0], error_rate) / 2))
     return _look(min(pairs, LOOKS[-1]), error_rate).critical_t
 
 
@@ -65,7 +65,7 @@ class _Look:
 
 @cache
 def _look(pairs: int, error_rate: float) -> _Look:
-    brentq = require("scipy.optimize", *WITH).brentq
+    brentq = require("scipy.optimize", *SCIPY_FOR).brentq
     beyond, share = _beyond_at_first(pairs), spent(pairs, error_rate)
     if pairs > LOOKS[0]:
         before = _look(pairs - 1, error_rate)
@@ -81,7 +81,7 @@ def _excess(beyond: Beyond, share: float) -> Callable[[float], float]:
 
 
 def _beyond_at_first(pairs: int) -> Beyond:
-    stdtr = require("scipy.special", *WITH).stdtr
+    stdtr = require("scipy.special", *SCIPY_FOR).stdtr
     return lambda limits: 2 * stdtr(pairs - 1, -limits * np.sqrt((pairs - 1) / (1 - limits**2)))
 
 
@@ -93,7 +93,7 @@ def _beyond(pairs: int, before: _Look) -> Beyond:
 
 def _above(count: int, r: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """[r, limits]: the chance that r of one value more is above a limit, where r of `count` values is this."""
-    stdtr = require("scipy.special", *WITH).stdtr
+    stdtr = require("scipy.special", *SCIPY_FOR).stdtr
     turned = np.arctan(math.sqrt(count) * r)[:, None]
     rises = np.arcsin(np.minimum(1.0, limits * math.sqrt(count + 1) / np.sqrt(1 + count * r**2)[:, None]))
     almost = math.pi / 2 - 1e-9
