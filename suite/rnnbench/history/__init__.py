@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
-    from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
+    from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes
-    from rnnbench.history.comparisons import VERDICTS, ComparisonEntry, LatencyVerdict
+    from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict
     from rnnbench.history.database import Table, require_history
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
@@ -61,7 +61,7 @@ _NAMES = {
     "change_points": (
         "PUBLISH",
         "SCREEN",
-        "Settings",
+        "ChangeCriteria",
     ),
     "changes": (
         "Change",
@@ -74,7 +74,7 @@ _NAMES = {
         "check_changes",
     ),
     "comparisons": (
-        "VERDICTS",
+        "VERDICTS_FILE",
         "ComparisonEntry",
         "LatencyVerdict",
     ),
@@ -142,13 +142,14 @@ __all__ = [
     "REST",
     "SCREEN",
     "SILENCE",
-    "VERDICTS",
+    "VERDICTS_FILE",
     "Acceptance",
     "Addition",
     "Alert",
     "Alerts",
     "AlertsError",
     "Change",
+    "ChangeCriteria",
     "CheckChange",
     "CheckEntry",
     "ComparisonEntry",
@@ -167,7 +168,6 @@ __all__ = [
     "ReleaseSeries",
     "ReleaseStep",
     "RunEntry",
-    "Settings",
     "Table",
     "UpstreamReport",
     "change_lines",

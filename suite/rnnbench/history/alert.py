@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -29,8 +29,6 @@ CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
 """Facts of a program. What is not believed, not measured or silent may be the machine's doing."""
 ID_DIGITS = 4
 SUBJECTS = (*MEASURES, *FACTS, SILENCE)
-
-V = TypeVar("V")
 
 
 def _day(text: str) -> str:
@@ -154,7 +152,7 @@ class Alert(_Part):
     """One alert: a backend, a measure or fact, and the night from which on it is there, on one machine."""
 
     id: Text
-    state: Annotated[State, WithJsonSchema({"enum": ["new", "confirmed", "accepted", "reported", "mended", "refuted"]})]
+    state: Annotated[State, WithJsonSchema({"enum": list(get_args(State))})]
     note: Text | None = None
     ab: Measured | None = None
     accepted: Acceptance | None = None

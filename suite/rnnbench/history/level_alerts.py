@@ -58,7 +58,7 @@ class Levels:
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
         part = trials.part(-last)
-        screened, published = (changes_of(machine, part, settings) for settings in (SCREEN, PUBLISH))
+        screened, published = (changes_of(machine, part, criteria) for criteria in (SCREEN, PUBLISH))
         moves = tuple(change for change in screened if change.level == "machine")
         candidates = tuple(change for change in screened if change.cause == "program")
         return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
@@ -165,7 +165,7 @@ class Levels:
         return "published" if any(self._is_near(a, b) for a in changes for b in self.published) else "candidate"
 
     def _is_near(self, a: Change, b: Change) -> bool:
-        """Whether two changes are one, as two settings date it."""
+        """Whether two changes are one, as two criteria date it."""
         same = (a.level, a.subject, a.measure, a.ratio > 1) == (b.level, b.subject, b.measure, b.ratio > 1)
         return same and abs(self._number[a.run, a.night] - self._number[b.run, b.night]) <= NEAR
 
