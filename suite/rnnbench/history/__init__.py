@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rnnbench.history.machine_alarms import MachineAlarms, false_alarm_lines, false_alarms
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
-    from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
-    from rnnbench.history.releases import ReleaseSeries, ReleaseStep, release_changes, release_series
+    from rnnbench.history.release_words import release_change_lines
+    from rnnbench.history.releases import ReleasePoint, ReleaseSeries, ReleaseStep, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
@@ -106,12 +106,9 @@ _NAMES = {
         "ReleaseInfo",
         "write_release",
     ),
-    "release_words": (
-        "RELEASE_LEGEND",
-        "release_change_lines",
-        "release_tables",
-    ),
+    "release_words": ("release_change_lines",),
     "releases": (
+        "ReleasePoint",
         "ReleaseSeries",
         "ReleaseStep",
         "release_changes",
@@ -138,7 +135,6 @@ _NAMES = {
 __all__ = [
     "MEASURES",
     "PUBLISH",
-    "RELEASE_LEGEND",
     "REST",
     "SCREEN",
     "SILENCE",
@@ -165,6 +161,7 @@ __all__ = [
     "News",
     "ReleaseFile",
     "ReleaseInfo",
+    "ReleasePoint",
     "ReleaseSeries",
     "ReleaseStep",
     "RunEntry",
@@ -186,7 +183,6 @@ __all__ = [
     "release_change_lines",
     "release_changes",
     "release_series",
-    "release_tables",
     "require_history",
     "update",
     "without_anchors",

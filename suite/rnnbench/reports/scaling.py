@@ -1,4 +1,4 @@
-"""How the cost of a build grows with the chunk, and what still builds."""
+"""How the cost of a build grows with the chunk, and up to which chunk programs are built."""
 
 from __future__ import annotations
 
