@@ -37,16 +37,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, Table, print_table, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import (
-        change_with_interval,
-        digits,
-        multiple,
-        nbytes,
-        percent,
-        ratio,
-        relative_change,
-        seconds,
-    )
+    from rnnbench.reports.units import change_with_interval, digits, multiple, nbytes, percent, ratio, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -107,7 +98,6 @@ _NAMES = {
         "nbytes",
         "percent",
         "ratio",
-        "relative_change",
         "seconds",
     ),
     "write": (
@@ -158,7 +148,6 @@ __all__ = [
     "print_table",
     "program",
     "ratio",
-    "relative_change",
     "release_tables",
     "reliability_sentences",
     "run_table",

@@ -10,8 +10,8 @@ from rnnbench.history import MEASURES, Change
 from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, program, strategy
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
-from rnnbench.site.alerts import sentence_of
 from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
+from rnnbench.site.changes import sentence_of
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
 from rnnbench.site.nights import FIGURES, Night, NightRow
