@@ -24,7 +24,7 @@ Evidence = Literal["candidate", "published", "event", "compared", "checked"]
 `compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it.
 `checked`: the conformance check of a new version found it."""
 SILENCE = "silence"
-"""What an alert is about where runs are missing."""
+"""The subject of an alert about missing runs."""
 CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
 """Facts of a program. What is not believed, not measured or silent may be the machine's doing."""
 ID_DIGITS = 4
@@ -105,7 +105,7 @@ class Acceptance(_Part):
 
 
 class UpstreamReport(_Part):
-    """Where the maintainers of the backend were told."""
+    """The report to the maintainers of the backend."""
 
     issue: Url
     on: Day
@@ -133,7 +133,7 @@ class Found(_Part):
     interval: Bounds | None = None
     before: Written = ""
     after: Written = ""
-    """Of an event."""
+    """Values of the fact before and after an event; empty for a level."""
     detail: Written = ""
     members: Annotated[
         tuple[Written, ...],
@@ -160,7 +160,7 @@ class Alert(_Part):
     mended: Day | None = None
     """The day on which it was seen that the series had returned."""
     returned: Text | None = None
-    """Where versions were compared, and no series: what showed that it had returned."""
+    """The comparison of versions that showed that it had returned; None where its series did."""
     found: Found
 
     @property

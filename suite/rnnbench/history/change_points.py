@@ -31,7 +31,7 @@ LEAST_BEFORE = 5
 REACH = 28
 """Nights on either side that a change is judged by: further away, slow drift counts more than noise."""
 LEAST_NOISE = 1e-4
-"""Of a latency, as a fraction. Below it are rounded or constant figures, whose noise is no estimate."""
+"""Least noise of a latency, as a fraction. Rounded or constant figures have less, which is no estimate of noise."""
 BATCH = 32
 """Series cut at once: their tables stay in the processor's cache."""
 CONFIDENCE = 0.95
@@ -42,7 +42,7 @@ class ChangeCriteria:
     """What counts as a change."""
 
     penalty: float
-    """Of a cut, in variances of the noise and natural logarithms of the number of nights."""
+    """The price of a cut, in variances of the noise times the natural logarithm of the number of nights."""
     least: float
     """The smallest difference of both sides' medians, as a logarithm of the ratio."""
     p: float

@@ -44,7 +44,7 @@ class Change:
     last_run: str
     """Name of the last run with the old level."""
     versions: tuple[str, str]
-    """Of the backend's packages, before and after; equal where they did not change."""
+    """Versions of the backend's packages, before and after; equal where they did not change."""
     ratio: float
     """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]

@@ -39,7 +39,7 @@ class ComparisonEntry(FrozenModel):
 
     schema_version: int = SCHEMA
     run_id: str
-    """Of the run of side b."""
+    """The identity of the run of side b."""
     run: str
     started: StoredTime
     """UTC, ISO 8601."""
@@ -55,7 +55,7 @@ class ComparisonEntry(FrozenModel):
 
     @property
     def name(self) -> str:
-        """Of its file, without an ending."""
+        """The name of its file, without an ending."""
         return self.run_id
 
 

@@ -50,10 +50,10 @@ class Levels:
     machine: str
     trials: Trials
     changes: tuple[Change, ...]
-    """What the screen finds in the last runs, and no environment."""
+    """Changes of programs that the screen finds in the last runs."""
     published: tuple[Change, ...]
     moves: tuple[Change, ...]
-    """Of the machine itself: no alert."""
+    """Changes of the machine itself. They are no alerts."""
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
@@ -114,13 +114,13 @@ class Levels:
         return [k for k, name in enumerate(self.trials.names) if name in members]
 
     def _index(self, found: Found) -> int:
-        """Of the alert's run; where the history has it no more, of the first run after it."""
+        """Index of the alert's run; where the history has it no more, that of the first run after it."""
         earlier = sum(run.started < found.night for run in self.trials.runs)
         return self._number.get((found.run, found.night), earlier)
 
     @cached_property
     def _number(self) -> dict[tuple[str, str], int]:
-        """Of a run, by its name and start."""
+        """Index of each run, by its name and start."""
         return {(run.run, run.started): k for k, run in enumerate(self.trials.runs)}
 
     def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:

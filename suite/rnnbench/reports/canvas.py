@@ -23,9 +23,9 @@ PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k` and `chunked:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
 REPLAYED = {"fillstyle": "top", "markerfacecoloralt": "white"}
-"""Of the marker of a program whose calls replay a graph."""
+"""Look of the marker of a program whose calls replay a graph."""
 OTHER_MARKER = "x"
-"""Of a state that this version does not know."""
+"""Marker of a state that this version does not know."""
 CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
 BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
 """The grey line of the fastest program."""

@@ -18,7 +18,7 @@ _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_che
 
 @dataclass(frozen=True)
 class Commands:
-    """Of the runs and checks of a history, which know the files of the cases."""
+    """Commands for a history. Its runs and checks know the files of the cases."""
 
     runs: Sequence[RunEntry]
     checks: Sequence[CheckEntry] = ()

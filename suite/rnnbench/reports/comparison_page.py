@@ -34,7 +34,7 @@ from rnnbench.results import Comparison, CostChange, FactChange, LatencyChange, 
 from rnnbench.spelling import count
 
 COMMENT_CHARACTERS = 65_000
-"""Of GitHub's 65,536: the rest is for what a job adds, as a mark by which it finds its comment again."""
+"""Most characters of a comment. GitHub allows 65,536; a job adds the mark by which it finds its comment again."""
 VISIBLE_LINES = 40
 """Lines that are not blank and not folded."""
 VISIBLE_WARNINGS = 4

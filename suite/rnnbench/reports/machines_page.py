@@ -41,7 +41,7 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
 
 
 def anchor_latencies(run: Run) -> dict[Anchor, float]:
-    """Of the shards of one machine: by anchor and its versions, the median of its bound latencies in seconds."""
+    """By anchor and its versions, the median of its bound latencies over the shards of one machine, in seconds."""
     latencies: dict[Anchor, list[float]] = {}
     for record in (record for part in run.parts for record in part.records if record.is_anchor):
         if (latency := record.latency("bound")) is not None and record.outcome == "ok" and not record.not_believed:

@@ -57,7 +57,7 @@ def measurement_warnings(view: View) -> tuple[str, ...]:
 
 
 def unfinished_warnings(view: View) -> Iterator[str]:
-    """Of each run that was cut off, or that still goes on: what it has is all that is shown."""
+    """A sentence for each run that was cut off, or that still goes on."""
     for run in view.runs:
         if run.info.finished is None and run.info.merged is None:
             yield (

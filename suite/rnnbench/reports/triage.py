@@ -178,7 +178,7 @@ def _mended(alert: Alert) -> Markdown:
 
 
 def alert_sentence(found: Found) -> Markdown:
-    """What is bad or good, since when, of how many trials."""
+    """One sentence: what became worse or better, since when, in how many trials."""
     if found.what == SILENCE:
         who = "no case" if found.whole_backend else "not the cases"
         cases = Markdown("") if found.whole_backend else Markdown(" {}").format(_names(found.members))

@@ -29,7 +29,7 @@ BUILD_SECONDS = 0.1
 FEWEST_RATIOS = 8
 """Ratios of one measure from which their scatter over the trials is told."""
 ROUNDING = 1e-12
-"""Of the logarithm of a ratio: a change of just the threshold is within it."""
+"""Rounding error of the logarithm of a ratio. A change of just the threshold counts as within it."""
 NAMED_OPERATIONS = 3
 """Kinds of operation that a change names."""
 
@@ -48,7 +48,7 @@ class Cost:
     least: float = 0.0
     """A smaller change, in the unit, is within every threshold."""
     stage: OperationStage | None = None
-    """Of operations: where they were counted."""
+    """The stage at which operations were counted; None for other measures."""
 
 
 def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
@@ -60,7 +60,7 @@ def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
 
 
 def _build_memory(record: Record) -> float | None:
-    """Of a build of this run."""
+    """None where an earlier run made the build."""
     return None if record.timing.built else record.memory.build_peak
 
 
@@ -114,7 +114,7 @@ class CostChange:
     threshold: float
     result: CostResult
     detail: str = ""
-    """Of operations: the kinds whose number changed most."""
+    """The kinds of operations whose number changed most; empty for other measures."""
 
     @property
     def cost(self) -> Cost:
@@ -149,7 +149,7 @@ def cost_changes(trial: str, case: str, pair: tuple[Record, Record], thresholds:
 
 
 def scatter_of(changes: Sequence[CostChange], measure: str) -> Scatter | None:
-    """Of a measure that was measured once in each run; None for fewer than FEWEST_RATIOS trials."""
+    """How far the ratios of a measure scatter; None for fewer than FEWEST_RATIOS trials."""
     ratios = [c.ratio for c in changes if c.measure == measure and c.ratio]
     if len(ratios) < FEWEST_RATIOS:
         return None

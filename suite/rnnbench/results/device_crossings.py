@@ -73,7 +73,7 @@ def on_several_devices(entries: Iterable[Entry]) -> dict[OnDevices, list[Entry]]
 
 
 def chunk_crossings(entries: Sequence[Entry]) -> list[Crossing]:
-    """Of the entries of one model and batch: along the chunk, by the bound latency of a step."""
+    """Crossings along the chunk, by the bound latency of a step, for the entries of one model and batch."""
     return _crossings(entries, lambda entry: entry.chunk)
 
 

@@ -77,4 +77,4 @@ _DIRECTIONS: Mapping[str, Callable[[str, str], Direction]] = {
     "believed": lambda before, after: "better" if after == "true" else "worse",
     "measured": lambda before, after: "neutral" if after == "true" else "worse",
 }
-"""Of the facts that can be good or bad news."""
+"""By fact, for those that can be good or bad news."""

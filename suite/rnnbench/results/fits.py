@@ -45,7 +45,7 @@ class Growth:
 
     exponent: Estimate
     fixed: float = 0.0
-    """What there is whatever the chunk; 0 where the figures do not tell it from none."""
+    """The part that does not depend on the chunk; 0 where the figures cannot show that there is one."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _students_t(degrees: int) -> float:
 
 
 def growth_word(exponent: Estimate) -> str:
-    """What the exponent is called, as far as its interval tells."""
+    """The word for the exponent, as far as its interval allows one."""
     low, high = exponent.interval
     near = [power for power in range(len(WORDS)) if low - NEAR <= power <= high + NEAR]
     if len(near) > 1:

@@ -34,7 +34,7 @@ SCIPY_FOR = ("report", "an interval of a ratio")
 
 
 def spent(pairs: int, error_rate: float) -> float:
-    """What all looks up to the one after so many pairs may take of the error rate."""
+    """The part of the error rate that all looks up to this number of pairs may spend."""
     return error_rate * math.pow((pairs - LOOKS[0] + 1) / len(LOOKS), POWER)
 
 
@@ -49,7 +49,7 @@ def critical_t(pairs: int, error_rate: float) -> float:
 
 
 Beyond = Callable[[np.ndarray], np.ndarray]
-"""Of limits: the chance that abs(r) is beyond each, and that no look before has ended it."""
+"""For each limit, the chance that abs(r) is beyond it and that no earlier look has ended the search."""
 
 
 @dataclass(frozen=True)

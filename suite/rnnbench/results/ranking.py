@@ -17,7 +17,7 @@ from rnnbench.results.views import ORIGINS, Entry
 LAYOUT = 0.02
 """Relative change that a process's address layout alone causes: the range of the median of a single process."""
 RATIO_CONFIDENCE = 0.95
-"""Of the interval of a strategy pair's ratio."""
+"""Confidence of the interval of a strategy pair's ratio."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
 
 
 def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
-    """Of one workload: each other time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
+    """Pairs of one workload: each time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
     ranked = {(e.target, *_axes(e), e.chunk): e for e in entries if e.ranked}
     pairs: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
     for (target, time, state, launch, chunk), entry in ranked.items():

@@ -35,7 +35,7 @@ class Reader:
 
     file: str
     seed: int | None = None
-    """Of records: that of their run."""
+    """The seed of the records' run."""
     unknown: set[str] = field(default_factory=set)
     """Dotted names of the fields that were left out."""
 

@@ -32,7 +32,7 @@ class Run:
     warnings: tuple[str, ...] = ()
     """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
     shards: tuple[Run, ...] = ()
-    """Of a merged run: the runs of its shards. `records` has each trial once, of the shard that it belongs to."""
+    """The runs of a merged run's shards. `records` has each trial once, of the shard that it belongs to."""
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ from rnnbench.optional import require
 from rnnbench.results.rows import COLUMNS
 
 THREADS = 2
-"""Of a query. The tables are small, and a machine that measures needs its other cores."""
+"""Threads of a query. The tables are small, and a machine that measures needs its other cores."""
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
 FIGURE = "DOUBLE"

@@ -154,7 +154,7 @@ def _welch(base: Sequence[float], new: Sequence[float], confidence: float) -> tu
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Of a sample. `statistics.variance` computes with fractions, which takes a hundred times as long."""
+    """Variance of a sample. `statistics.variance` computes with fractions, which takes a hundred times as long."""
     mean = statistics.fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

@@ -128,7 +128,7 @@ class Entry:
         return self.record.outcome == "ok" and self.measured is not None and self.measured.outcome == "ok"
 
     def latency(self, path: str) -> Latency | None:
-        """Of the path with this name."""
+        """The latency of the path with this name."""
         return self.measured.latency(path) if self.measured else None
 
     @property
@@ -196,7 +196,7 @@ class View:
     """The trials of one or more runs of one machine."""
 
     runs: tuple[Run, ...]
-    """Of merged shards, those of the shards."""
+    """The runs; in place of a merged run, those of its shards."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
 

@@ -107,7 +107,7 @@ def side_of(mark: Mark) -> Side:
 
 
 def call_parts(record: Record) -> list[Part]:
-    """Of one bound and one public call, the floors first. Only what was measured."""
+    """Times of one call by each path, the floors first. Only those that were measured."""
     timing, floor = record.timing, record.floor
     times = [_Time("latency floor", floor.seconds if floor else None)]
     for name, side in (("dispatch floor", timing.dispatch_floor), ("state copy", timing.state_copy)):
@@ -117,7 +117,7 @@ def call_parts(record: Record) -> list[Part]:
 
 
 def preparation_parts(record: Record) -> list[Part]:
-    """What happens once, before the first call. Each is timed once, so none has an interval.
+    """Times of what happens once, before the first call. Each is timed once, so none has an interval.
 
     The build may be an earlier run's, and then has its day.
     """

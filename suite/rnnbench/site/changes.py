@@ -20,7 +20,7 @@ INTERVAL = "95 % interval "
 """Stands before the interval of a change of level."""
 Direction = Literal["worse", "better", "other", "environment"]
 SIGN = {"worse": "▲", "better": "▼", "other": "●", "environment": "○"}
-"""Of each direction. A legend stands beside."""
+"""Sign of each direction. Pages have a legend beside it."""
 JUDGED_FACTS = ("outcome", "failed_checks", "believed")
 """Facts that are shown as worse or better. All others have the direction `other`."""
 
@@ -34,7 +34,7 @@ class ChangeRow:
     direction: Direction
     subject: str
     page: str
-    """Of the trial; empty for a backend or a machine, or where no record of it is shown."""
+    """The trial's page; empty for a backend or a machine, or where no record of it is shown."""
     backend: str
     sentence: str
     """Without its subject."""

@@ -40,7 +40,7 @@ class Cell:
     words: str
     """The verdict against the fastest of its origin."""
     interval: str = ""
-    """Of the ratio to the fastest."""
+    """Interval of the ratio to the fastest."""
 
 
 @dataclass(frozen=True)

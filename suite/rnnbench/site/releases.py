@@ -78,7 +78,7 @@ class RatioTable:
     trials: tuple[tuple[str, str], ...]
     """Short names and pages."""
     rows: tuple[tuple[str, tuple[ReleaseRow | None, ...]], ...]
-    """Of each release, its row in the series of each trial."""
+    """For each release, its row in the series of each trial."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Backfill:
 
 
 def release_charts(series: Sequence[ReleaseSeries]) -> list[ReleaseChart]:
-    """Of those series that were measured at least once."""
+    """The charts of the series that were measured at least once."""
     return [_chart(each) for each in series if any(point.ratios for point in each.points)]
 
 

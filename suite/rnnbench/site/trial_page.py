@@ -121,7 +121,7 @@ def _files(page: str) -> dict[str, str]:
 
 
 def _drawn_latencies(measured: Record) -> list[Distribution]:
-    """Of every path that was sampled and can be drawn."""
+    """The distribution of every path that was sampled and can be drawn."""
     latencies = [(path, latency) for path in PATHS if (latency := measured.latency(path))]
     return [drawn for path, latency in latencies if (drawn := distribution(path, latency))]
 
@@ -144,7 +144,7 @@ class Checks:
     figures: tuple[tuple[str, CheckResult], ...]
     """With a figure, or failed."""
     details: tuple[tuple[str, CheckResult], ...]
-    """Of those with figures that say more."""
+    """Those of `figures` that have a detail or further figures."""
 
 
 def _checks(record: Record) -> Checks:

@@ -41,7 +41,7 @@ class Figure:
     unit: Literal["s", "bytes"]
     value: float
     latency: Latency | None = None
-    """Of a latency path."""
+    """The whole latency, for a figure of a latency path."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
