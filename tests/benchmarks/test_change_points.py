@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from nights import Planted
 
-from rnnbench.history.change_points import PUBLISH, SCREEN, Settings, find_steps
+from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria, find_steps
 from rnnbench.history.changes import Change, changes_of
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.measures import MEASURES
@@ -95,21 +95,21 @@ def _planted(seed: int) -> list[Planted]:
     ]
 
 
-def _look(trials: Trials, end: int, settings: Settings) -> Iterator[tuple[Change, int]]:
+def _look(trials: Trials, end: int, criteria: ChangeCriteria) -> Iterator[tuple[Change, int]]:
     """The alarms of one night, with the night that each names."""
-    for change in changes_of("", trials.part(max(0, end - LOOK), end), settings):
+    for change in changes_of("", trials.part(max(0, end - LOOK), end), criteria):
         if change.cause == "program":
             yield change, int(change.night)
 
 
-def _looks(seed: int, settings: Settings, *, together: bool) -> Looks:
+def _looks(seed: int, criteria: ChangeCriteria, *, together: bool) -> Looks:
     planted = _planted(seed)
     trials = _trials(nights.make(TRIALS, NIGHTS, seed, planted, together=together))
     steps = {str(step.trial): step for step in planted}
     free = [k for k in range(TRIALS) if k % nights.BACKENDS and str(k) not in steps]
     looks = Looks(years=len(free) * (NIGHTS - FIRST) / 365)
     for end in range(FIRST + 1, NIGHTS + 1):
-        for change, night in _look(trials, end, settings):
+        for change, night in _look(trials, end, criteria):
             if change.level != "trial":
                 continue
             if (step := steps.get(change.subject)) is not None:
@@ -124,9 +124,9 @@ def _looks(seed: int, settings: Settings, *, together: bool) -> Looks:
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["processes apart", "processes together"])
-@pytest.mark.parametrize("settings", [SCREEN, PUBLISH], ids=["screen", "publish"])
-def test_steps_are_found_and_none_is_invented(settings: Settings, together: bool) -> None:
-    looks = [_looks(seed, settings, together=together) for seed in range(YEARS)]
+@pytest.mark.parametrize("criteria", [SCREEN, PUBLISH], ids=["screen", "publish"])
+def test_steps_are_found_and_none_is_invented(criteria: ChangeCriteria, together: bool) -> None:
+    looks = [_looks(seed, criteria, together=together) for seed in range(YEARS)]
     print(f"\nshare found within {WITHIN} nights, of {EACH * YEARS} steps of each size")
     shares = {}
     for percent in PERCENTS:
@@ -142,7 +142,7 @@ def test_steps_are_found_and_none_is_invented(settings: Settings, together: bool
     print(f"  false alarms a trial and year: {false:.3f}, in {sum(look.years for look in looks):.0f} trial-years")
     if together:
         return  # a bad minute of the pool becomes a whole night here: docs/history.md has the figures, no promise
-    if settings is SCREEN:
+    if criteria is SCREEN:
         assert shares[3][WITHIN.index(7)] >= 0.85
     else:
         assert false <= 0.25

@@ -13,7 +13,7 @@ import pytest
 from forked_workers import write_python
 
 from rnnbench.cases import Trial
-from rnnbench.history import VERDICTS
+from rnnbench.history import VERDICTS_FILE
 from rnnbench.night import conformance, measure
 from rnnbench.pipeline import Side, SideBySide, SideError, ab, backfill, bisect, confirmation, environments, releases
 from rnnbench.pipeline.environment_worker import EnvironmentFacts, source_digest
@@ -85,7 +85,7 @@ def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float |
                 changes.append(LatencyChange(trial.id, "bound", float(seen[0]), float(seen[1]), judged, threshold))
         sides = {name: {"environment": side.text} for name, side in zip("ab", both.sides, strict=True)}
         content = {**sides, "differences": both.differences, "verdicts": verdicts}
-        (both.runs[1] / VERDICTS).write_text(json.dumps(content))
+        (both.runs[1] / VERDICTS_FILE).write_text(json.dumps(content))
         compared_runs = compare_runs(*map(read_run, both.runs))
         return ab.replace(compared_runs, latencies=tuple(changes))
 

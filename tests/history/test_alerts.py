@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -148,6 +149,17 @@ def test_which_events_are_bad_news(tmp_path: Path, none: Alerts, change: dict[st
 
     alerts = update(none, after(made.make(tmp_path, 3, night))).all
     assert [alert.found.evidence for alert in alerts] == ["event"] * bad
+
+
+def test_rows_of_a_machine_that_no_run_is_of_raise_no_alert(tmp_path: Path, none: Alerts) -> None:
+    def night(n: int, record: Record) -> Record:
+        return crashed(record) if n == 2 and record.backend == "fakelib" else record
+
+    history = made.make(tmp_path, 3, night)
+    assert update(none, after(history)).all
+    for file in (history.root / "runs").iterdir():
+        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": "another"}))
+    assert update(none, after(History(history.root))).all == ()
 
 
 def test_what_the_environment_did_is_no_alert(tmp_path: Path, none: Alerts) -> None:

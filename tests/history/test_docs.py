@@ -1,4 +1,4 @@
-"""The query that `docs/history.md` shows runs, and its table of settings is that of the code."""
+"""The query that `docs/history.md` shows runs, and its table of criteria is that of the code."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def test_the_query_of_the_page_runs(tmp_path: Path) -> None:
     assert len(answer.rows) == 10
 
 
-@pytest.mark.parametrize(("name", "settings"), [("screen", SCREEN), ("publish", PUBLISH)])
-def test_the_settings_of_the_page_are_those_of_the_code(name: str, settings: object) -> None:
+@pytest.mark.parametrize(("name", "criteria"), [("screen", SCREEN), ("publish", PUBLISH)])
+def test_the_criteria_of_the_page_are_those_of_the_code(name: str, criteria: object) -> None:
     (row,) = re.findall(rf"^\| {name} \| (\S+) \| (\S+) % \| 10(\S+) \| (\d+) \|", PAGE, re.MULTILINE)
     power = {"⁻³": 1e-3, "⁻⁴": 1e-4}[row[2]]
     shown = (float(row[0]), float(row[1]) / 100, power, int(row[3]))
-    assert shown == (settings.penalty, settings.least, settings.p, settings.nights)
+    assert shown == (criteria.penalty, criteria.least, criteria.p, criteria.nights)

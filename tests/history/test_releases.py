@@ -21,10 +21,10 @@ from rnnbench.history import (
     find_events,
     release_change_lines,
     release_series,
-    release_tables,
     update,
     write_release,
 )
+from rnnbench.reports import release_tables
 from rnnbench.results import StoreError, Timing
 
 TRIALS = [fake.record("fakelib", "ops"), fake.record("fakelib", "ops", chunk=64)]

@@ -10,7 +10,8 @@ import fake_records as fake
 import numpy as np
 import pytest
 
-from rnnbench.reports.canvas import GREY, PALETTE, STYLE, Canvas
+from rnnbench.reports.canvas import GREY, Canvas
+from rnnbench.reports.drawing import PALETTE, drawing
 from rnnbench.reports.panels import arrange
 from rnnbench.results.record import Record
 from rnnbench.results.views import Entry
@@ -20,7 +21,7 @@ matplotlib = pytest.importorskip("matplotlib.figure") and pytest.importorskip("m
 
 @pytest.fixture(autouse=True)
 def _style() -> Iterator[None]:
-    with matplotlib.rc_context(STYLE):
+    with drawing("tests"):
         yield
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import fake_records as fake
 import pytest
 
-from rnnbench.reports.canvas import BEST, PALETTE, Canvas
+from rnnbench.reports.canvas import BEST, Canvas
+from rnnbench.reports.drawing import PALETTE
 from rnnbench.reports.panels import arrange
 from rnnbench.reports.plots import _latencies
 from rnnbench.results.record import Record

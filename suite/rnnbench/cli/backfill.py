@@ -141,13 +141,13 @@ def _measure(plan: Backfill, releases: Sequence[Release], terminal: Console) -> 
 
 
 def _show(history_folder: Path, package: str, threshold: float, reports: Path, terminal: Console) -> None:
-    from rnnbench.history import RELEASE_LEGEND, History, release_change_lines, release_series, release_tables
-    from rnnbench.reports import Table, print_table, write_release_page
+    from rnnbench.history import History, release_change_lines, release_series
+    from rnnbench.reports import RELEASE_LEGEND, print_table, release_tables, write_release_page
 
     every = release_series(History(history_folder))
     series: list[ReleaseSeries] = [each for each in every if each.package == package]
     lines = list(release_change_lines(series, threshold))
-    tables = [Table(each.title, each.columns, each.rows, each.text) for each in release_tables(series, threshold)]
+    tables = release_tables(series, threshold)
     for content in tables:
         if content.text == 1:
             print_table(content, terminal)

@@ -79,7 +79,7 @@ def list_runs(history_folder: Path) -> None:
 
 @history.command(short_help="Answer a SELECT.")
 @click.argument("statement", metavar="SELECT")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV. Text of a table is cut where it is long.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with every text and figure whole.")
 @HISTORY
 def sql(statement: str, as_csv: bool, history_folder: Path) -> None:
     """Answer one SELECT over the tables 'rows' (one row for each trial of each run) and 'runs'.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
-    from rnnbench.history.change_points import PUBLISH, SCREEN, Settings
+    from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes
-    from rnnbench.history.comparisons import VERDICTS, ComparisonEntry, LatencyVerdict
+    from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict
     from rnnbench.history.database import Table, require_history
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rnnbench.history.machine_alarms import MachineAlarms, false_alarm_lines, false_alarms
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
-    from rnnbench.history.release_words import RELEASE_LEGEND, release_change_lines, release_tables
-    from rnnbench.history.releases import ReleaseSeries, ReleaseStep, release_changes, release_series
+    from rnnbench.history.release_words import release_change_lines
+    from rnnbench.history.releases import ReleasePoint, ReleaseSeries, ReleaseStep, release_changes, release_series
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
@@ -61,7 +61,7 @@ _NAMES = {
     "change_points": (
         "PUBLISH",
         "SCREEN",
-        "Settings",
+        "ChangeCriteria",
     ),
     "changes": (
         "Change",
@@ -74,7 +74,7 @@ _NAMES = {
         "check_changes",
     ),
     "comparisons": (
-        "VERDICTS",
+        "VERDICTS_FILE",
         "ComparisonEntry",
         "LatencyVerdict",
     ),
@@ -106,12 +106,9 @@ _NAMES = {
         "ReleaseInfo",
         "write_release",
     ),
-    "release_words": (
-        "RELEASE_LEGEND",
-        "release_change_lines",
-        "release_tables",
-    ),
+    "release_words": ("release_change_lines",),
     "releases": (
+        "ReleasePoint",
         "ReleaseSeries",
         "ReleaseStep",
         "release_changes",
@@ -138,17 +135,17 @@ _NAMES = {
 __all__ = [
     "MEASURES",
     "PUBLISH",
-    "RELEASE_LEGEND",
     "REST",
     "SCREEN",
     "SILENCE",
-    "VERDICTS",
+    "VERDICTS_FILE",
     "Acceptance",
     "Addition",
     "Alert",
     "Alerts",
     "AlertsError",
     "Change",
+    "ChangeCriteria",
     "CheckChange",
     "CheckEntry",
     "ComparisonEntry",
@@ -164,10 +161,10 @@ __all__ = [
     "News",
     "ReleaseFile",
     "ReleaseInfo",
+    "ReleasePoint",
     "ReleaseSeries",
     "ReleaseStep",
     "RunEntry",
-    "Settings",
     "Table",
     "UpstreamReport",
     "change_lines",
@@ -186,7 +183,6 @@ __all__ = [
     "release_change_lines",
     "release_changes",
     "release_series",
-    "release_tables",
     "require_history",
     "update",
     "without_anchors",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -24,13 +24,11 @@ Evidence = Literal["candidate", "published", "event", "compared", "checked"]
 `compared`: `rnnbench ab` found it on the night of the new versions; a second comparison has to confirm it.
 `checked`: the conformance check of a new version found it."""
 SILENCE = "silence"
-"""What an alert is about where runs are missing."""
+"""The subject of an alert about missing runs."""
 CERTAIN_FACTS = ("outcome", "failed_checks", "support", "lowered")
 """Facts of a program. What is not believed, not measured or silent may be the machine's doing."""
 ID_DIGITS = 4
 SUBJECTS = (*MEASURES, *FACTS, SILENCE)
-
-V = TypeVar("V")
 
 
 def _day(text: str) -> str:
@@ -107,7 +105,7 @@ class Acceptance(_Part):
 
 
 class UpstreamReport(_Part):
-    """Where the maintainers of the backend were told."""
+    """The report to the maintainers of the backend."""
 
     issue: Url
     on: Day
@@ -135,7 +133,7 @@ class Found(_Part):
     interval: Bounds | None = None
     before: Written = ""
     after: Written = ""
-    """Of an event."""
+    """Values of the fact before and after an event; empty for a level."""
     detail: Written = ""
     members: Annotated[
         tuple[Written, ...],
@@ -154,7 +152,7 @@ class Alert(_Part):
     """One alert: a backend, a measure or fact, and the night from which on it is there, on one machine."""
 
     id: Text
-    state: Annotated[State, WithJsonSchema({"enum": ["new", "confirmed", "accepted", "reported", "mended", "refuted"]})]
+    state: Annotated[State, WithJsonSchema({"enum": list(get_args(State))})]
     note: Text | None = None
     ab: Measured | None = None
     accepted: Acceptance | None = None
@@ -162,7 +160,7 @@ class Alert(_Part):
     mended: Day | None = None
     """The day on which it was seen that the series had returned."""
     returned: Text | None = None
-    """Where versions were compared, and no series: what showed that it had returned."""
+    """The comparison of versions that showed that it had returned; None where its series did."""
     found: Found
 
     @property

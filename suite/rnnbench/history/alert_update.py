@@ -1,4 +1,4 @@
-"""Alerts brought up to date with a history: what is new, what is back, what has returned, what has run out."""
+"""Alerts brought up to date with a history: new ones, mended ones, those that came back, acceptances that ran out."""
 
 from __future__ import annotations
 

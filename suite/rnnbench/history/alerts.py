@@ -24,7 +24,7 @@ class Alerts:
     """In the order of the file."""
     as_read: tuple[Alert, ...]
     text: str
-    """Of the file as it was read; empty where there was none."""
+    """The text of the file as it was read; empty where there was none."""
     commented: frozenset[str]
     """Ids beside which people wrote comments."""
 

@@ -31,18 +31,18 @@ LEAST_BEFORE = 5
 REACH = 28
 """Nights on either side that a change is judged by: further away, slow drift counts more than noise."""
 LEAST_NOISE = 1e-4
-"""Of a latency, as a fraction. Below it are rounded or constant figures, whose noise is no estimate."""
+"""Least noise of a latency, as a fraction. Rounded or constant figures have less, which is no estimate of noise."""
 BATCH = 32
 """Series cut at once: their tables stay in the processor's cache."""
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Settings:
+class ChangeCriteria:
     """What counts as a change."""
 
     penalty: float
-    """Of a cut, in variances of the noise and natural logarithms of the number of nights."""
+    """The price of a cut, in variances of the noise times the natural logarithm of the number of nights."""
     least: float
     """The smallest difference of both sides' medians, as a logarithm of the ratio."""
     p: float
@@ -51,9 +51,9 @@ class Settings:
     """Least nights of the new level."""
 
 
-SCREEN = Settings(penalty=2, least=0.01, p=1e-3)
+SCREEN = ChangeCriteria(penalty=2, least=0.01, p=1e-3)
 """For candidates: one is worth a measurement that confirms it, and nobody is told."""
-PUBLISH = Settings(penalty=3, least=0.015, p=1e-4, nights=7)
+PUBLISH = ChangeCriteria(penalty=3, least=0.015, p=1e-4, nights=7)
 """For what is told without such a measurement. Several bad nights in a row are over in a week, a change is not."""
 
 
@@ -71,7 +71,7 @@ class Step:
     p: float
 
 
-def find_steps(series: Sequence[Array], settings: Settings = SCREEN) -> list[tuple[Step, ...]]:
+def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> list[tuple[Step, ...]]:
     """The steps of each series [nights] of logarithms. NaN: the night has no value."""
     present = [np.flatnonzero(np.isfinite(values)) for values in series]
     noises = [noise(values[nights]) for values, nights in zip(series, present, strict=True)]
@@ -81,9 +81,9 @@ def find_steps(series: Sequence[Array], settings: Settings = SCREEN) -> list[tup
     found: list[tuple[Step, ...]] = [()] * len(series)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
-        cuts = _cuts([clipped[k] / noises[k] for k in batch], settings.penalty)
+        cuts = _cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
         for number, at in zip(batch, cuts, strict=True):
-            steps = _kept(clipped[number], at, noises[number], settings)
+            steps = _kept(clipped[number], at, noises[number], criteria)
             found[number] = tuple(_on_nights(step, present[number]) for step in steps)
     return found
 
@@ -146,16 +146,16 @@ def _walk_back(previous: npt.NDArray[np.intp], end: int) -> list[int]:
     return cuts[::-1]
 
 
-def _kept(values: Array, cuts: Sequence[int], deviation: float, settings: Settings) -> list[Step]:
+def _kept(values: Array, cuts: Sequence[int], deviation: float, criteria: ChangeCriteria) -> list[Step]:
     """The steps at the cuts that pass. The least certain one is taken out first, and its neighbours are judged anew."""
     judged: dict[tuple[int, int, int], Step] = {}
     while cuts:
         steps = []
         for piece in zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(values)], strict=True):
             if piece not in judged:
-                judged[piece] = _step(values, piece, deviation, settings.nights)
+                judged[piece] = _step(values, piece, deviation, criteria.nights)
             steps.append(judged[piece])
-        failing = [step for step in steps if abs(step.size) < settings.least or step.p > settings.p]
+        failing = [step for step in steps if abs(step.size) < criteria.least or step.p > criteria.p]
         if not failing:
             return steps
         worst = max(failing, key=lambda step: (step.p, -abs(step.size)))

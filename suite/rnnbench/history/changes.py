@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from rnnbench.history.change_points import PUBLISH, SCREEN, Array, Settings, Step, find_steps
+from rnnbench.history.change_points import PUBLISH, SCREEN, Array, ChangeCriteria, Step, find_steps
 from rnnbench.history.measures import MEASURES, Measure
 from rnnbench.history.series import Trials, trials_of_machines
 from rnnbench.history.settings import read_settings
@@ -21,8 +21,8 @@ LEVELS: tuple[Level, ...] = ("machine", "backend", "trial")
 NEAR = 3
 """Runs by which a change may be dated wrongly: the noise of a few runs at its edge."""
 MACHINE_SHARE = 0.5
-"""Programs differ in what a move of the machine does to them, by some 15 % of the move (one deviation): what is left
-after the division, up to three deviations of it, is the machine's."""
+"""A move of the machine changes programs by different amounts, with a standard deviation of some 15 % of the move. So
+after the division, a step of up to three deviations is still taken for the machine's."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Change:
     last_run: str
     """Name of the last run with the old level."""
     versions: tuple[str, str]
-    """Of the backend's packages, before and after; equal where they did not change."""
+    """Versions of the backend's packages, before and after; equal where they did not change."""
     ratio: float
     """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]
@@ -69,19 +69,19 @@ class _SeriesStep:
     step: Step
 
 
-def find_changes(history: History, settings: Settings = PUBLISH, last: int | None = None) -> tuple[Change, ...]:
+def find_changes(history: History, criteria: ChangeCriteria = PUBLISH, last: int | None = None) -> tuple[Change, ...]:
     """Every change of every machine, or of the last runs of each: machines first, then backends, then trials."""
     anchors = read_settings(history.root).anchors
     return tuple(
         change
         for machine, trials in trials_of_machines(history, anchors)
-        for change in changes_of(machine, trials if last is None else trials.part(-last), settings)
+        for change in changes_of(machine, trials if last is None else trials.part(-last), criteria)
     )
 
 
-def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> list[Change]:
+def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH) -> list[Change]:
     """The changes of one machine: its own first, then backends, then trials, each by night."""
-    found = _found(machine, trials, settings)
+    found = _found(machine, trials, criteria)
     moves: dict[str, list[Step]] = {}
     for each in found:
         if each.level == "machine":
@@ -104,16 +104,16 @@ def changes_of(machine: str, trials: Trials, settings: Settings = PUBLISH) -> li
     return sorted(changes, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
 
 
-def _found(machine: str, trials: Trials, settings: Settings) -> list[_SeriesStep]:
+def _found(machine: str, trials: Trials, criteria: ChangeCriteria) -> list[_SeriesStep]:
     series = list(_series(machine, trials))
     # A move of the machine is no alert, and hides none that is larger: it may be told early.
     of_machine = [of for of in series if of[0].level == "machine"]
     others = [of for of in series if of[0].level != "machine"]
-    return [*_steps(of_machine, SCREEN), *_steps(others, settings)]
+    return [*_steps(of_machine, SCREEN), *_steps(others, criteria)]
 
 
-def _steps(series: Sequence[tuple[_SeriesStep, Array]], settings: Settings) -> list[_SeriesStep]:
-    steps = find_steps([values for _, values in series], settings)
+def _steps(series: Sequence[tuple[_SeriesStep, Array]], criteria: ChangeCriteria) -> list[_SeriesStep]:
+    steps = find_steps([values for _, values in series], criteria)
     return [replace(of, step=step) for (of, _), each in zip(series, steps, strict=True) for step in each]
 
 

@@ -46,7 +46,7 @@ class CheckEntry(FrozenModel):
     machine_cpu: str | None
     backend: str
     versions: str
-    """Of its packages, as rows have them."""
+    """Versions of its packages, as rows have them."""
     cases: tuple[str, ...]
     """Files and folders of the cases, as the command named them."""
     trials: tuple[str, ...]
@@ -62,7 +62,7 @@ class CheckEntry(FrozenModel):
 
     @property
     def name(self) -> str:
-        """Of its file, without an ending."""
+        """The name of its file, without an ending."""
         return f"{self.run_id}-{file_name(self.backend)}"
 
     @property
@@ -123,7 +123,7 @@ def _check(run: Run, backend: str, started: str) -> CheckEntry:
 
 
 def _cases(command: Sequence[str]) -> tuple[str, ...]:
-    """What `rnnbench check CASE…` or `rnnbench night … --check CASE` named."""
+    """The cases that `rnnbench check CASE…` or `rnnbench night … --check CASE` named."""
     _, name, *words = (*command, "", "")
     if name == "night":
         named = [word for option, word in pairwise(words) if option == "--check"]

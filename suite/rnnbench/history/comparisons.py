@@ -16,7 +16,7 @@ from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
 from rnnbench.history.release_file import Ratio
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
 
-VERDICTS = "verdicts.json"
+VERDICTS_FILE = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
 SCHEMA = 1
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -39,7 +39,7 @@ class ComparisonEntry(FrozenModel):
 
     schema_version: int = SCHEMA
     run_id: str
-    """Of the run of side b."""
+    """The identity of the run of side b."""
     run: str
     started: StoredTime
     """UTC, ISO 8601."""
@@ -55,7 +55,7 @@ class ComparisonEntry(FrozenModel):
 
     @property
     def name(self) -> str:
-        """Of its file, without an ending."""
+        """The name of its file, without an ending."""
         return self.run_id
 
 
@@ -88,14 +88,14 @@ def verdict_rows(entry: ComparisonEntry) -> Iterator[dict[str, object]]:
 
 def comparison_of(run: Run) -> ComparisonEntry:
     """The comparison whose side b is this run. Raises StoreError where it has none, or a damaged one."""
-    file = run.path / VERDICTS
+    file = run.path / VERDICTS_FILE
     try:
         content = json.loads(read_plain(file))
         a, b = (str(content[side]["environment"]) for side in ("a", "b"))
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
-        raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS}") from error
+        raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}") from error
     except (OSError, ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:

@@ -56,11 +56,11 @@ class RunEntry(FrozenModel):
     """Share of the processors' time that the machine's host gave to others."""
     trials: int
     shard: str | None = None
-    """Of a run of one shard, which one it is, as 2/8."""
+    """The shard, as 2/8; None for a run of a whole plan."""
     release: ReleaseInfo | None = None
     """The release that it measured, where it is a run of a backfill; None where it is a night's."""
     rows_sha256: str
-    """Of the file with the rows. A file with another digest is damaged."""
+    """Digest of the file with the rows. A file with another one is damaged."""
 
     @property
     def completeness(self) -> tuple[int, str]:

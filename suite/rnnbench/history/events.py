@@ -27,7 +27,7 @@ class Event:
     before: str
     after: str
     versions: tuple[str, str]
-    """Of the backend's packages, before and after; equal where they did not change."""
+    """Versions of the backend's packages, before and after; equal where they did not change."""
     detail: str = ""
     """The reason that the record gives."""
 

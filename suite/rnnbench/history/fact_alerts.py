@@ -16,6 +16,7 @@ from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events
 from rnnbench.history.store import History
+from rnnbench.results import fact_direction
 
 GONE = "measured"
 """The fact of a trial that is measured no longer."""
@@ -57,9 +58,10 @@ class Facts:
         """Bad news that still holds: trials of one backend with the same news at one time are one."""
         groups: dict[tuple[str, str, str, str], list[list[Event]]] = {}
         for event in self.events:
-            runs = self.runs[event.machine][-self.last :]
+            recent = self.runs.get(event.machine, ())[-self.last :]
             holds = self.now[event.machine, event.subject, event.fact] == event
-            if not is_worse(event.fact, event.before, event.after) or not holds or event.night < runs[0].started:
+            is_recent = bool(recent) and event.night >= recent[0].started
+            if not (is_recent and holds and is_worse(event.fact, event.before, event.after)):
                 continue
             of_group = groups.setdefault((event.machine, event.backend, event.fact, event.after), [])
             if of_group and self.distance(event.machine, of_group[-1][0].night, event.night) <= NEAR:
@@ -109,17 +111,9 @@ class Facts:
 
 def is_worse(fact: str, before: str, after: str) -> bool:
     """Whether a fact that changed is bad news."""
-    if fact == "outcome":
-        return before == "ok" != after
-    if fact == "failed_checks":
-        return bool(set(after.split(", ")) - set(before.split(", ")) - {""})
-    if fact == "support":
-        return (before, after) == ("native", "emulated")
     if fact == "lowered":
         return ("unrolled" in after and "unrolled" not in before) or ("fused" in before and "fused" not in after)
-    if fact == "believed":
-        return after == "false"
-    return fact == GONE
+    return fact == GONE or fact_direction(fact, before, after) == "worse"
 
 
 @dataclass(frozen=True)

@@ -50,15 +50,15 @@ class Levels:
     machine: str
     trials: Trials
     changes: tuple[Change, ...]
-    """What the screen finds in the last runs, and no environment."""
+    """Changes of programs that the screen finds in the last runs."""
     published: tuple[Change, ...]
     moves: tuple[Change, ...]
-    """Of the machine itself: no alert."""
+    """Changes of the machine itself. They are no alerts."""
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
         part = trials.part(-last)
-        screened, published = (changes_of(machine, part, settings) for settings in (SCREEN, PUBLISH))
+        screened, published = (changes_of(machine, part, criteria) for criteria in (SCREEN, PUBLISH))
         moves = tuple(change for change in screened if change.level == "machine")
         candidates = tuple(change for change in screened if change.cause == "program")
         return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
@@ -114,13 +114,13 @@ class Levels:
         return [k for k, name in enumerate(self.trials.names) if name in members]
 
     def _index(self, found: Found) -> int:
-        """Of the alert's run; where the history has it no more, of the first run after it."""
+        """Index of the alert's run; where the history has it no more, that of the first run after it."""
         earlier = sum(run.started < found.night for run in self.trials.runs)
         return self._number.get((found.run, found.night), earlier)
 
     @cached_property
     def _number(self) -> dict[tuple[str, str], int]:
-        """Of a run, by its name and start."""
+        """Index of each run, by its name and start."""
         return {(run.run, run.started): k for k, run in enumerate(self.trials.runs)}
 
     def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:
@@ -165,7 +165,7 @@ class Levels:
         return "published" if any(self._is_near(a, b) for a in changes for b in self.published) else "candidate"
 
     def _is_near(self, a: Change, b: Change) -> bool:
-        """Whether two changes are one, as two settings date it."""
+        """Whether two changes are one, as two criteria date it."""
         same = (a.level, a.subject, a.measure, a.ratio > 1) == (b.level, b.subject, b.measure, b.ratio > 1)
         return same and abs(self._number[a.run, a.night] - self._number[b.run, b.night]) <= NEAR
 

@@ -1,4 +1,4 @@
-"""What is watched of each trial as a number: one series of nights each."""
+"""The measures of a trial that are watched: each is a series of nights."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from rnnbench.results import COMPARED_PATHS, sql_literal
 
 Array = npt.NDArray[np.float64]
 LEAST_TRIALS = 3
-"""Of a series that is a median over trials, as that of a backend. Two trials have no median that one cannot move."""
+"""Fewest trials of a series that is a median over trials, as a backend's is. One of two trials moves their median."""
 POLISH_ROUNDS = 6
 """Rounds after which a common trend hardly changes any more."""
 

@@ -14,8 +14,6 @@ import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,8 +24,7 @@ from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, compari
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
-from rnnbench.optional import MissingExtraError
-from rnnbench.results import parquet, read_run, sound, unwritable
+from rnnbench.results import data_frame, parquet, read_run, sound, unwritable
 
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 Added = Literal["added", "updated", "already there"]
@@ -162,13 +159,9 @@ class History:
         return query_arrays(statement, self._files, ROW_TYPES, self._tables)
 
     def frame(self, statement: str = "SELECT * FROM rows ORDER BY started") -> Any:
-        """The result as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
+        """The result as a DataFrame of pandas or Polars. Raises MissingExtraError where neither is installed."""
         table = self.sql(statement)
-        content = {name: [row[index] for row in table.rows] for index, name in enumerate(table.columns)}
-        for library in ("pandas", "polars"):
-            if find_spec(library) is not None:
-                return import_module(library).DataFrame(content)
-        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+        return data_frame(table.columns, table.rows)
 
     @property
     def _files(self) -> list[Path]:

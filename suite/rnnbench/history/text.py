@@ -1,4 +1,4 @@
-"""Tables of the history as plain text, safe in a terminal, and as CSV."""
+"""Tables of the history as plain text, safe in a terminal and shortened, and as CSV, whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rnnbench.history.database import Table
 from rnnbench.results import spreadsheet, visible
 
 LONGEST_CELL = 100
-"""Characters of a cell of a table. CSV has the whole of it."""
+"""Characters of a cell of a plain table."""
 
 
 def plain_table(table: Table) -> Iterator[str]:
@@ -26,12 +26,11 @@ def plain_table(table: Table) -> Iterator[str]:
 
 
 def csv_lines(table: Table) -> Iterator[str]:
-    """CSV (RFC 4180). Text that a spreadsheet would run as a formula has a `'` before it."""
+    """CSV (RFC 4180), with every text and figure whole. Text that begins as a formula has a `'` before it."""
     for row in (table.columns, *table.rows):
         line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(
-            [spreadsheet(value) if isinstance(value, str) else _cell(value) for value in row]
-        )
+        cells = [spreadsheet(value) if isinstance(value, str) else value for value in row]
+        csv.writer(line, lineterminator="").writerow(cells)
         yield line.getvalue()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rnnbench.cases import Trial
 from rnnbench.disk import write_text
-from rnnbench.history import VERDICTS
+from rnnbench.history import VERDICTS_FILE
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
@@ -133,7 +133,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
             for path, judgement in trial.judgements.items()
         ],
     }
-    write_text(both.runs[1] / VERDICTS, json.dumps(content, indent=2) + "\n", durable=True)
+    write_text(both.runs[1] / VERDICTS_FILE, json.dumps(content, indent=2) + "\n", durable=True)
 
 
 def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBudget) -> Comparison:

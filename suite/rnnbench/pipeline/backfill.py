@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
-from rnnbench.history import VERDICTS, History, ReleaseFile, write_release
+from rnnbench.history import VERDICTS_FILE, History, ReleaseFile, write_release
 from rnnbench.measure import describe_machine
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
@@ -150,7 +150,7 @@ def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], referenc
 
 def _ratios(run: Path) -> dict[str, dict[str, tuple[float, ...]]]:
     found: dict[str, dict[str, tuple[float, ...]]] = {}
-    for entry in json.loads((run / VERDICTS).read_text())["verdicts"]:
+    for entry in json.loads((run / VERDICTS_FILE).read_text())["verdicts"]:
         found.setdefault(entry["trial"], {})[entry["path"]] = tuple(entry["ratios"])
     return found
 

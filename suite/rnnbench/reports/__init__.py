@@ -19,23 +19,25 @@ if TYPE_CHECKING:
     from rnnbench.reports.conformance_matrix import conformance_table
     from rnnbench.reports.conformance_summary import print_conformance
     from rnnbench.reports.device_state import device_facts
-    from rnnbench.reports.devices import device_in_words, device_names
+    from rnnbench.reports.devices import device_names
     from rnnbench.reports.doctor import print_fitness
+    from rnnbench.reports.errors import ReportError
     from rnnbench.reports.escape import grid, line, show
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.model_file import print_description, print_state_check
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
     from rnnbench.reports.operations_by_stage import draw_operations
-    from rnnbench.reports.plots import ReportError, draw_latency
+    from rnnbench.reports.plots import draw_latency
     from rnnbench.reports.release_page import write_release_page
+    from rnnbench.reports.releases import RELEASE_LEGEND, release_tables
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.shards import print_shards
     from rnnbench.reports.support_matrix import print_support_matrix
-    from rnnbench.reports.tables import EMULATED, P99_SAMPLES, SIGNS, Table, legend, print_table, program, strategy
+    from rnnbench.reports.tables import EMULATED, P99_SAMPLES, Table, print_table, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import digits, multiple, nbytes, number, percent, ratio, relative_change, seconds
+    from rnnbench.reports.units import change_with_interval, digits, multiple, nbytes, percent, ratio, seconds
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 _NAMES = {
@@ -48,7 +50,7 @@ _NAMES = {
     "conformance_matrix": ("conformance_table",),
     "conformance_summary": ("print_conformance",),
     "device_state": ("device_facts",),
-    "devices": ("device_in_words", "device_names"),
+    "devices": ("device_names",),
     "doctor": ("print_fitness",),
     "escape": ("grid", "line", "show"),
     "expected_failures": ("expected_failures_table",),
@@ -73,18 +75,15 @@ _NAMES = {
         "night_page",
     ),
     "operations_by_stage": ("draw_operations",),
-    "plots": (
-        "ReportError",
-        "draw_latency",
-    ),
+    "errors": ("ReportError",),
+    "plots": ("draw_latency",),
     "release_page": ("write_release_page",),
+    "releases": ("RELEASE_LEGEND", "release_tables"),
     "support_matrix": ("print_support_matrix",),
     "tables": (
         "EMULATED",
         "P99_SAMPLES",
-        "SIGNS",
         "Table",
-        "legend",
         "print_table",
         "program",
         "strategy",
@@ -93,13 +92,12 @@ _NAMES = {
     "reliability": ("reliability_sentences",),
     "triage": ("triage_page",),
     "units": (
+        "change_with_interval",
         "digits",
         "multiple",
         "nbytes",
-        "number",
         "percent",
         "ratio",
-        "relative_change",
         "seconds",
     ),
     "write": (
@@ -112,17 +110,17 @@ __all__ = [
     "COMMENT_CHARACTERS",
     "EMULATED",
     "P99_SAMPLES",
-    "SIGNS",
+    "RELEASE_LEGEND",
     "BackendLine",
     "Commands",
     "NightSummary",
     "ReportError",
     "Table",
     "alert_issue",
+    "change_with_interval",
     "comparison_markdown",
     "conformance_table",
     "device_facts",
-    "device_in_words",
     "device_names",
     "digits",
     "draw_latency",
@@ -130,7 +128,6 @@ __all__ = [
     "expected_failures_table",
     "findings_table",
     "grid",
-    "legend",
     "line",
     "machine_table",
     "multiple",
@@ -138,7 +135,6 @@ __all__ = [
     "night_json",
     "night_page",
     "not_believed_table",
-    "number",
     "percent",
     "print_cache",
     "print_comparison",
@@ -152,7 +148,7 @@ __all__ = [
     "print_table",
     "program",
     "ratio",
-    "relative_change",
+    "release_tables",
     "reliability_sentences",
     "run_table",
     "seconds",

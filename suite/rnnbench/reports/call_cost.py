@@ -20,7 +20,7 @@ CALL_COST_NOTE = (
 
 
 def call_cost_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: bound latency, and what the public path adds to it, per call and per step."""
+    """Bound latency of one workload, and what the public path adds to it, per call and per step."""
     rows = []
     for key, group in by_program(entry for entry in entries if entry.ranked and entry.streams).items():
         bound = by_chunk([(e.chunk, e.bound.median if e.bound else None) for e in group])
@@ -61,7 +61,7 @@ def call_cost_table(entries: Sequence[Entry]) -> Table:
 
 
 def stateful_cost_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload, by chunk: what keeping the state inside the program adds to a call."""
+    """What keeping the state inside the program adds to a call, by chunk, for one workload."""
     groups = {(e.target, _without_state(e), e.record.params.state, e.chunk): e for e in entries if e.ranked}
     chunks = sorted({chunk for *_, chunk in groups})
     rows = []

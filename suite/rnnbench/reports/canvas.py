@@ -13,58 +13,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnbench.disk import write_whole
+from rnnbench.reports.drawing import save_figure
 from rnnbench.reports.escape import in_picture
 from rnnbench.reports.panels import Line, Panels
 from rnnbench.results import ORIGINS, Entry, size_label
 
-# Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
-# again for a report of every route, lighter and darker than those.
-PALETTE = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#882255",
-    "#999933",
-    "#332288",
-    "#7B5B3A",
-    "#8FD175",
-    "#F0A3A3",
-    "#5E5E5E",
-    "#005F56",
-    "#B58BE0",
-    "#C2B000",
-    "#94D6E8",
-    "#7A0000",
-    "#FF6FCF",
-)
 LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (1, 3.5))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
 """The line of `unrolled:k` and `chunked:k`, whatever k."""
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
 REPLAYED = {"fillstyle": "top", "markerfacecoloralt": "white"}
-"""Of the marker of a program whose calls replay a graph."""
+"""Look of the marker of a program whose calls replay a graph."""
 OTHER_MARKER = "x"
-"""Of a state that this version does not know."""
+"""Marker of a state that this version does not know."""
 CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
-STYLE = {
-    "font.size": 9.5,
-    "axes.titlesize": 10,
-    "axes.labelsize": 9.5,
-    "legend.fontsize": 9,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "rnnbench",
-    "figure.dpi": 150,
-}
 BEST: dict[str, Any] = {"color": "#d4d4d4", "linewidth": 4, "solid_capstyle": "round"}
 """The grey line of the fastest program."""
 GREY = {"color": "#444444"}
@@ -206,16 +168,14 @@ class Canvas:
             self.save_as(folder / f"{stem}.{ending}")
 
     def save_as(self, file: Path) -> None:
-        """Without dates and versions in the file, so that the same run gives the same bytes.
+        """As PNG or SVG, by its ending.
 
         The layout is computed once, and here: to have it, `savefig` would draw all twice.
         """
         if (layout := self._figure.get_layout_engine()) is not None:
             layout.execute(self._figure)
             self._figure.set_layout_engine("none")
-        metadata = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
-        form = file.suffix[1:] or "png"
-        write_whole(file, lambda stream: self._figure.savefig(stream, format=form, metadata=metadata))
+        save_figure(self._figure, file)
 
 
 def _dashes(time: str) -> Any:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from rnnbench.history import MEASURES, SILENCE, CheckEntry, Found, RunEntry
 from rnnbench.reports.escape import Markdown
-from rnnbench.results import sql_literal, visible
+from rnnbench.results import parse_versions, sql_literal, visible
 
 _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
 """Columns that show a fact, where it is not the column of its name."""
@@ -18,7 +18,7 @@ _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_che
 
 @dataclass(frozen=True)
 class Commands:
-    """Of the runs and checks of a history, which know the files of the cases."""
+    """Commands for a history. Its runs and checks know the files of the cases."""
 
     runs: Sequence[RunEntry]
     checks: Sequence[CheckEntry] = ()
@@ -54,7 +54,7 @@ class Commands:
     def _check(self, found: Found, trial: str) -> str:
         """The check of one trial in an environment with the packages that failed."""
         cases = next((check.cases for check in reversed(self.checks) if check.run == found.run), ())
-        versions = dict(part.rsplit(" ", 1) for part in found.versions[1].split(", ") if " " in part)
+        versions = parse_versions(found.versions[1])
         changed = [package for package, _, new in _packages(found) if new] or list(versions)
         requirements = " ".join(f"{package}=={versions[package]}" for package in changed)
         target = trial.partition("/")[2].partition("/")[0]
@@ -81,7 +81,7 @@ def _quoted(word: str) -> str:
 
 def _packages(found: Found) -> Iterator[tuple[str, str, str]]:
     """Packages that changed, with their versions before and after; empty where there is none."""
-    before, after = (dict(part.rsplit(" ", 1) for part in text.split(", ") if " " in part) for text in found.versions)
+    before, after = map(parse_versions, found.versions)
     for package in sorted({*before, *after}):
         if before.get(package) != after.get(package):
             yield package, before.get(package, ""), after.get(package, "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from rnnbench.reports import markdown, units
+from rnnbench.reports import units
 from rnnbench.reports.comparison_tables import (
     TWO_MACHINES,
     VERDICTS,
@@ -29,12 +29,12 @@ from rnnbench.reports.comparison_tables import (
     rises,
 )
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import Table, markdown_table
 from rnnbench.results import Comparison, CostChange, FactChange, LatencyChange, short_names, visible
 from rnnbench.spelling import count
 
 COMMENT_CHARACTERS = 65_000
-"""Of GitHub's 65,536: the rest is for what a job adds, as a mark by which it finds its comment again."""
+"""Most characters of a comment. GitHub allows 65,536; a job adds the mark by which it finds its comment again."""
 VISIBLE_LINES = 40
 """Lines that are not blank and not folded."""
 VISIBLE_WARNINGS = 4
@@ -69,7 +69,7 @@ def comparison_markdown(comparison: Comparison, most_characters: int | None = No
     if comparison.warnings:
         head.append(_warnings(comparison.warnings))
     if len(comparison.latencies) > FEW_LATENCIES:
-        head.append(markdown.table(_target_table(comparison)))
+        head.append(markdown_table(_target_table(comparison)))
     tables = list(comparison_tables(comparison))
     if len(comparison.warnings) > VISIBLE_WARNINGS or any(len(w) > LONGEST_DETAIL for w in comparison.warnings):
         rows = tuple((warning,) for warning in comparison.warnings)
@@ -278,7 +278,7 @@ def _details(table: Table, rows: int | None = None) -> str:
     # GitHub renders no Markdown in a summary, so the titles of these tables hold no text from outside.
     parts = [
         Markdown(f"<details><summary>{table.title} ({count(len(table.rows), 'row')})</summary>"),
-        markdown.table(shown),
+        markdown_table(shown),
     ]
     if rows is not None:
         parts.append(Markdown(CUT).format(f"{len(table.rows) - rows:,}"))

@@ -58,7 +58,7 @@ class TargetSummary:
 
     target: str
     counts: tuple[int, ...]
-    """Of `VERDICTS`."""
+    """How often each of `VERDICTS` was given, in their order."""
     ratio: float
     """Median over its latencies."""
 

@@ -41,7 +41,7 @@ def print_conformance(run: Run, console: Console) -> None:
 
 
 def how_far(records: Sequence[Record]) -> Iterator[str]:
-    """What to say of each check that its time ended in some trials.
+    """A sentence for each check whose time was over in some trials before its end.
 
     How many they are, how far the shortest came, and in how many of them that was too short to mean anything.
     """
@@ -70,7 +70,7 @@ def how_far(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _never_begun(records: Sequence[Record]) -> Iterator[str]:
-    """What to say of checks that did not begin, as the time of their trial was over: why, of one of the trials."""
+    """A sentence about checks that did not begin because the time of their trial was over, with one trial's reason."""
     late = [record for record in records if any(result.not_begun for result in record.conformance.values())]
     if not late:
         return

@@ -22,7 +22,7 @@ ON_DEVICE = {
 
 
 def build_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: seconds of a cold build by chunk."""
+    """Seconds of a cold build by chunk, for one workload."""
     return _by_chunk(
         entries,
         "Build time (cold)",
@@ -33,7 +33,7 @@ def build_table(entries: Sequence[Entry]) -> Table:
 
 
 def size_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: bytes of the artifact by chunk."""
+    """Bytes of the artifact by chunk, for one workload."""
     return _by_chunk(
         entries,
         "Artifact size, weights included",
@@ -62,7 +62,7 @@ def _by_chunk(
 
 
 def preparation_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: what opening, binding and closing take, where the first two take many calls' time."""
+    """Times of opening, binding and closing in one workload, where the first two take as long as many calls."""
     rows = [
         (
             program(entry),
@@ -97,7 +97,7 @@ def _prepared(entry: Entry) -> float:
 
 
 def memory_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: for each program and strategy the largest of its trials, with the chunk it was seen at."""
+    """For each program and strategy of one workload the largest of its trials, with the chunk it was seen at."""
     on_device = [name for name in ON_DEVICE if any(getattr(entry.record.memory, name) is not None for entry in entries)]
     figures = ("run_peak", "steady", "build_peak", "imported", *on_device)
     measured = (
@@ -136,7 +136,7 @@ def memory_table(entries: Sequence[Entry]) -> Table:
 
 
 def metrics_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: for each program and strategy the metrics that its records have, the largest over the chunks."""
+    """For each program and strategy of one workload the metrics of its records, the largest over the chunks."""
     of_process = {name: metric for name, metric in METRICS.items() if metric.when}
     present = [metric for name, metric in of_process.items() if any(name in entry.record.metrics for entry in entries)]
     measured = (entry for entry in entries if not entry.shares and entry.record.metrics.keys() & of_process.keys())
@@ -174,7 +174,7 @@ def _weights_share(entries: Sequence[Entry]) -> str:
 
 
 def _growth_of_memory(entries: Sequence[Entry]) -> tuple[str, str]:
-    """Of bound and of public calls."""
+    """The growth of bound calls, and that of public calls."""
     memories = [entry.record.memory for entry in entries]
     return (
         _growth_over([(memory.growth, memory.growth_calls) for memory in memories]),

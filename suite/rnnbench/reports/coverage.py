@@ -18,7 +18,7 @@ Pair = tuple[tuple[str, object], tuple[str, object]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of one case's records. A value is one of an axis; two of different axes that stand in one trial are a pair."""
+    """Coverage of one case. A pair is two values of different axes that stand in one trial."""
 
     case: str
     points: int

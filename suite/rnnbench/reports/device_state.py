@@ -18,7 +18,7 @@ NO_KIND = DeviceKind("", "A kind of device that this version does not know.")
 
 
 def device_state_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload, for the trials whose device tells of itself."""
+    """A row for each trial of one workload whose device's driver has readings."""
     rows = [
         (program(entry), strategy(entry), entry.chunk_label, *_state(state, _blocks(entry)))
         for entry in entries
@@ -36,7 +36,7 @@ def device_state_table(entries: Sequence[Entry]) -> Table:
 
 
 def device_facts(record: Record) -> list[tuple[str, str]]:
-    """What a trial's record has of its device while it was sampled, in words; nothing of the processor."""
+    """Names and texts of what a record says of its device; empty for the processor."""
     if record.device is None or record.params.device == "cpu":
         return []
     state, memory = record.device_state or DeviceState(), record.memory

@@ -41,7 +41,7 @@ def device_in_words(device: Device) -> str:
 
 
 def device_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
-    """Of each model, batch and dtype that ran on two kinds of devices: its title and its tables."""
+    """Title and tables of each model, batch and dtype that ran on two kinds of devices."""
     groups = on_several_devices(view.entries)
     along_batch = batch_crossings(groups)
     for subject, entries in groups.items():

@@ -13,7 +13,7 @@ DISTURBED = "disturbed"
 
 
 def energy_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload, for the trials whose case asks for it and whose device has a counter."""
+    """A row for each program of one workload whose case asks for energy and whose device has a counter."""
     measured = [entry for entry in entries if entry.ranked and not entry.shares and PER_STEP in entry.record.metrics]
     chunks = sorted({entry.chunk for entry in measured})
     rows = [

@@ -98,7 +98,7 @@ def not_believed_table(view: View) -> Table:
 
 
 def findings_table(view: View) -> Table:
-    """What the suite found beside that, for which no figure is left out."""
+    """All other findings. They take no trial out of a ranking."""
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in view.entries:
         for finding in entry.record.findings:

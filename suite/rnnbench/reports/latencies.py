@@ -22,7 +22,7 @@ from rnnbench.results import (
 
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
-    """Of one workload: a table for each origin, sorted by chunk and then by place."""
+    """The rankings of one workload: a table for each origin, sorted by chunk and then by place."""
     rankings = rank(entries)
     for origin in dict.fromkeys(r.origin for r in rankings):
         rows = [row for r in rankings if r.origin == origin for row in _ranking_rows(r)]
@@ -121,7 +121,7 @@ def failed_check_table(view: View) -> Table:
 
 
 def software_device_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: latencies on software devices, of programs that passed their checks."""
+    """Latencies of one workload on software devices, of programs that passed their checks."""
     timed = [entry for entry in entries if entry.on_software_device and entry.conforming and entry.bound is not None]
     rows = [
         (
@@ -154,7 +154,7 @@ def _first_failure(entry: Entry) -> str:
 
 
 def strategy_pair_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the ratios of bound latency of strategies that differ in one axis, by chunk."""
+    """For one workload, the ratios of bound latency of strategies that differ in one axis, by chunk."""
     pairs = strategy_pairs(entries)
     chunks = sorted({chunk for pair in pairs for chunk in pair.ratios})
     rows = [

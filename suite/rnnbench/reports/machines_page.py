@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rnnbench.reports import markdown, units
+from rnnbench.reports import units
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import Table, markdown_table
 from rnnbench.results import Run, fingerprint
 
 Anchor = tuple[str, tuple[tuple[str, str], ...]]
@@ -28,7 +28,7 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
         f"Shards of {len(of_machines)} machines were merged. Each machine has a report of its own: latencies of two "
         "machines are in no ranking together."
     )
-    parts.append(markdown.table(table))
+    parts.append(markdown_table(table))
     parts.append(
         Markdown(
             "Each shard ran the anchors: the trials of the baseline, and those of pinned versions. *Their latency* is "
@@ -41,7 +41,7 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
 
 
 def anchor_latencies(run: Run) -> dict[Anchor, float]:
-    """Of the shards of one machine: by anchor and its versions, the median of its bound latencies in seconds."""
+    """By anchor and its versions, the median of its bound latencies over the shards of one machine, in seconds."""
     latencies: dict[Anchor, list[float]] = {}
     for record in (record for part in run.parts for record in part.records if record.is_anchor):
         if (latency := record.latency("bound")) is not None and record.outcome == "ok" and not record.not_believed:

@@ -25,13 +25,13 @@ from rnnbench.reports.reliability import measurement_warnings, reliability_sente
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
-from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend
+from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend, markdown_table
 from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
 from rnnbench.spelling import count
 
 ANSWER_SIGNS = {
     "=": "= the same program, called the same way; measured once",
-    APPROXIMATE: f"{APPROXIMATE} {SIGNS[APPROXIMATE][1]}",
+    APPROXIMATE: f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
 }
 """What signs between words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)
@@ -69,13 +69,6 @@ HOW_TO_READ = (
 def page(view: View, pictures: Sequence[Picture], without_pictures: str = "") -> str:
     """The report as Markdown. Where there are no pictures, `without_pictures` says why."""
     return "\n\n".join(map(paragraph, _parts(view, pictures, without_pictures))) + "\n"
-
-
-def table(content: Table) -> Markdown:
-    """A table in GitHub's Markdown."""
-    rules = ["---" if index < content.text else "---:" for index in range(len(content.columns))]
-    rows = [content.columns, rules, *content.rows]
-    return Markdown("\n").join(Markdown("| {} |").format(Markdown(" | ").join(row)) for row in rows)
 
 
 def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> Iterator[str]:
@@ -267,7 +260,7 @@ def _titled(content: Table, level: str, otherwise: str = "") -> Iterator[str]:
     if not content.rows and not otherwise:
         return
     yield Markdown("{} {}").format(Markdown(level), content.title)
-    yield table(content) if content.rows else otherwise
+    yield markdown_table(content) if content.rows else otherwise
     if content.note:
         yield content.note
     if signs := legend(cell for row in content.rows for cell in row):

@@ -23,6 +23,7 @@ LEGEND = (
     "sampled in turn. An alert is *confirmed* where a second comparison found it again. *A/A* compares an environment "
     "with itself: each SLOWER or FASTER there is a false alarm of this machine. docs/night.md says more."
 )
+CUT = "The page is cut here: a comment of GitHub holds 65,536 characters. night.json has all of it."
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,12 @@ class NightSummary:
 
 
 def night_page(night: NightSummary) -> str:
-    """The page as Markdown. No longer than a comment of GitHub may be."""
+    """The page as Markdown. It is no longer than a comment of GitHub may be, and says so where it is cut."""
     page = "\n\n".join(map(paragraph, _parts(night))) + "\n"
-    return page if len(page) <= COMMENT_CHARACTERS else page[: page.rindex("\n", 0, COMMENT_CHARACTERS)] + "\n"
+    if len(page) <= COMMENT_CHARACTERS:
+        return page
+    end = page.rindex("\n", 0, COMMENT_CHARACTERS - len(CUT) - 3)
+    return f"{page[:end]}\n\n{CUT}\n"
 
 
 def alert_issue(alert: Alert, commands: Commands) -> tuple[str, str]:

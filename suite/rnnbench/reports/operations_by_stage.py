@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnbench.disk import write_whole
-from rnnbench.optional import require
-from rnnbench.reports.canvas import PALETTE, STYLE
+from rnnbench.reports.drawing import PALETTE, drawing, save_figure
 from rnnbench.reports.escape import in_picture
 
 Stages = Sequence[tuple[str, Mapping[str, int]]]
@@ -27,12 +25,8 @@ def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
     `programs` are by title, one below the other. An operation of a dialect (`arith.addf`) counts for the dialect.
     Raises MissingExtraError without Matplotlib.
     """
-    matplotlib = require("matplotlib", "report", "drawing the operations by stage")
-    require("matplotlib.figure", "report", "drawing the operations by stage")
     colours = _colours(programs)
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+    with drawing("drawing the operations by stage") as matplotlib:
         heights = [len(stages) * LINE_INCHES + REST_INCHES for stages in programs.values()]
         figure = matplotlib.figure.Figure(figsize=(PANEL_INCHES, sum(heights) + REST_INCHES / 2), layout="constrained")
         panels = figure.subplots(len(programs), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -40,9 +34,7 @@ def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
             _fill(axis, title, stages, colours)
         handles = [matplotlib.patches.Patch(color=colour, label=in_picture(kind)) for kind, colour in colours.items()]
         figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=6)
-        form = file.suffix[1:] or "png"
-        metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}
-        write_whole(file, lambda stream: figure.savefig(stream, format=form, metadata=metadata))
+        save_figure(figure, file)
     return file
 
 

@@ -16,7 +16,7 @@ from rnnbench.results import STEPS_PER_S, Entry, Latency
 
 Named = Callable[[Entry], str]
 Columns = Mapping[str, Callable[[Entry], str]]
-"""What a column shows of an entry, by its name; empty where the entry has nothing of it."""
+"""By the name of a column, its cell for an entry; empty where the entry has no such figure."""
 
 
 PACED = {"period", "real_time_factor", "deadline_misses"}
@@ -24,7 +24,7 @@ PACED = {"period", "real_time_factor", "deadline_misses"}
 
 
 def path_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the latency paths that its case asks for; no rows where it asks for none."""
+    """The latency paths that the case of one workload asks for; no rows where it asks for none."""
     columns: dict[str, Callable[[Entry], str]] = {}
     notes = []
     for path in requested_paths(entries):
@@ -54,7 +54,7 @@ def narrow_path_table(entries: Sequence[Entry]) -> Table:
 
 
 def path_answer(entries: Sequence[Entry]) -> Markdown:
-    """Of one workload, in sentences: which programs keep up, what each path costs, and the most steps per second."""
+    """Sentences about one workload: which programs keep up, what each path costs, and the most steps per second."""
     return Markdown(_sentences(entries, _as_markdown))
 
 
@@ -145,7 +145,7 @@ def _steps_per_s(entry: Entry) -> str:
 
 
 def _pace(entries: Sequence[Entry], named: Named) -> Iterator[str]:
-    """Of each path that has a period, which programs keep up with it."""
+    """For each path that has a period, which programs keep up with it."""
     for path in PATHS:
         latencies = [(entry, latency) for entry in entries if (latency := entry.latency(path))]
         paced = [(entry, latency) for entry, latency in latencies if latency.figures.keys() >= PACED]

@@ -18,7 +18,7 @@ QUICK_START = 5.0
 
 
 def payoff_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: calls after which a faster program has saved its later start, against the first to start."""
+    """Calls after which a faster program of one workload has saved its later start, against the first to start."""
     started = [entry for entry in entries if _started(entry)]
     first = _by_chunk(started, _start_seconds)
     return _table(
@@ -29,7 +29,7 @@ def payoff_table(entries: Sequence[Entry]) -> Table:
 
 
 def library_payoff_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the same against the fastest program of origin library that starts within QUICK_START.
+    """The same against the fastest program of origin library that starts within QUICK_START.
 
     Such a runtime has its kernels already: it is what compilers of programs compete with.
     """

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.measure import PATHS, LatencyPath
-from rnnbench.optional import require
-from rnnbench.reports.canvas import BEST, GREY, PALETTE, STYLE, Canvas
+from rnnbench.reports.canvas import BEST, GREY, Canvas
+from rnnbench.reports.drawing import PALETTE, drawing
+from rnnbench.reports.errors import ReportError
 from rnnbench.reports.escape import in_picture
 from rnnbench.reports.panels import (
     WIDEST_DODGE,
@@ -38,10 +39,6 @@ KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
 
 
-class ReportError(ValueError):
-    """A report cannot be written. The message names the folder, and says what to do."""
-
-
 @dataclass(frozen=True)
 class Picture:
     """One figure on disk: `<stem>.png` and `<stem>.svg` beside the page."""
@@ -53,13 +50,9 @@ class Picture:
 
 def draw(view: View, folder: Path) -> list[Picture]:
     """Draw every picture of a report into `folder`. Needs Matplotlib, of the extra `report`."""
-    matplotlib = require("matplotlib", "report", "drawing plots")
-    require("matplotlib.figure", "report", "drawing plots")
     colours = _colours(view)
     pictures = []
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+    with drawing("drawing plots") as matplotlib:
         for family, sizes in view.families.items():
             panels = arrange(sizes)
             kernels = any(origin == "kernel" for origin, _ in panels)
@@ -86,14 +79,9 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
     panels = arrange(sizes)
     if path not in PATHS or not latencies_of(panels, path):
         raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
-    matplotlib = require("matplotlib", "report", "drawing plots")
-    require("matplotlib.figure", "report", "drawing plots")
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        canvas = Canvas(
-            matplotlib, panels, _colours(view), (_latency_picture(family, PATHS[path], panels).title, str(family))
-        )
+    with drawing("drawing plots") as matplotlib:
+        title = _latency_picture(family, PATHS[path], panels).title
+        canvas = Canvas(matplotlib, panels, _colours(view), (title, str(family)))
         _latencies(canvas, path=path)
         canvas.save_as(file)
     return file

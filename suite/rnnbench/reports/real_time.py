@@ -15,7 +15,7 @@ REAL_TIME_NOTE = (
 
 
 def real_time_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the real-time factor of every ranked program whose network has a rate, the lowest first."""
+    """The real-time factor of every ranked program of one workload whose network has a rate, the lowest first."""
     factors = [
         (factor, entry)
         for entry in entries

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnbench.disk import write_text
-from rnnbench.reports import markdown
+from rnnbench.reports.errors import unwritable_folder
 from rnnbench.reports.escape import Markdown, paragraph
-from rnnbench.reports.plots import ReportError
-from rnnbench.reports.tables import Table
+from rnnbench.reports.tables import Table, markdown_table
 
 PAGE = "releases.md"
 
@@ -19,7 +18,7 @@ def write_release_page(title: str, sentences: Sequence[str], tables: Sequence[Ta
     parts: list[str] = [Markdown("# {}").format(title)]
     parts.append(Markdown("\n").join(Markdown("- {}").format(sentence.strip()) for sentence in sentences))
     for content in tables:
-        parts += [Markdown("## {}").format(content.title), markdown.table(content)]
+        parts += [Markdown("## {}").format(content.title), markdown_table(content)]
         if content.note:
             parts.append(content.note)
     page = folder / PAGE
@@ -27,8 +26,5 @@ def write_release_page(title: str, sentences: Sequence[str], tables: Sequence[Ta
         folder.mkdir(parents=True, exist_ok=True)
         write_text(page, "\n\n".join(map(paragraph, parts)) + "\n")
     except OSError as error:
-        raise ReportError(
-            f"cannot write the report to {folder}: {error.strerror or error}; make it writable, or choose another "
-            "folder with --reports"
-        ) from error
+        raise unwritable_folder(folder, error) from error
     return page

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
-from rnnbench.measure import PATHS
 from rnnbench.measure import half_width as interval_half_width
 from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, percent
-from rnnbench.results import LAYOUT, MANY_DISTURBED, Entry, Latency, View, disturbed_share
+from rnnbench.results import COMPARED_PATHS, LAYOUT, MANY_DISTURBED, Entry, Latency, View, disturbed_share
 from rnnbench.spelling import count, listed
 
-PAIRS = 2
-"""Least number of processes that must agree that the bound path is slower than the public one."""
+LEAST_PROCESSES = 2
+"""Processes that must agree that the bound path is slower than the public one."""
 NAMED = 3
 """Programs that a warning names."""
-TRUSTED = tuple(path.name for path in PATHS.values() if path.compared)
 
 
 def reliability_sentences(view: View) -> tuple[str, ...]:
@@ -31,7 +29,7 @@ def reliability_sentences(view: View) -> tuple[str, ...]:
 
 
 def _earlier_work(view: View) -> Iterator[str]:
-    """What of the builds and checks is that of earlier runs, and was taken from the cache."""
+    """The builds and checks that earlier runs made, and that were taken from the cache."""
     built = [entry.record.timing.built for entry in view.entries if entry.record.timing.built]
     checked = [entry.record.checked for entry in view.entries if entry.record.checked]
     if built:
@@ -59,7 +57,7 @@ def measurement_warnings(view: View) -> tuple[str, ...]:
 
 
 def unfinished_warnings(view: View) -> Iterator[str]:
-    """Of each run that was cut off, or that still goes on: what it has is all that is shown."""
+    """A sentence for each run that was cut off, or that still goes on."""
     for run in view.runs:
         if run.info.finished is None and run.info.merged is None:
             yield (
@@ -90,7 +88,7 @@ def _excess(entry: Entry) -> float:
     if entry.bound is None or entry.public is None:
         return 0.0
     bound, public = entry.bound.process_medians, entry.public.process_medians
-    if min(len(bound), len(public)) < PAIRS:
+    if min(len(bound), len(public)) < LEAST_PROCESSES:
         return 0.0
     excess = min(bound) / max(public) - 1
     return excess if excess > LAYOUT else 0.0
@@ -124,7 +122,7 @@ def half_width(latency: Latency) -> float | None:
 def _sampled(entries: Sequence[Entry]) -> list[Latency]:
     """Bound and public latencies of conforming trials, each once."""
     sampled = [entry for entry in entries if entry.ranked and not entry.shares]
-    return [latency for entry in sampled for path in TRUSTED if (latency := entry.latency(path)) is not None]
+    return [latency for entry in sampled for path in COMPARED_PATHS if (latency := entry.latency(path)) is not None]
 
 
 def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rnnbench.results import Entry, Latency
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the interval of each latency, why sampling stopped, and what was sampled."""
+    """For one workload, the interval of each latency, why sampling stopped, and what was sampled."""
     rows = [
         (program(entry), strategy(entry), path, entry.chunk_label, *_sampled(latency))
         for entry in entries
@@ -69,7 +69,7 @@ def _sampled(latency: Latency) -> Iterator[str]:
 
 
 def groups_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload whose trials did not fit in memory together: bound latencies as ratios to the anchor's."""
+    """Bound latencies as ratios to the anchor's, for a workload whose trials did not fit in memory together."""
     rows = [
         (
             program(entry),

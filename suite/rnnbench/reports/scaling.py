@@ -1,4 +1,4 @@
-"""How the cost of a build grows with the chunk, and what still builds."""
+"""How the cost of a build grows with the chunk, and up to which chunk programs are built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Shown = Callable[[float], str]
 
 
 def scaling_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the exponents with which build time, artifact, operations and memory grow with the chunk."""
+    """The exponents with which build time, artifact, operations and memory of one workload grow with the chunk."""
     costs: tuple[tuple[Cost, Shown], ...] = (
         (_build_s, units.seconds),
         (_bytes_beside_weights, units.nbytes),
@@ -47,7 +47,7 @@ def scaling_table(entries: Sequence[Entry]) -> Table:
 
 
 def growth_answer(entries: Sequence[Entry]) -> Markdown | str:
-    """Of one workload with enough chunks: a line for each word of growth, the steepest first; empty otherwise."""
+    """A line for each word of growth, the steepest first; empty for a workload with too few chunks."""
     named: dict[str, list[tuple[float, str]]] = {}
     for (_, how), group in by_program(entry for entry in entries if _was_tried(entry)).items():
         seconds = by_chunk([(entry.chunk, _build_s(entry.record)) for entry in group])

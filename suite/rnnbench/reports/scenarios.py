@@ -13,7 +13,7 @@ Held = tuple[Streams, Entry]
 
 
 def streams_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: the streams that each program holds, most first; no rows where no case asks for it."""
+    """The streams that each program of one workload holds, most first; no rows where no case asks for it."""
     rows = [
         (
             program(entry),
@@ -48,7 +48,7 @@ def bounds(streams: Streams) -> str:
 
 
 def server_table(entries: Sequence[Entry]) -> Table:
-    """Of one workload: what became of requests that arrive at random, the shortest p99 first."""
+    """For one workload, what became of requests that arrive at random, the shortest p99 first."""
     served = [(server, entry) for record, entry in _measured(entries) if (server := record.timing.server)]
     rows = [
         (
@@ -78,7 +78,7 @@ SERVER_NOTE = (
 
 
 def offline_table(entries: Sequence[Entry]) -> Table:
-    """Of a whole view: the best batch of each program that has several; no rows where none has."""
+    """The best batch of each program of a view that has several; no rows where none has."""
     groups: dict[tuple[str, ...], list[tuple[float, Entry]]] = {}
     for entry in entries:
         if entry.ranked and not entry.shares and entry.bound is not None:

@@ -18,7 +18,7 @@ _MEANINGS = {
     "emulated": "emulated: something stands in for what the runtime lacks",
     "unsupported": "—: unsupported",
 }
-"""Of the words of a cell that do not speak for themselves, by level."""
+"""Meanings of the words of a cell that need one, by level."""
 
 
 class Probe(Protocol):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from rich.console import Console
 
 from rnnbench.reports import units
-from rnnbench.reports.escape import grid, line
+from rnnbench.reports.escape import Markdown, grid, line
 from rnnbench.results import Entry, Latency
 
 APPROXIMATE = "≈"
@@ -21,20 +21,31 @@ SOFTWARE = "§"
 IMPOSSIBLE = "⚠"
 NOT_BELIEVED = "not believed"
 """Says of a trial that it is in no ranking, because the suite contradicts its figures."""
-SIGNS = {
-    APPROXIMATE: (APPROXIMATE, "approximate activations"),
-    EMULATED: (EMULATED, "emulated: something stands in for what the runtime lacks"),
-    KERNEL: (KERNEL, "a kernel written by hand in this suite; it measures its authors' skill, not a compiler's"),
-    SOFTWARE: (
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A sign of a cell."""
+
+    pattern: str
+    """A regular expression that is found in a cell with the sign."""
+    meaning: str
+
+
+SIGNS: Mapping[str, Sign] = {
+    APPROXIMATE: Sign(APPROXIMATE, "approximate activations"),
+    EMULATED: Sign(EMULATED, "emulated: something stands in for what the runtime lacks"),
+    KERNEL: Sign(KERNEL, "a kernel written by hand in this suite; it measures its authors' skill, not a compiler's"),
+    SOFTWARE: Sign(
         SOFTWARE,
         "a software device: the processor plays it; its times are not ranked",
     ),
-    "1=": (r"^\d+=$", "a shared place: the process medians overlap"),
-    SHARED: (f"^{SHARED}$", "the same program, called the same way; measured once"),
-    IMPOSSIBLE: (IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
-    units.MISSING: (f"^{units.MISSING}$", "not measured, or without meaning here"),
+    "1=": Sign(r"^\d+=$", "a shared place: the process medians overlap"),
+    SHARED: Sign(f"^{SHARED}$", "the same program, called the same way; measured once"),
+    IMPOSSIBLE: Sign(IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
+    units.MISSING: Sign(f"^{units.MISSING}$", "not measured, or without meaning here"),
 }
-"""Signs in cells of tables: the pattern of a cell that has one, and its meaning."""
+"""Signs in cells of tables, by what the legend calls them."""
 P99_SAMPLES = 100
 """Fewest samples for a p99. The p99 of fewer samples is their maximum."""
 
@@ -52,9 +63,7 @@ class Table:
 def legend(cells: Iterable[str]) -> str:
     """What the signs in these cells mean, in one line; empty where there are none."""
     lines = "\n".join(cells)
-    used = [
-        f"{sign} {meaning}" for sign, (pattern, meaning) in SIGNS.items() if re.search(pattern, lines, re.MULTILINE)
-    ]
+    used = [f"{name} {sign.meaning}" for name, sign in SIGNS.items() if re.search(sign.pattern, lines, re.MULTILINE)]
     return f"Signs: {'. '.join(used)}." if used else ""
 
 
@@ -67,6 +76,13 @@ def print_table(content: Table, console: Console, *, folds: bool = True) -> None
     for row in content.rows:
         shown.add_row(*map(line, row))
     console.print(shown)
+
+
+def markdown_table(content: Table) -> Markdown:
+    """One table in GitHub's Markdown, without its title and note."""
+    rules = ["---" if index < content.text else "---:" for index in range(len(content.columns))]
+    rows = [content.columns, rules, *content.rows]
+    return Markdown("\n").join(Markdown("| {} |").format(Markdown(" | ").join(row)) for row in rows)
 
 
 def program(entry: Entry) -> str:

@@ -126,26 +126,31 @@ def _reasons(shown: View) -> Iterator[Text]:
     for outcome, stage, target, how, at, trials, reason, upstream in findings.not_run_table(shown).rows:
         if outcome.endswith("as expected"):
             continue
-        style = STYLES.get(outcome, "red")
         issue = "" if upstream == units.MISSING else f" ({upstream})"
-        short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
-        where = f"{target} {how}, {at}" + (f" ({trials} trials)" if trials != "1" else "")
         when = "" if stage == units.MISSING or outcome == "unsupported" else f" at {stage}"
-        yield line((f"{outcome}{when}", style), f" {where}: {' '.join(short.split())}{issue}")
+        where = _where(target, how, at, trials)
+        yield line((f"{outcome}{when}", STYLES.get(outcome, "red")), f" {where}: {_shortened(reason)}{issue}")
 
 
 def _not_believed(shown: View) -> Iterator[Text]:
     for mark, target, how, at, trials, reason in findings.not_believed_table(shown).rows:
-        short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
-        where = f"{target} {how}, {at}" + (f" ({trials} trials)" if trials != "1" else "")
-        yield line((mark, STYLES[mark]), f" {where}: {' '.join(short.split())}")
+        yield line((mark, STYLES[mark]), f" {_where(target, how, at, trials)}: {_shortened(reason)}")
 
 
 def _expected(shown: View) -> Iterator[Text]:
     for verdict, target, how, what, trials, reason, upstream in expected_failures_table(shown).rows:
         style = "bold red" if verdict == XPASS else "dim"
-        where = f"{target} {how}, {what}" + (f" ({trials} trials)" if trials != "1" else "")
-        yield line((verdict, style), f" {where}: {reason} ({upstream})")
+        yield line((verdict, style), f" {_where(target, how, what, trials)}: {reason} ({upstream})")
+
+
+def _where(target: str, strategies: str, at: str, trials: str) -> str:
+    """Which trials a row of findings is about, and how many, where it is more than one."""
+    return f"{target} {strategies}, {at}" + (f" ({trials} trials)" if trials != "1" else "")
+
+
+def _shortened(reason: str) -> str:
+    short = reason if len(reason) <= WIDEST_REASON else f"{reason[:WIDEST_REASON]}…"
+    return " ".join(short.split())
 
 
 def _outcomes(shown: View) -> Text:

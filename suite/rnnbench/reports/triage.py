@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.units import relative_change
+from rnnbench.reports.units import change_with_interval
 from rnnbench.results import fact_sentence
 from rnnbench.spelling import count
 
@@ -158,8 +158,8 @@ def alert_line(alert: Alert) -> Markdown:
     """One alert as an item of a list, with what was decided about it."""
     parts: list[str] = [alert_sentence(alert.found)]
     if alert.ab:
-        ratio = _change(alert.ab.ratio, alert.ab.interval)
-        parts.append(Markdown("measured on {} by ab: {}").format(alert.ab.on, ratio))
+        change = change_with_interval(alert.ab.ratio, alert.ab.interval)
+        parts.append(Markdown("measured on {} by ab: {}").format(alert.ab.on, change))
     if alert.reported:
         parts.append(Markdown("reported on {}: {}").format(alert.reported.on, alert.reported.issue))
     if alert.accepted:
@@ -178,7 +178,7 @@ def _mended(alert: Alert) -> Markdown:
 
 
 def alert_sentence(found: Found) -> Markdown:
-    """What is bad or good, since when, of how many trials."""
+    """One sentence: what became worse or better, since when, in how many trials."""
     if found.what == SILENCE:
         who = "no case" if found.whole_backend else "not the cases"
         cases = Markdown("") if found.whole_backend else Markdown(" {}").format(_names(found.members))
@@ -187,7 +187,7 @@ def alert_sentence(found: Found) -> Markdown:
         what = fact_sentence(found.what, found.before, found.after, found.detail)
         return Markdown("{}: **{}** (since {})").format(_subject(found), what, _day(found.night))
     title = MEASURES[found.what].title
-    change = _change(found.ratio or 1.0, found.interval)
+    change = change_with_interval(found.ratio or 1.0, found.interval)
     return Markdown("{}: **{} {}** since {}, {}").format(
         _subject(found), title, change, _day(found.night), _magnitude(found.ratio or 1.0)
     )
@@ -205,12 +205,6 @@ def _names(members: Sequence[str]) -> Markdown:
     return Markdown(", ").join(map(code, members))
 
 
-def _change(ratio: float, interval: tuple[float, float] | None) -> Markdown:
-    if interval is None:
-        return Markdown("{}").format(relative_change(ratio))
-    return Markdown("{} ({} to {})").format(*map(relative_change, (ratio, *interval)))
-
-
 def _magnitude(ratio: float) -> str:
     size = max(ratio, 1 / ratio) - 1
     return next((word for bound, word in MAGNITUDES if size < bound), VERY_LARGE)
@@ -222,7 +216,7 @@ def _missing(news: News, since: date) -> Iterator[Markdown]:
 
 
 def _move(move: Change) -> Markdown:
-    change = _change(move.ratio, move.interval)
+    change = change_with_interval(move.ratio, move.interval)
     text = "- {}: machine {} became slower or faster, {} {} of its anchors. No program is blamed."
     return Markdown(text).format(_day(move.night), code(move.machine), MEASURES[move.measure].title, change)
 

@@ -65,6 +65,14 @@ def relative_change(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
 
 
+def change_with_interval(ratio: float, interval: tuple[float, float] | None, label: str = "") -> str:
+    """`+3.1 % (+2.5 % to +3.8 %)`; `label` stands before the interval."""
+    if interval is None:
+        return relative_change(ratio)
+    low, high = map(relative_change, interval)
+    return f"{relative_change(ratio)} ({label}{low} to {high})"
+
+
 def multiple(value: float) -> str:
     """A multiple that may be huge, infinite or no number at all, as errors are: `1.4`, `4e+05`, `∞`, `NaN`."""
     if math.isnan(value):

@@ -9,8 +9,8 @@ from rnnbench.disk import write_text
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import markdown, plots
 from rnnbench.reports.comparison_page import comparison_markdown
+from rnnbench.reports.errors import ReportError, unwritable_folder
 from rnnbench.reports.machines_page import machines_page
-from rnnbench.reports.plots import ReportError
 from rnnbench.results import Comparison, Run, file_name, machine_key, split_by_machine, view_runs
 
 PAGE = "report.md"
@@ -35,7 +35,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> Path:
         page = folder / PAGE
         write_text(page, markdown.page(shown, pictures, missing))
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable_folder(folder, error) from error
     return page
 
 
@@ -47,7 +47,7 @@ def _write_machines(run: Run, of_machines: Sequence[Run], folder: Path) -> Path:
         links = [path.relative_to(folder) for path in pages]
         write_text(page, machines_page(list(zip(of_machines, links, strict=True)), run.warnings))
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable_folder(folder, error) from error
     return page
 
 
@@ -63,7 +63,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(page, comparison_markdown(comparison))
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable_folder(folder, error) from error
     return page
 
 
@@ -73,10 +73,3 @@ def write_page(page: str, file: Path) -> None:
         write_text(file, page)
     except OSError as error:
         raise ReportError(f"cannot write {file}: {error.strerror or error}; choose another file") from error
-
-
-def _unwritable(folder: Path, error: OSError) -> ReportError:
-    return ReportError(
-        f"cannot write the report to {folder}: {error.strerror or error}; "
-        f"make it writable, or choose another folder with --reports"
-    )

@@ -7,11 +7,12 @@
     run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
     shards, merge, merged                shards of one plan, and merging them into one run (`docs/fleet.md`)
     rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
-    tables                               these rows as tables of DuckDB
+    versions, frames, tables             parts and forms of rows: versions as text, DataFrames, tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
     device_crossings                     which device is faster, and from where on
     compare, compare_json                two runs: verdicts on latencies, other measures, and what is no number
+    comparison_warnings                  reasons to distrust a comparison
     costs, fact_changes, fact_words      these other measures, and what changed that is no number
     verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
     looks                                the intervals of a verdict that is looked for after every pair of processes
@@ -28,7 +29,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.results.artifact import Artifact, Math, OperationStage, Origin
     from rnnbench.results.claims import Claim, Contradiction, contradictions
-    from rnnbench.results.columns import Column, Value, versions_text
+    from rnnbench.results.columns import Column, Value
     from rnnbench.results.compare import COMPARED_PATHS, Comparison, LatencyChange, compare_runs, compared_record
     from rnnbench.results.compare_json import comparison_json
     from rnnbench.results.compressed import compress_records
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.device_state import DeviceState, EnergyReading
     from rnnbench.results.fact_changes import FactChange
-    from rnnbench.results.fact_words import FACTS, Fact, fact_sentence
+    from rnnbench.results.fact_words import FACTS, Fact, fact_direction, fact_sentence
     from rnnbench.results.fail_on import FAIL_ON, parse_fail_on
     from rnnbench.results.finding import Finding, FindingKind, not_believed
     from rnnbench.results.fits import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         fit_growth,
         growth_word,
     )
+    from rnnbench.results.frames import data_frame
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
@@ -68,7 +70,16 @@ if TYPE_CHECKING:
     from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
-    from rnnbench.results.ranking import LAYOUT, RATIO_CONFIDENCE, Place, Ranking, StrategyPair, rank, strategy_pairs
+    from rnnbench.results.ranking import (
+        LAYOUT,
+        RATIO_CONFIDENCE,
+        Place,
+        Ranking,
+        StrategyPair,
+        judge_bound,
+        rank,
+        strategy_pairs,
+    )
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
         FAILURES,
@@ -120,6 +131,7 @@ if TYPE_CHECKING:
         pair_ratio,
         pair_scatter,
     )
+    from rnnbench.results.versions import parse_versions, versions_text
     from rnnbench.results.views import (
         ORIGIN_MEANS,
         ORIGINS,
@@ -135,7 +147,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "artifact": ("Artifact", "Math", "OperationStage", "Origin"),
     "claims": ("Claim", "Contradiction", "contradictions"),
-    "columns": ("Column", "Value", "versions_text"),
+    "columns": ("Column", "Value"),
     "compare": ("COMPARED_PATHS", "Comparison", "LatencyChange", "compare_runs", "compared_record"),
     "compressed": ("compress_records",),
     "compare_json": ("comparison_json",),
@@ -156,7 +168,7 @@ _NAMES = {
         "EnergyReading",
     ),
     "fact_changes": ("FactChange",),
-    "fact_words": ("FACTS", "Fact", "fact_sentence"),
+    "fact_words": ("FACTS", "Fact", "fact_direction", "fact_sentence"),
     "fail_on": ("FAIL_ON", "parse_fail_on"),
     "finding": ("Finding", "FindingKind", "not_believed"),
     "fits": (
@@ -171,13 +183,23 @@ _NAMES = {
         "fit_growth",
         "growth_word",
     ),
+    "frames": ("data_frame",),
     "identity": ("differences", "fingerprint", "machine_identity"),
     "journal": ("INFO", "TRIALS", "append_record", "require_appendable", "unwritable", "write_info"),
     "lowered_form": ("LoweredForm", "is_lowered_form", "parse_lowered"),
     "merge": ("Merged", "Merging", "merge_shards", "shard_folders", "write_merged"),
     "merged": ("machine_key", "split_by_machine"),
     "model": ("FrozenModel",),
-    "ranking": ("LAYOUT", "Place", "RATIO_CONFIDENCE", "Ranking", "StrategyPair", "rank", "strategy_pairs"),
+    "ranking": (
+        "LAYOUT",
+        "Place",
+        "RATIO_CONFIDENCE",
+        "Ranking",
+        "StrategyPair",
+        "judge_bound",
+        "rank",
+        "strategy_pairs",
+    ),
     "reading": ("StoreError",),
     "record": (
         "Anchor",
@@ -230,6 +252,7 @@ _NAMES = {
         "pair_ratio",
         "pair_scatter",
     ),
+    "versions": ("parse_versions", "versions_text"),
     "views": (
         "Entry",
         "Family",
@@ -351,9 +374,11 @@ __all__ = [
     "comparison_json",
     "compress_records",
     "contradictions",
+    "data_frame",
     "device_label",
     "differences",
     "disturbed_share",
+    "fact_direction",
     "fact_sentence",
     "file_name",
     "fingerprint",
@@ -362,6 +387,7 @@ __all__ = [
     "growth_word",
     "is_lowered_form",
     "judge_apart",
+    "judge_bound",
     "judge_once",
     "judge_pairs",
     "machine_identity",
@@ -377,6 +403,7 @@ __all__ = [
     "parse_fail_on",
     "parse_lowered",
     "parse_thresholds",
+    "parse_versions",
     "rank",
     "read_info",
     "read_run",

@@ -48,7 +48,7 @@ class Artifact(FrozenModel):
     `parallel n` (n scans); `chunked n of k` (n blocks of k steps in loops); `chunked n` (n blocks outside of loops).
     """
     int8_operations: tuple[OutsideText, ...] = ()
-    """Of the compiled operations, those that multiply by int8 weights. Needed where int8 weights are requested."""
+    """Compiled operations that multiply by int8 weights. Needed where int8 weights are requested."""
     origin: Origin
     math: Math
     """Whether activations are exact or an approximation."""

@@ -11,6 +11,7 @@ from typing import Any
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.record import NO_ANSWER, Record
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.versions import versions_text
 
 Value = str | float | int | bool | None
 
@@ -28,8 +29,8 @@ class Column:
 
 def plain(value: Any) -> Value:
     """A field of a record as it is: all of those that columns name are plain."""
-    plain: Value = value
-    return plain
+    held: Value = value
+    return held
 
 
 def run_columns() -> Iterator[Column]:
@@ -136,8 +137,7 @@ def device_columns() -> Iterator[Column]:
         ("temperature", "°C", "temperature of the device around blocks."),
         ("power", "W", "power of the device around blocks."),
     ):
-        for end, word in enumerate(("low", "high")):
-            extreme = ("Least", "Greatest")[end]
+        for end, (word, extreme) in enumerate((("low", "Least"), ("high", "Greatest"))):
             yield Column(f"device_{name}_{word}", unit, f"{extreme} {meaning}", partial(_device_range, name, end))
     for name, unit, meaning in (
         ("moved_blocks", "count", "Blocks from whose beginning to whose end the device's clock changed."),
@@ -209,11 +209,6 @@ def environment_columns() -> Iterator[Column]:
 def _machine(name: str, record: Record, info: RunInfo) -> Value:
     value = info.machine_of(record).get(name)
     return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def versions_text(versions: Mapping[str, str]) -> str:
-    """Packages with their versions, as rows have them: `onnx 1.20.0, onnxruntime 1.24.1`."""
-    return ", ".join(f"{package} {version}" for package, version in sorted(versions.items()))
 
 
 def _model(name: str, record: Record, info: RunInfo) -> Value:

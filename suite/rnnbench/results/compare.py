@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 from rnnbench.measure import PATHS
+from rnnbench.results.comparison_warnings import (
+    Pair,
+    difference_warnings,
+    disturbance_warnings,
+    is_one_setting,
+    machine_warnings,
+    machines_of,
+)
 from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
 from rnnbench.results.fact_changes import FactChange, NotBelieved, fact_changes, not_believed_of
@@ -23,10 +30,10 @@ from rnnbench.results.identity import differences, machine_identity
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
-from rnnbench.results.thresholds import Thresholds, threshold_differences
-from rnnbench.results.timing import MANY_DISTURBED, Latency, disturbed_share
+from rnnbench.results.thresholds import Thresholds
+from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, Verdict, judge_apart
-from rnnbench.spelling import count, listed
+from rnnbench.spelling import listed
 
 COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that every trial has, and that `rnnbench ab` samples."""
@@ -127,14 +134,14 @@ def compare_runs(
     `thresholds`, by kind, replace those of the cases. `fail_on` has names of `FAIL_ON`; its default leaves latencies
     out where the machines differ. Raises StoreError for runs of two machines, unless `across_machines`.
     """
-    if _machines(base).isdisjoint(_machines(new)) and not across_machines:
+    if machines_of(base).isdisjoint(machines_of(new)) and not across_machines:
         raise StoreError(_refusal(base, new))
     (base, new), damaged = sound((base, new))
     limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
     pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
     apart = [new_record for old, new_record in pairs if not _same_machine(base, old, new, new_record)]
-    two_machines = across_machines and (bool(apart) or _machines(base) != _machines(new))
+    two_machines = across_machines and (bool(apart) or machines_of(base) != machines_of(new))
     moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
     compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]
     measured = list(_measured(base, new, [pair for pair in compared if pair[1].trial not in moved]))
@@ -144,11 +151,12 @@ def compare_runs(
         new=new.name,
         thresholds=limits,
         warnings=(
-            *_machine_warning(two_machines=two_machines, moved=len(moved)),
+            *machine_warnings(two_machines=two_machines, moved=len(moved)),
             *(warning for run in (base, new) for warning in run.warnings),
             *damaged,
-            *_differences(base, new, pairs),
-            *_disturbed(base, new, measured),
+            *difference_warnings(base, new, pairs),
+            *disturbance_warnings(base, _compared_latencies(one.base for one in measured)),
+            *disturbance_warnings(new, _compared_latencies(one.new for one in measured)),
         ),
         latencies=tuple(chain.from_iterable(_latencies(trial, limits) for trial in measured)),
         costs=tuple(chain.from_iterable(cost_changes(t.trial, t.case, (t.base, t.new), limits) for t in measured)),
@@ -172,7 +180,7 @@ class _Measured:
     new: Record
 
 
-def _measured(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[_Measured]:
+def _measured(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[_Measured]:
     """Trials whose measures are compared: those that are ok and believed in both runs, on a real device."""
     for old_record, new_record in pairs:
         old, young = base.measured(old_record), new.measured(new_record)
@@ -184,8 +192,12 @@ def _measured(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> It
             yield _Measured(new_record.trial, new_record.case, old, young)
 
 
+def _compared_latencies(records: Iterable[Record]) -> list[Latency]:
+    return [latency for record in records for path in COMPARED_PATHS if (latency := record.latency(path))]
+
+
 def _of_ab(base: Run, new: Run) -> bool:
-    """Its runs begin together and have names that differ in the side alone."""
+    """Whether they are the two sides of one `ab`: they begin together, and their names differ in the side alone."""
     sides = (base.info.side, new.info.side)
     return None not in sides and sides[0] != sides[1] and base.info.run[:-1] == new.info.run[:-1]
 
@@ -200,114 +212,23 @@ def _refusal(base: Run, new: Run) -> str:
     )
 
 
-def _identity(run: Run) -> Mapping[str, Any]:
-    """The machine of a run; of shards of several machines, their fingerprints."""
-    machines = sorted(_machines(run))
-    return machine_identity(run.info.machine) if len(machines) == 1 else {"fingerprints": ", ".join(machines)}
-
-
-def _machines(run: Run) -> set[str]:
-    return {part.machine for part in run.parts}
-
-
 def _same_machine(base: Run, old: Record, new: Run, young: Record) -> bool:
     return base.part_of(old).machine == new.part_of(young).machine
-
-
-def _machine_warning(*, two_machines: bool, moved: int) -> Iterator[str]:
-    """The first sentence of a comparison of two machines."""
-    if moved:
-        yield (
-            f"{count(moved, 'trial')} ran on two machines in the two runs: latencies, builds and memory are not "
-            "compared there; --across-machines compares them, and marks every result"
-        )
-    if two_machines:
-        yield (
-            "the runs come from two machines: every result compares the machines as well as the programs, and none is "
-            "a regression of a compiler"
-        )
 
 
 def _latencies(trial: _Measured, thresholds: Thresholds) -> Iterator[LatencyChange]:
     threshold = thresholds.of("latency", trial.case)
     for path in PATHS:
         a, b = trial.base.latency(path), trial.new.latency(path)
-        if a is None or b is None or not _same_setting(a, b):
+        if a is None or b is None or not is_one_setting(a, b):
             continue
         judged = judge_apart(a.process_medians, b.process_medians, threshold)
         means = [math.exp(statistics.fmean(map(math.log, figure.process_medians))) for figure in (a, b)]
         yield LatencyChange(trial.trial, path, means[0], means[1], judged, threshold)
 
 
-def _same_setting(a: Latency, b: Latency) -> bool:
-    """Whether calls began equally often: paced latencies of two periods do not compare."""
-    return a.figures.get("period") == b.figures.get("period")
-
-
-def _not_believed(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[NotBelieved]:
+def _not_believed(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[NotBelieved]:
     for pair in pairs:
         for run, record in zip((base, new), pair, strict=True):
             if reason := not_believed_of(run, record):
                 yield NotBelieved(record.trial, run.name, reason)
-
-
-def _differences(base: Run, new: Run, pairs: Sequence[tuple[Record, Record]]) -> Iterator[str]:
-    if not pairs:
-        yield "the runs have no trial in common: nothing was compared"
-    for what, old, young in (
-        ("machines", _identity(base), _identity(new)),
-        ("versions", base.info.versions, new.info.versions),
-    ):
-        for key, a, b in differences(old, young):
-            yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
-    if base.info.rnnbench != new.info.rnnbench:
-        yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
-    yield from threshold_differences(base.info, new.info, sorted({record.case for _, record in pairs}))
-    periods = sum(_differ_in_period(a, b) for a, b in pairs)
-    if periods:
-        yield f"the period differs in {count(periods, 'trial')}, whose paced latencies are not compared"
-    elsewhere = [(a.node, b.node) for a, b in pairs if a.node != b.node]
-    if elsewhere:
-        a, b = (node or "the run's own machine" for node in elsewhere[0])
-        yield (
-            f"other nodes measured {count(len(elsewhere), 'trial')}, the first of them {a} in {base.name}, {b} in "
-            f"{new.name}: nodes of one kind differ too"
-        )
-    environments = [(a.environment, b.environment) for a, b in pairs]
-    for what, settings in (
-        ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
-        ("usable cores", [(len(a.affinity) or None, len(b.affinity) or None) for a, b in environments]),
-        ("environment variables", [(a.variables, b.variables) for a, b in environments]),
-        ("origins of programs", [(_origin_of(a), _origin_of(b)) for a, b in pairs]),
-        ("kinds of arithmetic", [(_math_of(a), _math_of(b)) for a, b in pairs]),
-    ):
-        unlike = [(a, b) for a, b in settings if a != b and a is not None and b is not None]
-        if unlike:
-            a, b = unlike[0]
-            where = f"{count(len(unlike), 'trial')}, in the first of them {a} in {base.name}, {b} in {new.name}"
-            yield f"{what} differ in {where}"
-
-
-def _origin_of(record: Record) -> str | None:
-    return record.artifact.origin if record.artifact else None
-
-
-def _math_of(record: Record) -> str | None:
-    return record.artifact.math if record.artifact else None
-
-
-def _disturbed(base: Run, new: Run, measured: Sequence[_Measured]) -> Iterator[str]:
-    """A sentence for each run of which many of the compared blocks were disturbed."""
-    for run, records in ((base, [one.base for one in measured]), (new, [one.new for one in measured])):
-        latencies = [latency for record in records for path in COMPARED_PATHS if (latency := record.latency(path))]
-        share = disturbed_share(latencies)
-        if share is not None and share >= MANY_DISTURBED:
-            yield (
-                f"other processes, or the machine's host, disturbed {100 * share:.0f} % of the compared blocks of "
-                f"{run.name}: small differences may be theirs"
-            )
-
-
-def _differ_in_period(a: Record, b: Record) -> bool:
-    old, young = a.latency("paced"), b.latency("paced")
-    return old is not None and young is not None and not _same_setting(old, young)

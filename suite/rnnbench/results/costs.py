@@ -29,7 +29,7 @@ BUILD_SECONDS = 0.1
 FEWEST_RATIOS = 8
 """Ratios of one measure from which their scatter over the trials is told."""
 ROUNDING = 1e-12
-"""Of the logarithm of a ratio: a change of just the threshold is within it."""
+"""Rounding error of the logarithm of a ratio. A change of just the threshold counts as within it."""
 NAMED_OPERATIONS = 3
 """Kinds of operation that a change names."""
 
@@ -47,6 +47,8 @@ class Cost:
     read: Callable[[Record], float | None]
     least: float = 0.0
     """A smaller change, in the unit, is within every threshold."""
+    stage: OperationStage | None = None
+    """The stage at which operations were counted; None for other measures."""
 
 
 def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
@@ -58,7 +60,7 @@ def _operations(stage: OperationStage) -> Callable[[Record], float | None]:
 
 
 def _build_memory(record: Record) -> float | None:
-    """Of a build of this run."""
+    """None where an earlier run made the build."""
     return None if record.timing.built else record.memory.build_peak
 
 
@@ -80,6 +82,7 @@ COSTS: Mapping[str, Cost] = {
             "operations",
             "exact",
             _operations(OperationStage.INPUT),
+            stage=OperationStage.INPUT,
         ),
         Cost(
             "compiled_operations",
@@ -88,10 +91,15 @@ COSTS: Mapping[str, Cost] = {
             "operations",
             "exact",
             _operations(OperationStage.COMPILED),
+            stage=OperationStage.COMPILED,
         ),
     )
 }
-_STAGES = {"operations": OperationStage.INPUT, "compiled_operations": OperationStage.COMPILED}
+_RESULTS: Mapping[Basis, tuple[CostResult, CostResult, CostResult]] = {
+    "exact": ("MORE", "LESS", "SAME"),
+    "one measurement": ("above", "below", "within"),
+}
+"""For a measure that rose, fell, or stayed within its threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ class CostChange:
     threshold: float
     result: CostResult
     detail: str = ""
-    """Of operations: the kinds whose number changed most."""
+    """The kinds of operations whose number changed most; empty for other measures."""
 
     @property
     def cost(self) -> Cost:
@@ -136,12 +144,12 @@ def cost_changes(trial: str, case: str, pair: tuple[Record, Record], thresholds:
             continue
         threshold = thresholds.of(cost.kind, case)
         result = _result(cost, base, new, threshold)
-        detail = _kinds(pair, _STAGES[cost.name]) if cost.name in _STAGES and base != new else ""
+        detail = _kinds(pair, cost.stage) if cost.stage is not None and base != new else ""
         yield CostChange(trial, cost.name, base, new, threshold, result, detail)
 
 
 def scatter_of(changes: Sequence[CostChange], measure: str) -> Scatter | None:
-    """Of a measure that was measured once in each run; None for fewer than FEWEST_RATIOS trials."""
+    """How far the ratios of a measure scatter; None for fewer than FEWEST_RATIOS trials."""
     ratios = [c.ratio for c in changes if c.measure == measure and c.ratio]
     if len(ratios) < FEWEST_RATIOS:
         return None
@@ -150,12 +158,12 @@ def scatter_of(changes: Sequence[CostChange], measure: str) -> Scatter | None:
 
 
 def _result(cost: Cost, base: float, new: float, threshold: float) -> CostResult:
-    rise, fall, same = ("MORE", "LESS", "SAME") if cost.basis == "exact" else ("above", "below", "within")
+    rise, fall, same = _RESULTS[cost.basis]
     if base == new or abs(new - base) < cost.least:
-        return same  # type: ignore[return-value]
+        return same
     if base > 0 and new > 0 and abs(math.log(new / base)) <= math.log1p(threshold) + ROUNDING:
-        return same  # type: ignore[return-value]
-    return rise if new > base else fall  # type: ignore[return-value]
+        return same
+    return rise if new > base else fall
 
 
 def _kinds(pair: tuple[Record, Record], stage: OperationStage) -> str:

@@ -107,7 +107,7 @@ def _clean_timing(whole: Timing, names: list[str]) -> Timing:
     timing = _clean(whole, "timing", names)
     latencies = {}
     for path, latency in timing.latency.items():
-        if possible(latency):
+        if _possible_latency(latency):
             latencies[path] = _clean_latency(latency, f"timing.latency.{path}", names)
         else:
             names.append(f"timing.latency.{path}")
@@ -115,18 +115,18 @@ def _clean_timing(whole: Timing, names: list[str]) -> Timing:
         name: _clean_side(getattr(timing, name), f"timing.{name}", names) for name in ("state_copy", "dispatch_floor")
     }
     streams = timing.streams
-    if streams is not None and not possible_streams(streams):
+    if streams is not None and not _possible_streams(streams):
         names.append("timing.streams")
         streams = None
     server = timing.server
-    if server is not None and not possible_server(server):
+    if server is not None and not _possible_server(server):
         names.append("timing.server")
         server = None
     changes = {"latency": latencies, "streams": streams, "server": server, **sides}
     return timing.model_copy(update=changes) if len(names) > before else whole
 
 
-def possible_streams(streams: Streams) -> bool:
+def _possible_streams(streams: Streams) -> bool:
     """Whether the figures of the scenario can be: times that frames can take, and counts that fit each other."""
     times = [streams.period, streams.median, streams.p99]
     times += [time for test in streams.tests for time in (test.median, test.p99)]
@@ -141,25 +141,26 @@ def possible_streams(streams: Streams) -> bool:
     )
 
 
-def possible_server(server: Server) -> bool:
+def _possible_server(server: Server) -> bool:
     """Whether the figures of the scenario can be."""
     return (
-        all(LEAST_S <= value <= MOST_S for value in (server.rate, server.median, server.p99))
+        all(LEAST_S <= seconds <= MOST_S for seconds in (server.median, server.p99))
+        and 0 < server.rate <= MOST
         and 1 <= server.requests <= MOST
         and 0 <= server.unserved <= MOST
         and 0 <= server.utilisation <= 1
     )
 
 
-def possible(latency: Latency) -> bool:
+def _possible_latency(latency: Latency) -> bool:
     """Whether a latency can be one: it has process medians, and all its figures are times that a call can take."""
-    figures = (latency.median, latency.p90, latency.p99, latency.per_step, *latency.process_medians)
+    per_call = (latency.median, latency.p90, latency.p99, *latency.process_medians)
     counts = (latency.count, latency.sampling.calls_per_sample)
     return (
         bool(latency.process_medians)
-        and all(LEAST_S <= value <= MOST_S for value in (*figures[:3], *figures[4:]))
+        and all(LEAST_S <= seconds <= MOST_S for seconds in per_call)
         and 0 < latency.per_step <= MOST_S
-        and all(1 <= value <= MOST for value in counts)
+        and all(1 <= number <= MOST for number in counts)
     )
 
 

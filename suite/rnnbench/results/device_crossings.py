@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 
 from rnnbench.results.timing import Latency
@@ -26,11 +26,13 @@ class OnDevices:
     node: str
     streams: bool
     """Whether a state is carried. Calls that are whole sequences are compared with each other."""
+    lengths: str
     batch: int
 
     def __str__(self) -> str:
         model = {**dict(self.model), **({"hidden": str(self.hidden)} if self.hidden else {})}
-        described = Family(self.case, self.model, self.batch, self.dtype, "", 0, self.steps).described(model, False)
+        family = Family(self.case, self.model, self.batch, self.dtype, "", 0, self.steps, self.lengths)
+        described = family.described(model, on_device=False)
         return described if self.streams else f"{described}, whole sequences"
 
 
@@ -71,7 +73,7 @@ def on_several_devices(entries: Iterable[Entry]) -> dict[OnDevices, list[Entry]]
 
 
 def chunk_crossings(entries: Sequence[Entry]) -> list[Crossing]:
-    """Of the entries of one model and batch: along the chunk, by the bound latency of a step."""
+    """Crossings along the chunk, by the bound latency of a step, for the entries of one model and batch."""
     return _crossings(entries, lambda entry: entry.chunk)
 
 
@@ -131,16 +133,17 @@ def _subject(entry: Entry) -> OnDevices:
     workload, params = entry.workload, entry.record.params
     family = workload.family
     return OnDevices(
-        family.case,
-        family.model,
-        workload.hidden,
-        family.dtype,
-        family.steps,
-        workload.node,
-        entry.streams,
-        params.batch,
+        case=family.case,
+        model=family.model,
+        hidden=workload.hidden,
+        dtype=family.dtype,
+        steps=family.steps,
+        node=workload.node,
+        streams=entry.streams,
+        lengths=family.lengths,
+        batch=params.batch,
     )
 
 
-def _without_batch(subject: OnDevices) -> tuple[object, ...]:
-    return (subject.case, subject.model, subject.hidden, subject.dtype, subject.steps, subject.node, subject.streams)
+def _without_batch(subject: OnDevices) -> OnDevices:
+    return replace(subject, batch=0)

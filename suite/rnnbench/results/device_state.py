@@ -7,7 +7,7 @@ from rnnbench.results.model import FrozenModel
 
 
 class DeviceState(FrozenModel):
-    """What the device's driver told around the sampled blocks: a figure's least and greatest, None where untold."""
+    """Readings of the device's driver around the sampled blocks: the least and the greatest, None where it has none."""
 
     clock: tuple[float, float] | None = None
     """In Hz, of its multiprocessors."""

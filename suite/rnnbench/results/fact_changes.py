@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from rnnbench.results.fact_words import Fact, fact_sentence
+from rnnbench.results.fact_words import Direction, Fact, fact_direction, fact_sentence
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
-
-Direction = Literal["worse", "better", "neutral"]
-SUPPORT_LEVELS = ("native", "emulated", "unsupported")
-"""From the best to the worst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +18,17 @@ class FactChange:
     fact: Fact
     base: str
     new: str
-    direction: Direction
     detail: str = ""
     """The reason that the record gives."""
 
     @property
+    def direction(self) -> Direction:
+        return fact_direction(self.fact, self.base, self.new)
+
+    @property
     def sentence(self) -> str:
         """What happened, without its subject: "no longer conforms: y differs by 0.3"."""
-        return fact_sentence(self.fact, self.base, self.new) + (f": {self.detail}" if self.detail else "")
+        return fact_sentence(self.fact, self.base, self.new, self.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +44,14 @@ def fact_changes(base: Run, new: Run) -> Iterator[FactChange]:
     """Every fact that changed: trials that vanished, then those of both runs, then those that are new."""
     for trial in base.by_trial:
         if trial not in new.by_trial:
-            yield FactChange(trial, "measured", "true", "false", "worse")
+            yield FactChange(trial, "measured", "true", "false")
     for trial, record in new.by_trial.items():
         if (before := base.by_trial.get(trial)) is not None:
             yield from _changes(before, record, base, new)
     for trial, record in new.by_trial.items():
         if trial not in base.by_trial:
             detail = "" if record.outcome == "ok" else f"{record.outcome}: {record.reason}"
-            yield FactChange(trial, "measured", "false", "true", "neutral", detail)
+            yield FactChange(trial, "measured", "false", "true", detail)
 
 
 def not_believed_of(run: Run, record: Record) -> str:
@@ -65,18 +63,14 @@ def not_believed_of(run: Run, record: Record) -> str:
 def _changes(old: Record, young: Record, base: Run, new: Run) -> Iterator[FactChange]:
     trial = young.trial
     if old.outcome != young.outcome:
-        direction: Direction = "worse" if old.outcome == "ok" else "better" if young.outcome == "ok" else "neutral"
-        yield FactChange(trial, "outcome", old.outcome, young.outcome, direction, young.reason)
+        yield FactChange(trial, "outcome", old.outcome, young.outcome, young.reason)
     elif (before := old.failed_checks) != (after := young.failed_checks):
-        direction = "worse" if set(after) - set(before) else "better"
-        yield FactChange(trial, "failed_checks", ", ".join(before), ", ".join(after), direction)
+        yield FactChange(trial, "failed_checks", ", ".join(before), ", ".join(after))
     if (level := old.support.level) != young.support.level and "unsupported" not in (level, young.support.level):
-        is_worse = SUPPORT_LEVELS.index(young.support.level) > SUPPORT_LEVELS.index(level)
-        direction = "worse" if is_worse else "better"
-        yield FactChange(trial, "support", level, young.support.level, direction, young.support.reason)
+        yield FactChange(trial, "support", level, young.support.level, young.support.reason)
     if old.artifact and young.artifact and old.artifact.lowered != young.artifact.lowered:
-        yield FactChange(trial, "lowered", old.artifact.lowered, young.artifact.lowered, "neutral")
+        yield FactChange(trial, "lowered", old.artifact.lowered, young.artifact.lowered)
     reasons = not_believed_of(base, old), not_believed_of(new, young)
     if bool(reasons[0]) != bool(reasons[1]) and {old.outcome, young.outcome} <= {"ok", "nonconforming"}:
         before_and_after = ("true", "false") if reasons[1] else ("false", "true")
-        yield FactChange(trial, "believed", *before_and_after, "worse" if reasons[1] else "better", reasons[1])
+        yield FactChange(trial, "believed", *before_and_after, reasons[1])

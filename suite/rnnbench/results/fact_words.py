@@ -1,4 +1,4 @@
-"""What changed of a trial that is no number, in words: outcomes, checks, support, lowered forms, what is believed."""
+"""What changed of a trial that is no number: a sentence about it, and whether it is good or bad news."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from rnnbench.results.record import FAILURES
 
 Fact = Literal["outcome", "failed_checks", "support", "lowered", "believed", "versions", "measured"]
 FACTS: tuple[Fact, ...] = get_args(Fact)
+Direction = Literal["worse", "better", "neutral"]
+SUPPORT_LEVELS = ("native", "emulated", "unsupported")
+"""From the best to the worst."""
 
 
 def fact_sentence(fact: str, before: str, after: str, detail: str = "") -> str:
     """What happened to a fact of FACTS, without its subject: "became unrolled 16 (it was looped 1)"."""
     return _SENTENCES[fact](before, after) + (f": {detail}" if detail else "")
+
+
+def fact_direction(fact: str, before: str, after: str) -> Direction:
+    """Whether another value of a fact is bad or good news. A value that stays is neither."""
+    if before == after or fact not in _DIRECTIONS:
+        return "neutral"
+    return _DIRECTIONS[fact](before, after)
 
 
 def _outcome(before: str, after: str) -> str:
@@ -43,3 +53,28 @@ _SENTENCES: Mapping[str, Callable[[str, str], str]] = {
     "versions": lambda before, after: f"changed its versions: {before or 'none'} → {after or 'none'}",
     "measured": lambda before, after: "is new" if after == "true" else "is no longer measured",
 }
+
+
+def _of_outcome(before: str, after: str) -> Direction:
+    return "worse" if before == "ok" else "better" if after == "ok" else "neutral"
+
+
+def _of_failed_checks(before: str, after: str) -> Direction:
+    """Worse where a check fails that did not fail before."""
+    return "worse" if set(after.split(", ")) - set(before.split(", ")) - {""} else "better"
+
+
+def _of_support(before: str, after: str) -> Direction:
+    if not {before, after} <= set(SUPPORT_LEVELS):
+        return "neutral"
+    return "worse" if SUPPORT_LEVELS.index(after) > SUPPORT_LEVELS.index(before) else "better"
+
+
+_DIRECTIONS: Mapping[str, Callable[[str, str], Direction]] = {
+    "outcome": _of_outcome,
+    "failed_checks": _of_failed_checks,
+    "support": _of_support,
+    "believed": lambda before, after: "better" if after == "true" else "worse",
+    "measured": lambda before, after: "neutral" if after == "true" else "worse",
+}
+"""By fact, for those that can be good or bad news."""

@@ -20,7 +20,7 @@ class FailOn:
 
     name: str
     found: str
-    """What is said of those that it counts: "2 trials *no longer conforming*"."""
+    """Words for the trials that it counts: "2 trials *no longer conforming*"."""
     count: Callable[[Comparison], int]
     nouns: tuple[str, str] = ("trial", "trials")
 

@@ -72,7 +72,7 @@ LATENCY_FIGURES: tuple[tuple[str, str, str, Callable[[Latency], Value]], ...] = 
 
 
 def latency_columns() -> Iterator[Column]:
-    """Of each latency path its columns."""
+    """The columns of each latency path."""
     for path in PATHS.values():
         yield from _latency_columns(path)
 
@@ -89,7 +89,7 @@ def _latency_columns(path: LatencyPath) -> Iterator[Column]:
 
 
 def scenario_columns() -> Iterator[Column]:
-    """Of the scenarios that a case asks for."""
+    """The columns of the scenarios that a case asks for."""
     for name, unit, meaning in (
         ("period", "s", "Streams: time between two frames of a real-time stream."),
         ("held", "count", "Streams: how many were held; the median of the processes."),

@@ -14,17 +14,17 @@ FloatArray = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 LEAST_POINTS = 3
-"""Points of a fit: two would leave no error to see."""
+"""Fewest points of a fit: two points have no error that could be estimated."""
 TELLING_POINTS = 5
-"""Points from which on a fixed part is fitted too: with fewer its interval says nothing."""
+"""Fewest points with which a fixed part is fitted too: with fewer its interval is too wide to be of use."""
 CHANCE = 0.2
-"""How often a fixed part may be taken for one where there is none: it only widens the interval then."""
+"""Chance that a fixed part is fitted where there is none. That only widens the interval."""
 MOST_POWER = 6.0
-"""Largest exponent that is looked for."""
+"""Largest exponent that a fit may have."""
 ROUNDING = 1e-12
-"""Squares below this are rounding."""
+"""A sum of squares below this is rounding."""
 NEAR = 0.25
-"""An exponent this near to a whole number is called by that number's word."""
+"""An exponent within this distance of a whole number gets the word of that number."""
 WORDS = ("constant", "linear", "quadratic", "cubic")
 
 
@@ -45,7 +45,7 @@ class Growth:
 
     exponent: Estimate
     fixed: float = 0.0
-    """What there is whatever the chunk; 0 where the figures do not tell it from none."""
+    """The part that does not depend on the chunk; 0 where the figures cannot show that there is one."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def fit_call(seconds: Mapping[int, float], scale: Mapping[int, float] | None = N
     chunks, values = np.array(list(seconds), float), np.array(list(seconds.values()))
     sizes = np.array([(scale or seconds)[chunk] for chunk in seconds])
     (slope, intercept), covariance = np.polyfit(chunks, values, 1, w=1 / sizes, cov=True)
-    errors = _quantile(len(chunks) - 2) * np.sqrt(np.diag(covariance))
+    errors = _students_t(len(chunks) - 2) * np.sqrt(np.diag(covariance))
     off = np.abs(intercept + slope * chunks - values) / sizes
     return CallCost(
         Estimate(float(intercept), float(errors[1])), Estimate(float(slope), float(errors[0])), float(off.max())
@@ -91,7 +91,7 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
     if np.ptp(logs) == 0:
         return Growth(Estimate(0.0, 0.0))
     line = stats.linregress(np.log(chunks), logs)
-    plain = Growth(Estimate(float(line.slope), _quantile(len(chunks) - 2) * float(line.stderr)))
+    plain = Growth(Estimate(float(line.slope), _students_t(len(chunks) - 2) * float(line.stderr)))
     if len(chunks) < TELLING_POINTS or growth_word(plain.exponent) == WORDS[0]:
         return plain
     above = _fit_above(chunks, logs)
@@ -120,19 +120,20 @@ def _fit_above(chunks: FloatArray, logs: FloatArray) -> tuple[Growth, float] | N
             fitted, covariance = optimize.curve_fit(model, chunks, logs - least, begin, bounds=bounds)
     except (RuntimeError, ValueError, optimize.OptimizeWarning):
         return None
-    half_width = _quantile(len(chunks) - 3) * float(np.sqrt(covariance[2, 2]))
+    half_width = _students_t(len(chunks) - 3) * float(np.sqrt(covariance[2, 2]))
     left = float(np.sum((model(chunks, *fitted) - (logs - least)) ** 2))
     return Growth(Estimate(float(fitted[2]), half_width), float(fitted[0] * np.exp(least))), left
 
 
-def _quantile(freedom: int) -> float:
+def _students_t(degrees: int) -> float:
+    """How many standard errors the interval at CONFIDENCE reaches, by degrees of freedom."""
     from scipy import stats
 
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
 
 
 def growth_word(exponent: Estimate) -> str:
-    """What the exponent is called, as far as its interval tells."""
+    """The word for the exponent, as far as its interval allows one."""
     low, high = exponent.interval
     near = [power for power in range(len(WORDS)) if low - NEAR <= power <= high + NEAR]
     if len(near) > 1:
@@ -153,4 +154,5 @@ def calls_until_paid(start: float, call: float, other_start: float, other_call: 
 
 
 def by_chunk(pairs: Sequence[tuple[int, float | None]]) -> dict[int, float]:
+    """Figures by chunk, the smallest chunk first; those that are None left out."""
     return {chunk: value for chunk, value in sorted(pairs, key=lambda pair: pair[0]) if value is not None}

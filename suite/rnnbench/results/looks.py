@@ -29,12 +29,12 @@ POWER = 1 / 6
 """It spends 55 % of the error rate at the first look."""
 CELLS = 96
 """Cells of the integration. With 512, no critical value differs by 0.3 %."""
-WITH = ("report", "an interval of a ratio")
-"""The extra that has SciPy, and what it is for."""
+SCIPY_FOR = ("report", "an interval of a ratio")
+"""Arguments of `require`: the extra that has SciPy, and what needs it."""
 
 
 def spent(pairs: int, error_rate: float) -> float:
-    """What all looks up to the one after so many pairs may take of the error rate."""
+    """The part of the error rate that all looks up to this number of pairs may spend."""
     return error_rate * math.pow((pairs - LOOKS[0] + 1) / len(LOOKS), POWER)
 
 
@@ -44,12 +44,12 @@ def critical_t(pairs: int, error_rate: float) -> float:
     Fewer pairs than the first look has are looked at only where they end. So they take what the first look may take.
     """
     if pairs < LOOKS[0]:
-        return float(require("scipy.special", *WITH).stdtrit(pairs - 1, 1 - spent(LOOKS[0], error_rate) / 2))
+        return float(require("scipy.special", *SCIPY_FOR).stdtrit(pairs - 1, 1 - spent(LOOKS[0], error_rate) / 2))
     return _look(min(pairs, LOOKS[-1]), error_rate).critical_t
 
 
 Beyond = Callable[[np.ndarray], np.ndarray]
-"""Of limits: the chance that abs(r) is beyond each, and that no look before has ended it."""
+"""For each limit, the chance that abs(r) is beyond it and that no earlier look has ended the search."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _Look:
 
 @cache
 def _look(pairs: int, error_rate: float) -> _Look:
-    brentq = require("scipy.optimize", *WITH).brentq
+    brentq = require("scipy.optimize", *SCIPY_FOR).brentq
     beyond, share = _beyond_at_first(pairs), spent(pairs, error_rate)
     if pairs > LOOKS[0]:
         before = _look(pairs - 1, error_rate)
@@ -81,7 +81,7 @@ def _excess(beyond: Beyond, share: float) -> Callable[[float], float]:
 
 
 def _beyond_at_first(pairs: int) -> Beyond:
-    stdtr = require("scipy.special", *WITH).stdtr
+    stdtr = require("scipy.special", *SCIPY_FOR).stdtr
     return lambda limits: 2 * stdtr(pairs - 1, -limits * np.sqrt((pairs - 1) / (1 - limits**2)))
 
 
@@ -93,7 +93,7 @@ def _beyond(pairs: int, before: _Look) -> Beyond:
 
 def _above(count: int, r: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """[r, limits]: the chance that r of one value more is above a limit, where r of `count` values is this."""
-    stdtr = require("scipy.special", *WITH).stdtr
+    stdtr = require("scipy.special", *SCIPY_FOR).stdtr
     turned = np.arctan(math.sqrt(count) * r)[:, None]
     rises = np.arcsin(np.minimum(1.0, limits * math.sqrt(count + 1) / np.sqrt(1 + count * r**2)[:, None]))
     almost = math.pi / 2 - 1e-9

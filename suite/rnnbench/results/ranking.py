@@ -17,7 +17,7 @@ from rnnbench.results.views import ORIGINS, Entry
 LAYOUT = 0.02
 """Relative change that a process's address layout alone causes: the range of the median of a single process."""
 RATIO_CONFIDENCE = 0.95
-"""Of the interval of a strategy pair's ratio."""
+"""Confidence of the interval of a strategy pair's ratio."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
 
 
 def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
-    """Of one workload: each other time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
-    ranked = {(e.target, *axes_of(e), e.chunk): e for e in entries if e.ranked}
+    """Pairs of one workload: each time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
+    ranked = {(e.target, *_axes(e), e.chunk): e for e in entries if e.ranked}
     pairs: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
     for (target, time, state, launch, chunk), entry in ranked.items():
         partners = []
@@ -91,21 +91,27 @@ def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
     return [StrategyPair(*key, ratios) for key, ratios in sorted(pairs.items())]
 
 
-def axes_of(entry: Entry) -> tuple[str, str, str]:
+def _axes(entry: Entry) -> tuple[str, str, str]:
     """Time, state and launch."""
     params = entry.record.params
     return params.time, params.state, params.launch
 
 
-def _ratio(first: Entry, second: Entry) -> Judgement | None:
-    """Process by process, since both were sampled in turn in each; further processes of one of them are left out."""
-    if first.measured == second.measured:
-        return None
+def judge_bound(first: Entry, second: Entry) -> Judgement:
+    """The ratio of the bound latencies first / second of two trials of one run, process by process.
+
+    Both were sampled in turn in each process. Further processes of one of them are left out.
+    """
     pairs = zip(_bound(first).process_medians, _bound(second).process_medians, strict=False)
     return judge_once([a / b for a, b in pairs], confidence=RATIO_CONFIDENCE)
 
 
-def overlap(a: Latency, b: Latency) -> bool:
+def _ratio(first: Entry, second: Entry) -> Judgement | None:
+    """None where both are one program, measured once."""
+    return None if first.measured == second.measured else judge_bound(first, second)
+
+
+def _overlap(a: Latency, b: Latency) -> bool:
     """Whether the ranges of the process medians overlap. Then neither latency counts as smaller."""
     (low_a, high_a), (low_b, high_b) = _range(a), _range(b)
     return low_a <= high_b and low_b <= high_a
@@ -125,7 +131,7 @@ def _places(entries: list[Entry]) -> Iterator[Place]:
     numbers: list[int] = []
     leader: Entry | None = None
     for first, *_ in programs.values():
-        tied = leader is not None and overlap(_bound(leader), _bound(first))
+        tied = leader is not None and _overlap(_bound(leader), _bound(first))
         leader = leader if tied else first
         numbers.append(numbers[-1] if tied else len(numbers) + 1)
     for number, (first, *sharing) in zip(numbers, programs.values(), strict=True):

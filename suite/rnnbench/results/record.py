@@ -55,7 +55,7 @@ class Params(FrozenModel):
     seed: int
     lengths: Literal["full", "ragged"] = "full"
     pinned: str = ""
-    """Of an anchor: the requirements of its own environment, whose versions `Record.version` has."""
+    """The requirements of an anchor's own environment, whose versions `Record.version` has; empty for other trials."""
 
 
 class SupportResult(FrozenModel):
@@ -118,7 +118,7 @@ class MemoryUse(FrozenModel):
     """Resident bytes of the trial's own processes, everything included. The main figure is `run_peak`."""
 
     harness: int | None = None
-    """Of the worker before the framework's import: Python, NumPy and the suite. It is part of every figure below."""
+    """Before the framework's import: Python, NumPy and the suite. It is part of every figure below."""
     imported: int | None = None
     """After the framework's import, before any build."""
     build_peak: int | None = None
@@ -231,7 +231,7 @@ class Record(FrozenModel):
     """Whether the backend declares itself the baseline that others are compared with."""
     outcome: Outcome
     stage: str = ""
-    """Where it ended, for outcomes other than `ok`: probe, support, import, build, load, check, sample."""
+    """The stage at which it ended, for outcomes other than `ok`: probe, support, import, build, load, check, sample."""
     reason: str = ""
     same_as: str | None = None
     """The trial whose program and call plan are the same to the byte. This record shares its measurement."""
@@ -242,13 +242,13 @@ class Record(FrozenModel):
     """The known failures that the trial was tested for."""
     timing: Timing = Timing()
     anchor: Anchor | None = None
-    """Where the trials of its workload were sampled in more than one group."""
+    """None where the trials of its workload were sampled in one group."""
     memory: MemoryUse = MemoryUse()
     floor: LatencyFloor | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further figures, under the names that `measure/metrics.py` declares."""
     energy: EnergyReading | None = None
-    """Where the metrics of energy come from; None where the case asks for none, and where there is no counter."""
+    """The source of the metrics of energy; None where the case asks for none, and where there is no counter."""
     artifact: Artifact | None = None
     findings: tuple[Finding, ...] = ()
     """What the suite saw that contradicts the adapter or the program."""
@@ -271,7 +271,7 @@ class Record(FrozenModel):
         return f"{self.params.time}-{self.params.state}{launched}"
 
     def latency(self, path: str) -> Latency | None:
-        """Of the path with this name; None where it was not sampled."""
+        """The latency of the path with this name; None where it was not sampled."""
         return self.timing.latency.get(path)
 
     @property

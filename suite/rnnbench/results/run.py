@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnbench.optional import MissingExtraError
+from rnnbench.results.frames import data_frame
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
@@ -34,7 +32,7 @@ class Run:
     warnings: tuple[str, ...] = ()
     """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
     shards: tuple[Run, ...] = ()
-    """Of a merged run: the runs of its shards. `records` has each trial once, of the shard that it belongs to."""
+    """The runs of a merged run's shards. `records` has each trial once, of the shard that it belongs to."""
 
     @property
     def name(self) -> str:
@@ -78,12 +76,10 @@ class Run:
         return [row(record, part.info) for part in self.parts for record in part.records]
 
     def frame(self) -> Any:
-        """The rows as a DataFrame: pandas' where it is installed, or else Polars'. Raises MissingExtraError."""
-        if find_spec("pandas") is not None:
-            return import_module("pandas").DataFrame(self.rows())
-        if find_spec("polars") is not None:
-            return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
-        raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
+        """The rows as a DataFrame of pandas or Polars. Raises MissingExtraError where neither is installed."""
+        from rnnbench.results.rows import COLUMNS
+
+        return data_frame([column.name for column in COLUMNS], [list(row.values()) for row in self.rows()])
 
     def samples(self, trial: str, path: str = "bound") -> npt.NDArray[np.float64]:
         """The samples of a trial, by its id, as rows of `samples.SAMPLE_COLUMNS`.

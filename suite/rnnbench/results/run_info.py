@@ -66,7 +66,7 @@ class RunInfo(FrozenModel):
     """Packages of which files changed while the run was on, the suite among them: its trials may be of two states of
     these. Empty in runs of earlier versions, and where other environments ran the trials."""
     merged: MergedInfo | None = None
-    """Of which shards it was merged. Its `machine` and `versions` are then those of all of them."""
+    """The shards that it was merged of. Its `machine` and `versions` are then those of all of them."""
     nodes: dict[str, NodeInfo] = Field(default_factory=dict)
     """By name, the nodes of a cluster that measured the run's trials; empty where the run's own machine did."""
 

@@ -15,7 +15,7 @@ class StreamTest(FrozenModel):
     missed: int
     """Frames that were complete after the next one was due."""
     median: float
-    """Of a frame's latency: from its due time until the last stream is served."""
+    """Median latency of a frame, from its due time until the last stream is served."""
     p99: float | None = None
     """None for a test of few frames, which only finds where to look."""
 
@@ -47,11 +47,11 @@ class Server(FrozenModel):
     rate: float
     """Requests a second, on average."""
     requests: int
-    """That were served, over all processes."""
+    """Requests that were served, over all processes."""
     unserved: int
-    """Whose turn had not come when serving ended: it takes at most three times as long as its schedule."""
+    """Requests whose turn had not come when serving ended. It takes at most three times as long as its schedule."""
     median: float
-    """From the arrival of a request to its result."""
+    """Median latency of a request, from its arrival to its result."""
     p99: float
     utilisation: float
     """Share of the time in which the core was in calls."""

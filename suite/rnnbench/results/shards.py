@@ -33,7 +33,7 @@ class ShardInfo(FrozenModel):
 
 
 class MergedInfo(FrozenModel):
-    """Of a run that was merged: which shards it has. Their folders are `shards/<number>-of-<of>`."""
+    """The shards of a merged run. Their folders are `shards/<number>-of-<of>`."""
 
     plan: str
     of: int

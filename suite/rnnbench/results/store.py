@@ -241,7 +241,7 @@ def _hopeless(file: str, number: int) -> str:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Records have no cycles, and looking for some among ten thousand takes as long as reading them."""
+    """No garbage collection: records have no cycles, and a search for cycles takes as long as reading the records."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

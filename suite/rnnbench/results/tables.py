@@ -17,7 +17,7 @@ from rnnbench.optional import require
 from rnnbench.results.rows import COLUMNS
 
 THREADS = 2
-"""Of a query. The tables are small, and a machine that measures needs its other cores."""
+"""Threads of a query. The tables are small, and a machine that measures needs its other cores."""
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
 FIGURE = "DOUBLE"
@@ -74,7 +74,7 @@ def open_database(purpose: str) -> Any:
 
 
 def make_table(database: Any, name: str, types: Mapping[str, str], rows: TableRows) -> None:
-    """A table whose rows come as lines of JSON: DuckDB takes rows one at a time else, a thousand times slower.
+    """A table whose rows come as lines of JSON. DuckDB would take them one at a time, a thousand times slower.
 
     As one JSON text in a parameter they would take 2 MB each. Half a surrogate pair, which UTF-8 has no bytes for,
     becomes a question mark. A time that cannot be, as of a 99th day, and a count of more than 64 bits are empty: no row

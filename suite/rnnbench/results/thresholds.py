@@ -43,9 +43,9 @@ class Thresholds:
     """The thresholds of one comparison. What the command gives counts first, then the case's own, then the default."""
 
     given: Mapping[str, float] = field(default_factory=dict)
-    """Of the command line, by kind."""
+    """Thresholds of the command line, by kind."""
     by_case: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Of the cases' `compare:`, by kind."""
+    """Thresholds of each case's `compare:`, by kind."""
 
     @classmethod
     def for_run(cls, new: RunInfo, given: Mapping[str, float]) -> Thresholds:

@@ -1,7 +1,7 @@
 """Verdicts: from ratios of latencies to FASTER, SLOWER, SAME or UNDECIDED, each with an interval of the ratio.
 
 The unit of replication is the process. Calls of one process share an address layout, which alone moves a latency by 1
-to 2 %, so neither calls nor blocks are independent. Processes are. All is reckoned in logarithms. With m the smallest
+to 2 %, so neither calls nor blocks are independent. Processes are. All computations use logarithms. With m the smallest
 effect that matters, and the interval one of Student's t:
 
     SLOWER     the interval lies above 1, and the ratio is nearer to 1 + m than to 1
@@ -10,10 +10,10 @@ effect that matters, and the interval one of Student's t:
     UNDECIDED  anything else: too few processes, or too much noise to tell
 
 So a SAME has shown that nothing as large as m is there, and a SLOWER that something is; between them the ratio decides
-at half of m. Were SLOWER to ask for a ratio of m itself, an effect of just m would be found half of the time.
+at half of m. If SLOWER asked for a ratio of m itself, an effect of just m would be found half of the time.
 
 Pairs of processes, one of each side, are sampled in turn and give one observation each. The drift of the machine hits
-both sides and goes out. What is left from pair to pair has the variance between processes and that within them in it.
+both sides and cancels. The scatter that is left from pair to pair has the variance between processes and within them.
 Pairs are added until there is a verdict. It is looked for after each pair, and all looks together miss the truth with a
 chance of at most ERROR_RATE (`looks`). A SAME of pairs needs no more than that each of two limits is excluded, which
 are two one-sided tests (Schuirmann 1987). Each may be wrong with ERROR_RATE, since only one of them can be the truth.
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnbench.optional import require
-from rnnbench.results.looks import critical_t
+from rnnbench.results.looks import SCIPY_FOR, critical_t
 
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 SMALLEST = 0.03
@@ -129,7 +129,7 @@ def checked_smallest(smallest: float) -> float:
 
 
 def _paired(logs: Sequence[float], confidence: float) -> tuple[float, float]:
-    stats = require("scipy.stats", "report", "an interval of a ratio")
+    stats = require("scipy.stats", *SCIPY_FOR)
     with warnings.catch_warnings():
         # Ratios that do not scatter at all: the interval is then the point that they agree on.
         warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
@@ -142,7 +142,7 @@ def _welch(base: Sequence[float], new: Sequence[float], confidence: float) -> tu
 
     Where neither side scatters at all, it is the point of their difference.
     """
-    special = require("scipy.special", "report", "an interval of a ratio")
+    special = require("scipy.special", *SCIPY_FOR)
     difference = statistics.fmean(new) - statistics.fmean(base)
     parts = [_variance(side) / len(side) for side in (base, new)]
     squared = sum(parts)
@@ -154,7 +154,7 @@ def _welch(base: Sequence[float], new: Sequence[float], confidence: float) -> tu
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Of a sample. `statistics.variance` reckons in fractions, a hundred times as long."""
+    """Variance of a sample. `statistics.variance` computes with fractions, which takes a hundred times as long."""
     mean = statistics.fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

@@ -44,6 +44,8 @@ class Family:
     device: str
     threads: int
     steps: int
+    lengths: str = "full"
+    """`ragged`: each row of a batch has a length of its own."""
 
     def __str__(self) -> str:
         return self.described(dict(self.model))
@@ -54,19 +56,21 @@ class Family:
         model = dict(self.model)
         return next((model[key] for key in NAMES if key in model), "model")
 
-    def described(self, model: Mapping[str, str], on_device: bool = True) -> str:
+    def described(self, model: Mapping[str, str], *, on_device: bool = True) -> str:
         computed = self.computed.upper() if "cell" in model else self.computed
         parts = [computed, *(f"{key} {value}" for key, value in model.items() if key not in NAMES + NOT_SHOWN)]
         parts += [f"batch {self.batch}", self.dtype]
         parts += [f"{self.device} with {_number(self.threads, 'thread')}"] if on_device else []
-        return f"{self.case}: {', '.join(parts)}, stream of {_number(self.steps, 'step')}"
+        lengths = f", {self.lengths} lengths" if self.lengths != "full" else ""
+        return f"{self.case}: {', '.join(parts)}, stream of {_number(self.steps, 'step')}{lengths}"
 
     @property
     def slug(self) -> str:
         """For file names."""
         model = "-".join(value if key in NAMES else f"{key}{value}" for key, value in self.model if key != "called")
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
-        return file_name(f"{self.case}-{model}-{rest}")
+        lengths = f"-{self.lengths}" if self.lengths != "full" else ""
+        return file_name(f"{self.case}-{model}-{rest}{lengths}")
 
 
 def size_label(hidden: int) -> str:
@@ -124,7 +128,7 @@ class Entry:
         return self.record.outcome == "ok" and self.measured is not None and self.measured.outcome == "ok"
 
     def latency(self, path: str) -> Latency | None:
-        """Of the path with this name."""
+        """The latency of the path with this name."""
         return self.measured.latency(path) if self.measured else None
 
     @property
@@ -180,6 +184,7 @@ class Entry:
                 params.device,
                 params.threads,
                 params.steps,
+                params.lengths,
             ),
             int(params.model.get("hidden", 0)),
             self.record.node,
@@ -191,7 +196,7 @@ class View:
     """The trials of one or more runs of one machine."""
 
     runs: tuple[Run, ...]
-    """Of merged shards, those of the shards."""
+    """The runs; in place of a merged run, those of its shards."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, seconds
 from rnnbench.results import Latency, Record
 
-Found = tuple[str, float | None, tuple[float, float] | None]
-"""Name, seconds and 95 % interval of a part."""
 Side = Literal["", " class=first", " class=last"]
 TICK_FACTORS = (1.0, 2.0, 5.0)
 MARGIN = 4.0
@@ -25,6 +23,15 @@ TICK_WIDTH = 17.0
 ONCE = "none: measured once"
 ONE_PROCESS = "none: one process"
 FLOOR = "that of its ratio is above"
+
+
+class _Time(NamedTuple):
+    """A time of a record, as it was measured."""
+
+    name: str
+    seconds: float | None
+    interval: tuple[float, float] | None = None
+    """95 %."""
 
 
 PARTS: Mapping[str, str] = {
@@ -100,29 +107,29 @@ def side_of(mark: Mark) -> Side:
 
 
 def call_parts(record: Record) -> list[Part]:
-    """Of one bound and one public call, the floors first. Only what was measured."""
+    """Times of one call by each path, the floors first. Only those that were measured."""
     timing, floor = record.timing, record.floor
-    found: list[Found] = [("latency floor", floor.seconds if floor else None, None)]
+    times = [_Time("latency floor", floor.seconds if floor else None)]
     for name, side in (("dispatch floor", timing.dispatch_floor), ("state copy", timing.state_copy)):
-        found.append((name, side.seconds if side else None, side.interval if side else None))
-    found += [(path, of.median, of.interval) for path in PATHS if (of := record.latency(path))]
-    return _parts(found)
+        times.append(_Time(name, side.seconds if side else None, side.interval if side else None))
+    times += [_Time(path, of.median, of.interval) for path in PATHS if (of := record.latency(path))]
+    return _parts(times)
 
 
 def preparation_parts(record: Record) -> list[Part]:
-    """What happens once, before the first call. Each is timed once, so none has an interval.
+    """Times of what happens once, before the first call. Each is timed once, so none has an interval.
 
     The build may be an earlier run's, and then has its day.
     """
     timing = record.timing
     return _parts(
         [
-            (f"build, {timing.built[:10]}" if timing.built else "build", timing.build_s, None),
-            ("build's imports", timing.build_import_s, None),
-            ("load", timing.load_s, None),
-            ("open", timing.open_s, None),
-            ("bind", timing.bind_s, None),
-            ("first call", timing.first_call_s, None),
+            _Time(f"build, {timing.built[:10]}" if timing.built else "build", timing.build_s),
+            _Time("build's imports", timing.build_import_s),
+            _Time("load", timing.load_s),
+            _Time("open", timing.open_s),
+            _Time("bind", timing.bind_s),
+            _Time("first call", timing.first_call_s),
         ]
     )
 
@@ -177,8 +184,8 @@ def _ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / MOST_TICKS)] if inside else []
 
 
-def _parts(found: Sequence[Found]) -> list[Part]:
-    measured = [(n, v, i) for n, v, i in found if v is not None and math.isfinite(v) and v >= 0]
+def _parts(times: Sequence[_Time]) -> list[Part]:
+    measured = [(n, v, i) for n, v, i in times if v is not None and math.isfinite(v) and v >= 0]
     longest = max((max(v, i[1] if i else v) for _, v, i in measured), default=0.0) or 1.0
     return [_part(name, value, interval, longest) for name, value, interval in measured]
 

@@ -31,7 +31,7 @@ def _described(machine: Machine, workload: Workload, name: str) -> dict[str, Any
         "cell": family.computed,
         "hidden": workload.hidden,
         "batch": family.batch,
-        "text": f"{workload}; {machine.name}" if machine else str(workload),
+        "text": f"{workload}; {machine.name}",
     }
 
 

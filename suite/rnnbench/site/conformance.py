@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rnnbench.reports import conformance_table, expected_failures_table, findings_table, not_believed_table
 from rnnbench.results import FAILURES
-from rnnbench.site.alerts import AlertRow, mended
+from rnnbench.site.changes import ChangeRow
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.page import Folder
 from rnnbench.spelling import count
@@ -20,7 +20,7 @@ class Conformance:
     """One program on one machine, in numbers of trials."""
 
     machine: str
-    """Of the machine, for anchors."""
+    """Fingerprint of the machine, for anchors."""
     cpu: str
     program: str
     conforming: int
@@ -68,7 +68,7 @@ class SupportMatrix:
     """Programs × strategies of one machine."""
 
     number: int
-    """Of the machine, for anchors."""
+    """Number of the machine, for anchors."""
     machine: str
     strategies: tuple[str, ...]
     rows: tuple[tuple[str, tuple[SupportCell | None, ...]], ...]
@@ -86,7 +86,8 @@ def conformance_of(content: Content) -> list[Conformance]:
     return sorted(lines, key=lambda c: (-c.wrong, -c.failed, -c.mended, c.machine, c.program))
 
 
-def write_conformance(content: Content, folder: Folder, alerts: list[AlertRow]) -> None:
+def write_conformance(content: Content, folder: Folder, changes: Sequence[ChangeRow]) -> None:
+    """`conformance.html`. `changes` are the newest first."""
     folder.page(
         "conformance.html",
         "conformance.html",
@@ -105,7 +106,7 @@ def write_conformance(content: Content, folder: Folder, alerts: list[AlertRow]) 
             )
             for machine in content.machines
         ],
-        mended=list(mended(alerts)),
+        mended=[change for change in changes if change.is_mended],
         checks=list({check.backend: check for check in content.checks}.values()),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rnnbench.measure import half_width
 from rnnbench.reports import EMULATED, percent, program, ratio, seconds
-from rnnbench.results import ORIGIN_MEANS, RATIO_CONFIDENCE, Judgement, Ranking, judge_once, rank
+from rnnbench.results import ORIGIN_MEANS, Ranking, judge_bound, rank
 from rnnbench.site.content import Content, Machine, Shown, workload_name
 
 STEPS = (1.03, 1.25, 2.0, 4.0, 10.0)
@@ -40,7 +40,7 @@ class Cell:
     words: str
     """The verdict against the fastest of its origin."""
     interval: str = ""
-    """Of the ratio to the fastest."""
+    """Interval of the ratio to the fastest."""
 
 
 @dataclass(frozen=True)
@@ -172,17 +172,9 @@ def _cell(shown: Shown, fastest: Shown | None) -> Cell:
     times = entry.bound.median / fastest.entry.bound.median
     if shown.run is not fastest.run:
         return Cell(shown.page, level(times), figure, f"{ratio(times)}, another run: no verdict")
-    judged = _judged(shown, fastest)
+    judged = judge_bound(entry, fastest.entry)
     interval = "" if judged.interval is None else "{} to {}".format(*map(ratio, judged.interval))
     return Cell(shown.page, level(judged.ratio), figure, f"{ratio(judged.ratio)} {WORDS[judged.verdict]}", interval)
-
-
-def _judged(shown: Shown, fastest: Shown) -> Judgement:
-    """Process by process, since both were sampled in turn in each, as `results.strategy_pairs` does."""
-    assert shown.entry.bound is not None, "a cell with a verdict has a bound latency"
-    assert fastest.entry.bound is not None, "ranked entries have a bound latency"
-    pairs = zip(shown.entry.bound.process_medians, fastest.entry.bound.process_medians, strict=False)
-    return judge_once([new / base for new, base in pairs], confidence=RATIO_CONFIDENCE)
 
 
 def _per_step(median: float, interval: tuple[float, float] | None, chunk: int) -> str:

@@ -31,7 +31,7 @@ class Histogram:
     kept: int
     """Samples in the file."""
     beyond: int
-    """Of them those that are right of the axis."""
+    """Samples right of the axis."""
     largest: float
     """The largest sample, in seconds per call."""
     end: float
@@ -52,7 +52,7 @@ class Histogram:
 
 
 def read_histogram(run: Run, trial: str, path: str) -> Histogram | str:
-    """Of a trial and path of a run; or a sentence that says why there is none."""
+    """The histogram of a trial and path of a run; or a sentence that says why there is none."""
     try:
         rows = run.samples(trial, path)
     except StoreError as error:
@@ -62,7 +62,7 @@ def read_histogram(run: Run, trial: str, path: str) -> Histogram | str:
 
 
 def histogram(rows: npt.NDArray[np.float64]) -> Histogram | None:
-    """Of rows of SAMPLE_COLUMNS. None where nothing can be drawn."""
+    """The histogram of rows of SAMPLE_COLUMNS. None where nothing can be drawn."""
     values, disturbed = rows[:, _SECONDS], rows[:, _DISTURBED] > 0
     if len(values) < 2 or not np.isfinite(values).all() or values.min() <= 0:
         return None

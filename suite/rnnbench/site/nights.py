@@ -27,7 +27,7 @@ class PathFigures(NamedTuple):
     """A latency of one trial in one run, in seconds per call."""
 
     medians: tuple[float, ...]
-    """Of each process."""
+    """The median of each process."""
     median: float
     low: float | None
     high: float | None

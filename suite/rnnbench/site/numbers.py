@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 DIGITS = 5
-"""Of the smallest value. Latencies scatter by a thousandth and more."""
+"""Digits of the smallest value. Latencies scatter by a thousandth and more."""
 
 
 LARGEST_POWER = 300
-"""Of ten in a float."""
+"""Largest power of ten that a float holds."""
 
 
 def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]]]:

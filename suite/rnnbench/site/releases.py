@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Literal
 
 from rnnbench.history import MEASURES, History, ReleaseSeries, ReleaseStep, release_changes
+from rnnbench.reports import change_with_interval
 from rnnbench.results import ERROR_RATE, SMALLEST, Judgement, short_names
-from rnnbench.site.alerts import SIGN, size
+from rnnbench.site.changes import SIGN
 from rnnbench.site.content import Content
 from rnnbench.site.page import Folder, as_line
 from rnnbench.site.stored_records import Row
@@ -70,14 +71,14 @@ class ReleaseNews:
 
 
 @dataclass(frozen=True)
-class ReleaseTable:
-    """One latency path: releases × trials."""
+class RatioTable:
+    """The ratios of one latency path: releases × trials."""
 
     path: str
     trials: tuple[tuple[str, str], ...]
     """Short names and pages."""
     rows: tuple[tuple[str, tuple[ReleaseRow | None, ...]], ...]
-    """Of each release, its row in the series of each trial."""
+    """For each release, its row in the series of each trial."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Backfill:
     news: tuple[ReleaseNews, ...]
     missing: tuple[tuple[str, str], ...]
     """Releases that were not measured, and why."""
-    tables: tuple[ReleaseTable, ...]
+    tables: tuple[RatioTable, ...]
 
     @property
     def anchor(self) -> str:
@@ -101,7 +102,7 @@ class Backfill:
 
 
 def release_charts(series: Sequence[ReleaseSeries]) -> list[ReleaseChart]:
-    """Of those series that were measured at least once."""
+    """The charts of the series that were measured at least once."""
     return [_chart(each) for each in series if any(point.ratios for point in each.points)]
 
 
@@ -131,7 +132,7 @@ def _backfill(content: Content, series: Sequence[ReleaseSeries]) -> Backfill:
 
 
 def _news(content: Content, series: ReleaseSeries, step: ReleaseStep) -> ReleaseNews:
-    change = size(step.judged.ratio, step.judged.interval, "")
+    change = change_with_interval(step.judged.ratio, step.judged.interval)
     return ReleaseNews(
         direction="worse" if step.judged.verdict == "SLOWER" else "better",
         release=step.after,
@@ -181,7 +182,7 @@ def _chart(series: ReleaseSeries) -> ReleaseChart:
     return ReleaseChart(series, tuple(rows), low, high, place(1.0))
 
 
-def _tables(content: Content, charts: Sequence[ReleaseChart]) -> Iterator[ReleaseTable]:
+def _tables(content: Content, charts: Sequence[ReleaseChart]) -> Iterator[RatioTable]:
     names = short_names(chart.series.trial for chart in charts)
     for path in dict.fromkeys(chart.series.path for chart in charts):
         of_path = [chart for chart in charts if chart.series.path == path]
@@ -191,4 +192,4 @@ def _tables(content: Content, charts: Sequence[ReleaseChart]) -> Iterator[Releas
         by_version = [{row.version: row for row in chart.rows} for chart in of_path]
         longest = max(of_path, key=lambda chart: len(chart.rows))
         rows = tuple((row.version, tuple(of.get(row.version) for of in by_version)) for row in longest.rows)
-        yield ReleaseTable(path, trials, rows)
+        yield RatioTable(path, trials, rows)

@@ -7,11 +7,11 @@ of a floor, no count of single operations, no flags, notes and samples. What a r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rnnbench.measure import METRICS, PATHS
-from rnnbench.results import STEPS_PER_S, MemoryUse, OperationStage, Record, Timing
+from rnnbench.results import STEPS_PER_S, MemoryUse, OperationStage, Record, Timing, parse_versions
 
 Row = Mapping[str, Any]
 """A row of the history by column, without columns that are empty."""
@@ -38,7 +38,7 @@ def record_of(row: Row) -> Record:
     parameters = {"model": json.loads(row["model"]), **_some(row, PARAMETERS)}
     content = {
         **_some(row, TOP),
-        "version": dict(_versions(row.get("versions", ""))),
+        "version": parse_versions(row.get("versions", "")),
         "params": parameters,
         "device": _device(row),
         "support": {"level": row["support"], "upstream": row.get("upstream", "")},
@@ -66,13 +66,6 @@ def _some(row: Row, names: tuple[str, ...]) -> Content:
 
 def _names(text: str) -> list[str]:
     return text.split(", ") if text else []
-
-
-def _versions(text: str) -> Iterator[tuple[str, str]]:
-    """Packages with versions of `onnx 1.23.2, onnxruntime 1.31.1`."""
-    for part in _names(text):
-        package, _, version = part.rpartition(" ")
-        yield package, version
 
 
 def _whole(value: Any, name: str) -> Any:

@@ -33,18 +33,18 @@ class StoredRun(Run):
     """A run made of rows: what `stored_records` says is absent from its records."""
 
     fingerprint: str = ""
-    """Of the machine. Its whole description, of which it is computed, is not there."""
+    """Fingerprint of the machine. The whole description, of which it is computed, is not there."""
     stored: Mapping[str, Row] = field(default_factory=dict)
     """The row of each trial."""
 
 
 def fingerprint_of(run: Run) -> str:
-    """Of the machine of a run, stored or not."""
+    """Fingerprint of the machine of a run, stored or not."""
     return run.fingerprint if isinstance(run, StoredRun) else fingerprint(run.info.machine)
 
 
 def newest_runs(history: History, results: Path) -> list[Run]:
-    """Of each machine and its cases the newest night: from its folder in `results`, or, without one, from its rows.
+    """The newest night of each machine and its cases: from its folder in `results`, or else from its rows.
 
     Of shards, each is a night; one that was merged is shown with the merged run.
     """
@@ -67,7 +67,7 @@ def _folders(results: Path) -> dict[str, Path]:
 
 
 def newest_releases(history: History, series: Iterable[ReleaseSeries]) -> list[RunEntry]:
-    """Of each backfill's machine and package, the run of the newest release that was measured."""
+    """For each machine and package of a backfill, the run of the newest release that was measured."""
     newest = {
         (each.machine, each.package): [point.version for point in each.points if point.ratios][-1]
         for each in series

@@ -10,8 +10,8 @@ from rnnbench.history import MEASURES, Change
 from rnnbench.measure import PATHS
 from rnnbench.reports import P99_SAMPLES, program, strategy
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
-from rnnbench.site.alerts import sentence_of
 from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
+from rnnbench.site.changes import sentence_of
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
 from rnnbench.site.nights import FIGURES, Night, NightRow
@@ -121,7 +121,7 @@ def _files(page: str) -> dict[str, str]:
 
 
 def _drawn_latencies(measured: Record) -> list[Distribution]:
-    """Of every path that was sampled and can be drawn."""
+    """The distribution of every path that was sampled and can be drawn."""
     latencies = [(path, latency) for path in PATHS if (latency := measured.latency(path))]
     return [drawn for path, latency in latencies if (drawn := distribution(path, latency))]
 
@@ -144,7 +144,7 @@ class Checks:
     figures: tuple[tuple[str, CheckResult], ...]
     """With a figure, or failed."""
     details: tuple[tuple[str, CheckResult], ...]
-    """Of those with figures that say more."""
+    """Those of `figures` that have a detail or further figures."""
 
 
 def _checks(record: Record) -> Checks:

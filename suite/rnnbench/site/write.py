@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.history import Alerts, Change, History, MachineAlarms
-from rnnbench.reports import Table, machine_table, run_table, version_table
+from rnnbench.history import Alerts, History
 from rnnbench.results import Run, StoreError
-from rnnbench.site.alerts import MOST, AlertRow, alerts_of, decisions, last_week, still_open
+from rnnbench.site.alerts import write_alerts
+from rnnbench.site.changes import change_rows
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
-from rnnbench.site.conformance import conformance_of, write_conformance
-from rnnbench.site.content import Content, Machine, read_content
-from rnnbench.site.fastest import STEPS, heat_maps
+from rnnbench.site.conformance import write_conformance
+from rnnbench.site.content import read_content
+from rnnbench.site.machines import write_machines
 from rnnbench.site.method import write_method
-from rnnbench.site.nights import Night
+from rnnbench.site.overview import INDEX, write_overview
 from rnnbench.site.page import Folder
-from rnnbench.site.releases import backfills_of, write_releases
-from rnnbench.site.stored_runs import StoredRun
+from rnnbench.site.releases import write_releases
 from rnnbench.site.trial_page import write_trials
 
-INDEX = "index.html"
 MARK = "rnnbench-site.txt"
 """A file that says that the folder is a site: only such a folder, or an empty one, is written to."""
 MARK_TEXT = "Files of this folder are made by `rnnbench site`, which removes those that it no longer makes.\n"
@@ -41,68 +38,18 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
     folder = Folder(root)
     folder.write(MARK, MARK_TEXT.encode())
     _copy_static(files("rnnbench.site") / "static", "static", folder)
-    news = alerts_of(content)
-    _write_overview(content, folder, news)
+    changes = change_rows(content)
+    write_overview(content, folder, changes)
     write_chooser(content, folder)
     write_compare(content, folder)
     write_trials(content, folder)
     write_releases(content, history, folder)
-    write_conformance(content, folder, news)
-    shown = {"alerts": news[:MOST], "all_alerts": len(news), "decisions": decisions(content)}
-    folder.page("alerts.html", "alerts.html", content=content, **shown)
-    _write_machines(content, folder)
+    write_conformance(content, folder, changes)
+    write_alerts(content, folder, changes)
+    write_machines(content, folder)
     write_method(content, folder)
     _remove_others(folder)
     return root / INDEX
-
-
-def _write_overview(content: Content, folder: Folder, alerts: list[AlertRow]) -> None:
-    folder.page(
-        INDEX,
-        "overview.html",
-        content=content,
-        moved=last_week(content, alerts),
-        alerts=alerts,
-        still_open=still_open(content),
-        conformance=conformance_of(content),
-        backfills=backfills_of(content),
-        maps=heat_maps(content),
-        steps=STEPS,
-    )
-
-
-def _write_machines(content: Content, folder: Folder) -> None:
-    """A section for each machine and interpreter. The first of a fingerprint has its anchor."""
-    first = {machine.fingerprint: machine for machine in reversed(content.all_machines)}
-    folder.page(
-        "machines.html",
-        "machines.html",
-        content=content,
-        other_machines=_other_machines(content),
-        machines=[
-            (machine, machine is first[machine.fingerprint], *_told(machine, content))
-            for machine in content.all_machines
-        ],
-    )
-
-
-def _told(
-    machine: Machine, content: Content
-) -> tuple[list[Night], int, list[Change], list[Table], list[MachineAlarms]]:
-    """Nights, number of backfill runs, moves, tables and false alarms of one machine."""
-    nights = [night for night in content.nights if night.entry.machine == machine.fingerprint]
-    moves = [c for c in content.changes if c.level == "machine" and c.machine == machine.fingerprint]
-    backfills = sum(entry.machine == machine.fingerprint for entry in content.backfill_runs)
-    view = machine.view
-    folders = replace(view, runs=tuple(run for run in view.runs if not isinstance(run, StoredRun)))
-    alarms = [alarms for alarms in content.false_alarms if alarms.machine == machine.fingerprint]
-    return nights, backfills, moves, [machine_table(view), version_table(view), run_table(folders)], alarms
-
-
-def _other_machines(content: Content) -> list[MachineAlarms]:
-    """A/A comparisons of machines that no run shown was made on."""
-    shown = {machine.fingerprint for machine in content.all_machines}
-    return [alarms for alarms in content.false_alarms if alarms.machine not in shown]
 
 
 def _copy_static(source: Traversable, path: str, folder: Folder) -> None:

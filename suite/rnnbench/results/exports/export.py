@@ -41,3 +41,6 @@ class FolderExport:
     description: str
     write: Callable[[Run, Path], None]
     """Raises StoreError where the folder has something else in it, and OSError where it cannot be written."""
+
+
+AnyExport = Export | BinaryExport | FolderExport

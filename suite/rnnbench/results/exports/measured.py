@@ -41,7 +41,7 @@ class Figure:
     unit: Literal["s", "bytes"]
     value: float
     latency: Latency | None = None
-    """Of a latency path."""
+    """The whole latency, for a figure of a latency path."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -83,10 +83,8 @@ class ExportedTrial:
             rows = self.run.samples(self.entry.record.same_as or self.entry.record.trial, path)
         except StoreError:
             return None
-        if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS) or len(rows) == 0:
-            return None
-        whole = np.isfinite(rows).all() and (rows[:, SAMPLE_COLUMNS.index("seconds")] > 0).all()
-        return rows if whole else None
+        sound = len(rows) > 0 and np.isfinite(rows).all() and (rows[:, SAMPLE_COLUMNS.index("seconds")] > 0).all()
+        return rows if sound else None
 
     def _figures(self) -> Iterator[Figure]:
         record = self.entry.record
@@ -112,10 +110,9 @@ def exported_trials(run: Run) -> list[ExportedTrial]:
 def refuse_several_machines(run: Run, format_name: str) -> None:
     """Raises StoreError for merged shards of several machines: the format would show their figures as one machine's."""
     if len(of_machines := split_by_machine(run)) > 1:
-        folders = ", ".join(str(part.path) for part in run.shards[:1])
         raise StoreError(
             f"{run.path} has figures of {len(of_machines)} machines, and a file in the format {format_name} is of one; "
-            f"export each shard by itself, for example {folders}"
+            f"export each shard by itself, for example {run.shards[0].path}"
         )
 
 

@@ -14,10 +14,11 @@ from rnnbench.results.exports.measured import ExportedTrial, exported_trials, st
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.run import Run
 from rnnbench.results.text import visible
+from rnnbench.results.versions import versions_text
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """A metric family of OpenMetrics."""
 
     name: str
@@ -29,16 +30,24 @@ class Family:
     """What the format adds to the name of a sample."""
 
 
-TRIAL = Family("rnnbench_trial", "info", "", "A trial of the run, with its outcome.", "_info")
-LATENCY = Family("rnnbench_latency_seconds", "gauge", "seconds", "Median latency of a call, by latency path.")
-LOW = Family("rnnbench_latency_low_seconds", "gauge", "seconds", "Lower end of the median's 95 % interval.")
-HIGH = Family("rnnbench_latency_high_seconds", "gauge", "seconds", "Upper end of the median's 95 % interval.")
-BUILD = Family("rnnbench_build_seconds", "gauge", "seconds", "Time of a cold build, without imports.")
-MEMORY = Family("rnnbench_memory_bytes", "gauge", "bytes", "Peak of the process that loads and runs the program.")
-ARTIFACT = Family("rnnbench_artifact_bytes", "gauge", "bytes", "Size of the artifact, weights included.")
+TRIAL = MetricFamily("rnnbench_trial", "info", "", "A trial of the run, with its outcome.", "_info")
+LATENCY = MetricFamily("rnnbench_latency_seconds", "gauge", "seconds", "Median latency of a call, by latency path.")
+LOW = MetricFamily("rnnbench_latency_low_seconds", "gauge", "seconds", "Lower end of the median's 95 % interval.")
+HIGH = MetricFamily("rnnbench_latency_high_seconds", "gauge", "seconds", "Upper end of the median's 95 % interval.")
+BUILD = MetricFamily("rnnbench_build_seconds", "gauge", "seconds", "Time of a cold build, without imports.")
+MEMORY = MetricFamily("rnnbench_memory_bytes", "gauge", "bytes", "Peak of the process that loads and runs the program.")
+ARTIFACT = MetricFamily("rnnbench_artifact_bytes", "gauge", "bytes", "Size of the artifact, weights included.")
 FAMILIES = (TRIAL, LATENCY, LOW, HIGH, BUILD, MEMORY, ARTIFACT)
 OTHERS = {"build": BUILD, "memory": MEMORY, "artifact": ARTIFACT}
-Sample = tuple[Family, dict[str, str], float]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One figure of a trial in a family."""
+
+    family: MetricFamily
+    labels: dict[str, str]
+    value: float
 
 
 def _write(run: Run, stream: TextIO) -> None:
@@ -50,9 +59,10 @@ def _write(run: Run, stream: TextIO) -> None:
         if family.unit:
             stream.write(f"# UNIT {family.name} {family.unit}\n")
         stream.write(f"# HELP {family.name} {family.meaning}\n")
-        for of, labels, value in samples:
-            if of is family:
-                stream.write(f"{family.name}{family.sample_ending}{{{_shown(labels)}}} {value!r}{time}\n")
+        for sample in samples:
+            if sample.family is family:
+                name, labels = f"{family.name}{family.sample_ending}", _shown(sample.labels)
+                stream.write(f"{name}{{{labels}}} {sample.value!r}{time}\n")
     stream.write("# EOF\n")
 
 
@@ -64,21 +74,21 @@ def _samples(trial: ExportedTrial) -> Iterator[Sample]:
         "case": record.case,
         "backend": record.backend,
         "route": record.route,
-        "versions": ", ".join(f"{package} {version}" for package, version in sorted(record.version.items())),
+        "versions": versions_text(record.version),
         "outcome": record.outcome,
         "believed": "no" if trial.entry.not_believed else "yes",
         "same_as": record.same_as or "",
     }
-    yield TRIAL, {**labels, **facts}, 1.0
+    yield Sample(TRIAL, {**labels, **facts}, 1.0)
     for figure in trial.figures:
         if figure.latency is None:
-            yield OTHERS[figure.name], labels, figure.value
+            yield Sample(OTHERS[figure.name], labels, figure.value)
             continue
         of_path = {**labels, "path": figure.name}
-        yield LATENCY, of_path, figure.value
+        yield Sample(LATENCY, of_path, figure.value)
         if figure.interval:
-            yield LOW, of_path, figure.interval[0]
-            yield HIGH, of_path, figure.interval[1]
+            yield Sample(LOW, of_path, figure.interval[0])
+            yield Sample(HIGH, of_path, figure.interval[1])
 
 
 def _shown(labels: dict[str, str]) -> str:

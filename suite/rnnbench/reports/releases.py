@@ -1,0 +1,75 @@
+"""The tables of a backfill: releases against trials, and for each trial every release with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rnnbench.history import ReleasePoint, ReleaseSeries, ReleaseStep
+from rnnbench.reports import units
+from rnnbench.reports.tables import Table
+from rnnbench.results import ERROR_RATE, SMALLEST, short_names
+
+SIGNS = {"SLOWER": "▲", "FASTER": "▼"}
+RELEASE_LEGEND = (
+    "A figure is the latency over that of the reference release, which was sampled in turn with it. "
+    "▲ slower, ▼ faster than the measured release before it; a dash was not measured. "
+    f"All verdicts of one trial and path hold together with a chance of {100 * (1 - ERROR_RATE):.0f} %."
+)
+
+
+def release_tables(series: Sequence[ReleaseSeries], smallest: float = SMALLEST) -> list[Table]:
+    """For each latency path the releases against the trials, then for each trial every release with its interval."""
+    names = short_names(each.trial for each in series)
+    measured = [each for each in series if any(point.ratios for point in each.points)]
+    paths = dict.fromkeys(each.path for each in measured)
+    overviews = [_overview(path, [each for each in measured if each.path == path], names, smallest) for path in paths]
+    return [*overviews, *(_detail(each, smallest) for each in measured)]
+
+
+def _overview(path: str, series: Sequence[ReleaseSeries], names: dict[str, str], smallest: float) -> Table:
+    versions = [point.version for point in max(series, key=lambda each: len(each.points)).points]
+    columns = []
+    for each in series:
+        signs = {step.after: SIGNS.get(step.judged.verdict, "") for step in each.steps(smallest)}
+        by_version = {point.version: point for point in each.points}
+        columns.append([_ratio(by_version.get(version), signs.get(version, "")) for version in versions])
+    rows = zip(versions, *columns, strict=True)
+    heads = (names.get(each.trial, each.trial) for each in series)
+    reference = series[0].reference
+    return Table(f"{path} latency over that of {reference}", ("release", *heads), tuple(rows))
+
+
+def _detail(series: ReleaseSeries, smallest: float) -> Table:
+    steps = {step.after: step for step in series.steps(smallest)}
+    rows = []
+    for point in series.points:
+        judged = point.judged
+        rows.append(
+            (
+                point.version,
+                point.released,
+                _against(steps.get(point.version)) if judged else point.outcome,
+                f"{judged.ratio:.3f}" if judged else units.MISSING,
+                _interval(judged.interval) if judged else units.MISSING,
+                str(judged.observations) if judged else units.MISSING,
+            )
+        )
+    columns = ("release", "day", "against the release before", "ratio to the reference", "interval", "pairs")
+    return Table(f"{series.trial}, {series.path}", columns, tuple(rows), text=3)
+
+
+def _against(step: ReleaseStep | None) -> str:
+    return (
+        f"{step.judged.verdict} {100 * (step.judged.ratio - 1):+.1f} % {_interval(step.judged.interval)}"
+        if step
+        else ""
+    )
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return f"({interval[0]:.3f} to {interval[1]:.3f})" if interval else "(one pair)"
+
+
+def _ratio(point: ReleasePoint | None, sign: str) -> str:
+    judged = point.judged if point else None
+    return f"{sign}{judged.ratio:.3f}" if judged else units.MISSING

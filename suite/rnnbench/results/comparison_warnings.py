@@ -1,0 +1,118 @@
+"""Reasons to distrust a comparison of two runs: what differs between them beside the programs, a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rnnbench.results.identity import differences, machine_identity
+from rnnbench.results.record import Record
+from rnnbench.results.run import Run
+from rnnbench.results.thresholds import threshold_differences
+from rnnbench.results.timing import MANY_DISTURBED, Latency, disturbed_share
+from rnnbench.spelling import count
+
+Pair = tuple[Record, Record]
+"""A trial's record in the base run and in the new one."""
+
+
+def machines_of(run: Run) -> set[str]:
+    """Fingerprints of the machines that made a run: of merged shards there may be several."""
+    return {part.machine for part in run.parts}
+
+
+def is_one_setting(a: Latency, b: Latency) -> bool:
+    """Whether calls began equally often: paced latencies of two periods do not compare."""
+    return a.figures.get("period") == b.figures.get("period")
+
+
+def machine_warnings(*, two_machines: bool, moved: int) -> Iterator[str]:
+    """The first sentence of a comparison of two machines. `moved`: trials that another machine ran in the new run."""
+    if moved:
+        yield (
+            f"{count(moved, 'trial')} ran on two machines in the two runs: latencies, builds and memory are not "
+            "compared there; --across-machines compares them, and marks every result"
+        )
+    if two_machines:
+        yield (
+            "the runs come from two machines: every result compares the machines as well as the programs, and none is "
+            "a regression of a compiler"
+        )
+
+
+def difference_warnings(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[str]:
+    """In what the runs differ, and then the trials that both have."""
+    if not pairs:
+        yield "the runs have no trial in common: nothing was compared"
+    yield from _differences_of_runs(base, new)
+    yield from threshold_differences(base.info, new.info, sorted({record.case for _, record in pairs}))
+    if periods := sum(_differ_in_period(a, b) for a, b in pairs):
+        yield f"the period differs in {count(periods, 'trial')}, whose paced latencies are not compared"
+    yield from _differences_of_nodes(base, new, pairs)
+    yield from _differences_of_trials(base, new, pairs)
+
+
+def disturbance_warnings(run: Run, latencies: Sequence[Latency]) -> Iterator[str]:
+    """A sentence where many blocks of these latencies of the run were disturbed while they were sampled."""
+    share = disturbed_share(latencies)
+    if share is not None and share >= MANY_DISTURBED:
+        yield (
+            f"other processes, or the machine's host, disturbed {100 * share:.0f} % of the compared blocks of "
+            f"{run.name}: small differences may be theirs"
+        )
+
+
+def _differences_of_runs(base: Run, new: Run) -> Iterator[str]:
+    for what, old, young in (
+        ("machines", _identity(base), _identity(new)),
+        ("versions", base.info.versions, new.info.versions),
+    ):
+        for key, a, b in differences(old, young):
+            yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
+    if base.info.rnnbench != new.info.rnnbench:
+        yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
+
+
+def _identity(run: Run) -> Mapping[str, Any]:
+    """The machine of a run; of shards of several machines, their fingerprints."""
+    machines = sorted(machines_of(run))
+    return machine_identity(run.info.machine) if len(machines) == 1 else {"fingerprints": ", ".join(machines)}
+
+
+def _differences_of_nodes(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[str]:
+    elsewhere = [(a.node, b.node) for a, b in pairs if a.node != b.node]
+    if elsewhere:
+        a, b = (node or "the run's own machine" for node in elsewhere[0])
+        yield (
+            f"other nodes measured {count(len(elsewhere), 'trial')}, the first of them {a} in {base.name}, {b} in "
+            f"{new.name}: nodes of one kind differ too"
+        )
+
+
+def _differences_of_trials(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[str]:
+    environments = [(a.environment, b.environment) for a, b in pairs]
+    for what, settings in (
+        ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
+        ("usable cores", [(len(a.affinity) or None, len(b.affinity) or None) for a, b in environments]),
+        ("environment variables", [(a.variables, b.variables) for a, b in environments]),
+        ("origins of programs", [(_origin_of(a), _origin_of(b)) for a, b in pairs]),
+        ("kinds of arithmetic", [(_math_of(a), _math_of(b)) for a, b in pairs]),
+    ):
+        unlike = [(a, b) for a, b in settings if a != b and a is not None and b is not None]
+        if unlike:
+            a, b = unlike[0]
+            where = f"{count(len(unlike), 'trial')}, in the first of them {a} in {base.name}, {b} in {new.name}"
+            yield f"{what} differ in {where}"
+
+
+def _origin_of(record: Record) -> str | None:
+    return record.artifact.origin if record.artifact else None
+
+
+def _math_of(record: Record) -> str | None:
+    return record.artifact.math if record.artifact else None
+
+
+def _differ_in_period(a: Record, b: Record) -> bool:
+    old, young = a.latency("paced"), b.latency("paced")
+    return old is not None and young is not None and not is_one_setting(old, young)

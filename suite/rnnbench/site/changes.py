@@ -1,0 +1,172 @@
+"""What changed in the history, as rows: levels, facts of trials, and the checks of new versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rnnbench.history import MEASURES, Change, CheckChange, Event, FailedTrial, check_changes
+from rnnbench.reports import change_with_interval
+from rnnbench.results import fact_direction
+from rnnbench.site.content import Content
+from rnnbench.spelling import count
+
+WEEK = timedelta(days=7)
+NAMED = 5
+"""Trials that are named of those that moved together."""
+INTERVAL = "95 % interval "
+"""Stands before the interval of a change of level."""
+Direction = Literal["worse", "better", "other", "environment"]
+SIGN = {"worse": "▲", "better": "▼", "other": "●", "environment": "○"}
+"""Sign of each direction. Pages have a legend beside it."""
+JUDGED_FACTS = ("outcome", "failed_checks", "believed")
+"""Facts that are shown as worse or better. All others have the direction `other`."""
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """One thing that changed."""
+
+    night: str
+    run: str
+    direction: Direction
+    subject: str
+    page: str
+    """The trial's page; empty for a backend or a machine, or where no record of it is shown."""
+    backend: str
+    sentence: str
+    """Without its subject."""
+    detail: str
+    machine: str
+    is_fact: bool
+    """Whether it is about an outcome, a check or belief, and not about a level."""
+    is_mended: bool = False
+    """Whether it was wrong and is right again."""
+    together: tuple[tuple[str, str], ...] = ()
+    """Other trials that moved with it, with their pages."""
+    more: int = 0
+    """How many of these are not named."""
+
+    @property
+    def sign(self) -> str:
+        return SIGN[self.direction]
+
+
+def change_rows(content: Content) -> list[ChangeRow]:
+    """All changes, the newest first.
+
+    What a backend's change says of its trials is not said again for each of them. What the machine did to single trials
+    is not said at all.
+    """
+    backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
+    told = {(trial, c.measure) for c in backends for trial in c.together}
+    changes = [
+        c
+        for c in content.changes
+        if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in told)
+    ]
+    rows = [
+        *(_of_change(c, content) for c in changes),
+        *(_of_event(e, content) for e in content.events),
+        *(row for change in check_changes(content.checks) for row in _of_check(change)),
+    ]
+    return sorted(rows, key=lambda row: (row.night, row.direction != "environment", row.subject), reverse=True)
+
+
+def last_week(content: Content, rows: Sequence[ChangeRow]) -> list[ChangeRow]:
+    """Those of the seven days up to the newest night that are no doing of the machine: what became worse first."""
+    since = week_before(content)
+    recent = [row for row in rows if since is not None and row.night >= since and row.direction != "environment"]
+    return sorted(recent, key=lambda row: list(SIGN).index(row.direction))
+
+
+def week_before(content: Content) -> str | None:
+    """Seven days before the newest night; None where there is no night."""
+    if not content.nights:
+        return None
+    return (datetime.fromisoformat(content.nights[-1].entry.started) - WEEK).isoformat()
+
+
+def sentence_of(change: Change) -> str:
+    """`bound latency +3.1 % (95 % interval +2.5 % to +3.8 %)`."""
+    return f"{MEASURES[change.measure].title} {change_with_interval(change.ratio, change.interval, INTERVAL)}"
+
+
+def versions_change(versions: tuple[str, str]) -> str:
+    """The versions before and after; empty where they did not change."""
+    before, after = versions
+    return "" if before == after else f"{before or 'none'} → {after or 'none'}"
+
+
+def _of_change(change: Change, content: Content) -> ChangeRow:
+    direction: Direction = "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
+    reason = change.reason and f"environment: {change.reason}"
+    return ChangeRow(
+        night=change.night,
+        run=change.run,
+        direction=direction,
+        subject="the machine" if change.level == "machine" else change.subject,
+        page=content.pages.get((change.machine, change.subject), ""),
+        backend=change.backend,
+        sentence=sentence_of(change),
+        detail="; ".join(filter(None, (versions_change(change.versions), reason))),
+        machine=change.machine,
+        is_fact=False,
+        together=tuple((trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]),
+        more=max(0, len(change.together) - NAMED),
+    )
+
+
+def _of_event(event: Event, content: Content) -> ChangeRow:
+    direction = _direction(event)
+    still_failing = event.fact == "failed_checks" and bool(event.after)
+    return ChangeRow(
+        night=event.night,
+        run=event.run,
+        direction=direction,
+        subject=event.subject,
+        page=content.pages.get((event.machine, event.subject), ""),
+        backend=event.backend,
+        sentence=event.sentence,
+        detail="" if event.fact == "versions" else versions_change(event.versions),
+        machine=event.machine,
+        is_fact=event.fact in JUDGED_FACTS,
+        is_mended=direction == "better" and not still_failing,
+    )
+
+
+def _direction(event: Event) -> Direction:
+    direction = fact_direction(event.fact, event.before, event.after)
+    return "other" if event.fact not in JUDGED_FACTS or direction == "neutral" else direction
+
+
+def _of_check(change: CheckChange) -> Iterator[ChangeRow]:
+    """What the check of a new version found, and what of the check before is mended."""
+    of = f"of {count(len(change.check.trials), 'trial')} checked"
+    if change.worse:
+        sentence = f"the conformance check finds {len(change.worse)} {of} failing: {change.worse[0].reason}"
+        yield _check_row(change, "worse", sentence, change.worse)
+    if change.mended:
+        sentence = f"{len(change.mended)} {of} conform again"
+        yield _check_row(change, "better", sentence, change.mended)
+
+
+def _check_row(change: CheckChange, direction: Direction, sentence: str, trials: Sequence[FailedTrial]) -> ChangeRow:
+    check = change.check
+    return ChangeRow(
+        night=check.started,
+        run=check.run,
+        direction=direction,
+        subject=check.backend,
+        page="",
+        backend=check.backend,
+        sentence=sentence,
+        detail=versions_change((change.before.versions, check.versions)) if change.before else check.versions,
+        machine=check.machine,
+        is_fact=True,
+        is_mended=direction == "better",
+        together=tuple((one.trial, "") for one in trials[:NAMED]),
+        more=max(0, len(trials) - NAMED),
+    )

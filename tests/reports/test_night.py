@@ -1,0 +1,23 @@
+"""The page of a night: short enough for a comment, and what is left out is said."""
+
+from __future__ import annotations
+
+from rnnbench.reports import COMMENT_CHARACTERS, NightSummary, night_page
+from rnnbench.reports.night import CUT
+
+
+def night(problems: tuple[str, ...]) -> NightSummary:
+    return NightSummary("2026-01-01", "m", (), (), (), (), (), (), (), {}, problems)
+
+
+def test_a_page_that_no_comment_holds_is_cut_between_two_lines_and_says_so() -> None:
+    problem = "the site was not made: " + "x" * 1_900
+    page = night_page(night((problem,) * 50))
+    assert len(page) <= COMMENT_CHARACTERS
+    assert page.endswith(f"{'x' * 1_900}.\n\n{CUT}\n")
+
+
+def test_a_page_that_a_comment_holds_is_whole() -> None:
+    page = night_page(night(("the site was not made",)))
+    assert "## Machine" in page
+    assert CUT not in page

@@ -1,0 +1,102 @@
+"""Changes in words: what became worse comes first, the machine is no alert, a backend speaks for its trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import fake_records as fake
+import pytest
+
+from rnnbench.history import Change, Event
+from rnnbench.results import read_run
+from rnnbench.site.changes import change_rows, last_week
+from rnnbench.site.content import Content, read_content
+
+CHANGE = Change(
+    machine="fake",
+    level="trial",
+    subject="t1",
+    backend="fakelib",
+    measure="bound",
+    run="night",
+    night="2026-01-30T02:00:00",
+    last_run="before",
+    versions=("1", "2"),
+    ratio=1.1,
+    interval=(1.05, 1.15),
+    cause="program",
+    reason="",
+)
+EVENT = Event("fake", "fakelib", "t2", "outcome", "night", "2026-01-29T02:00:00", "nonconforming", "ok", ("1", "2"))
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory) -> Content:
+    """Of a run of 31 January."""
+    return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
+
+
+def test_a_change_is_a_sentence_with_its_interval_and_versions(content):
+    (row,) = change_rows(replace(content, changes=(CHANGE,)))
+    assert row.sentence == "bound latency +10.0 % (95 % interval +5.0 % to +15.0 %)"
+    assert row.detail == "1 → 2"
+    assert row.sign == "▲"
+
+
+def test_what_became_worse_comes_first(content):
+    better = replace(CHANGE, subject="t3", ratio=0.9, night="2026-01-31T02:00:00")
+    found = replace(content, changes=(better, CHANGE), events=(EVENT,))
+    assert [row.subject for row in last_week(found, change_rows(found))] == ["t1", "t3", "t2"]
+
+
+def test_only_the_last_week_moved(content):
+    found = replace(content, changes=(CHANGE, replace(CHANGE, night="2026-01-23T02:00:00")))
+    assert len(change_rows(found)) == 2
+    assert [row.night for row in last_week(found, change_rows(found))] == [CHANGE.night]
+
+
+def test_the_machine_is_listed_and_is_no_alert(content):
+    machine = replace(CHANGE, level="machine", subject="fake", backend="", cause="environment", reason="anchors moved")
+    trial = replace(CHANGE, cause="environment", reason="the machine moved")
+    found = replace(content, changes=(machine, trial))
+    (row,) = change_rows(found)
+    assert (row.subject, row.sign) == ("the machine", "○")
+    assert "environment: anchors moved" in row.detail
+    assert last_week(found, [row]) == []
+
+
+def test_a_backend_speaks_for_its_trials(content):
+    backend = replace(CHANGE, level="backend", subject="fakelib", together=("t1", "t4"))
+    found = replace(content, changes=(backend, CHANGE, replace(CHANGE, measure="bytes")))
+    assert [(row.subject, row.sentence[:5]) for row in change_rows(found)] == [("t1", "artif"), ("fakelib", "bound")]
+
+
+def test_many_trials_are_counted(content):
+    backend = replace(CHANGE, level="backend", subject="fakelib", together=tuple(map(str, range(9))))
+    (row,) = change_rows(replace(content, changes=(backend,)))
+    assert (len(row.together), row.more) == (5, 4)
+
+
+def test_what_is_right_again_is_mended(content):
+    worse = replace(EVENT, before="ok", after="nonconforming")
+    found = replace(content, changes=(replace(CHANGE, ratio=0.9),), events=(EVENT, worse))
+    assert [row.sentence for row in change_rows(found) if row.is_mended] == ["conforms again"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "before", "after", "direction", "is_mended"),
+    [
+        ("outcome", "ok", "crashed", "worse", False),
+        ("outcome", "crashed", "unsupported", "other", False),
+        ("failed_checks", "", "values", "worse", False),
+        ("failed_checks", "values", "state, values", "worse", False),
+        ("failed_checks", "state, values", "values", "better", False),
+        ("failed_checks", "values", "", "better", True),
+        ("believed", "false", "true", "better", True),
+        ("support", "native", "emulated", "other", False),
+    ],
+)
+def test_a_fact_is_worse_better_or_another_one(content, fact, before, after, direction, is_mended):
+    event = replace(EVENT, fact=fact, before=before, after=after)
+    (row,) = change_rows(replace(content, events=(event,)))
+    assert (row.direction, row.is_mended) == (direction, is_mended)
