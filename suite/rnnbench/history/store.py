@@ -19,13 +19,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from rnnbench.disk import locked, read_cached, read_plain, write_bytes, write_text
+from rnnbench.disk import read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
+from rnnbench.locks import locked
 from rnnbench.optional import MissingExtraError
 from rnnbench.results import parquet, read_run, sound, unwritable
 
