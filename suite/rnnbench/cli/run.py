@@ -33,7 +33,7 @@ from rnnbench.cli.options import (
     open_cache,
     place_of,
 )
-from rnnbench.cli.output import tell, tell_left
+from rnnbench.cli.output import tell, tell_left, tell_warnings
 from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def run(
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
         _refuse_options_of_a_plan()
+        tell_warnings(store.left_out(resume))
         plan = resume_run(store.resolve(resume), elsewhere=place is not None)
         began = _options_of_the_beginning(plan.folder)
         reports, environments = began.get("reports", reports), began.get("environments", environments)
