@@ -16,7 +16,6 @@ from waiting import PATIENCE_S
 from rnnbench.disk import (
     error_of_disk,
     is_disk_error,
-    locked,
     open_own,
     read_cached,
     read_plain,
@@ -114,15 +113,6 @@ def test_only_errors_of_the_disk_are_of_the_disk():
     assert is_disk_error(OSError(errno.ENOSPC, ""))
     assert not is_disk_error(PermissionError(errno.EACCES, ""))
     assert not is_disk_error(ValueError())
-
-
-def test_a_lock_is_held_by_one_at_a_time_and_free_afterwards(tmp_path):
-    file = tmp_path / "folder" / "a.lock"
-    again = locked(file, wait=False)
-    with locked(file), pytest.raises(BlockingIOError), again:
-        pass
-    with locked(file, wait=False):
-        assert file.exists()
 
 
 def no_plain_file(kind, path):

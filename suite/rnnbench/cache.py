@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from rnnbench.disk import locked, open_plain, read_cached, read_plain, remove_anything, write_text, write_whole
+from rnnbench.disk import open_plain, read_cached, read_plain, remove_anything, write_text, write_whole
+from rnnbench.locks import locked
 
 FORMAT = 2
 """Of an entry. One of another format is not found."""

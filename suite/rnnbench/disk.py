@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -11,8 +10,8 @@ import stat
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -217,19 +216,3 @@ def read_cached(path: Path, read: Callable[[Path], T]) -> T | None:
         if is_disk_error(error):
             raise
         return None
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[None]:
-    """While no other process holds the lock of this file, which is made and stays behind.
-
-    Others that are `shared` may hold it meanwhile, if this one is. Without `wait`, raises BlockingIOError where another
-    one holds it. Raises OSError where it is no plain file.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = open_own(path, os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(descriptor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import onnx_files as files
 import pytest
@@ -17,6 +19,13 @@ def test_a_case_for_a_cell_or_a_network(rnnbench, folder, what, trials):
     assert f"{trials} trials" in listed.stderr
     lines = (folder / "my.yaml").read_text().splitlines()
     assert all(" # " in line for line in lines if "#" in line), "YAML takes no comment without a space before it"
+
+
+def test_the_command_that_is_printed_can_be_given(rnnbench):
+    told = rnnbench("new", "lstm", "-o", "my case.yaml").stdout
+    words = shlex.split(told.rpartition("Run it: ")[2])
+    assert words[:2] == ["rnnbench", "run"]
+    rnnbench("list", *words[2:], "--backend=numpy")
 
 
 def test_a_case_for_a_file_runs_to_a_report(rnnbench, folder):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -11,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from harness_command import records_in
+from harness_command import records_in, run_command
 from harness_trials import make_trial
 
 from rnnbench.plan import begin_run
@@ -66,6 +68,22 @@ def test_a_run_says_that_it_makes_environments_where_it_has_anchors(tmp_path, mo
     assert ("Making the environments of the anchors" in capsys.readouterr().out) == bool(pins)
 
 
+def test_the_command_that_continues_a_run_can_be_given(tmp_path, monkeypatch):
+    class Measured(Exception):
+        pass
+
+    def measure(plan, progress):
+        raise Measured
+
+    told = []
+    command = import_module("rnnbench.cli.run")
+    monkeypatch.setattr(command, "run_leaves", lambda folder, how_to_go_on: told.append(how_to_go_on))
+    plan = begin_run([make_trial()], Store(tmp_path / "my runs"))
+    with pytest.raises(Measured):
+        command._carry_out(plan, tmp_path / "reports", None, measure)
+    assert shlex.split(told[0].partition("To continue: ")[2]) == ["rnnbench", "run", "--resume", str(plan.folder)]
+
+
 @pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3), ("honest", 0)])
 def test_the_exit_status_tells_what_happened(rnnbench, route, status):
     fewer = ("--no-baseline", "--filter=chunk=2", "--processes=1")
@@ -95,3 +113,46 @@ def test_a_report_that_could_not_be_written_is_refused_before_any_trial(rnnbench
 def test_a_results_folder_that_is_a_file_is_refused(rnnbench):
     error = rnnbench("run", "tiny.yaml", "--backend", "fake:honest", "--results", "tiny.yaml", status=2).stderr
     assert "'--results': tiny.yaml is not a folder; choose another folder" in error.replace("\n", " ")
+
+
+def test_a_resumed_run_puts_its_files_where_the_first_command_said(folder, tmp_path_factory):
+    options = ("--backend=fake:honest", "--no-baseline", "--filter=chunk=2", "--processes=1")
+    run_command(folder, "run", "tiny.yaml", *options, "--reports", "my reports", "--keep-artifacts")
+    (run,) = (folder / "results").iterdir()
+
+    def resumed(where, *more):
+        (run / "records.jsonl").write_bytes(b"")
+        shutil.rmtree(run / "artifacts", ignore_errors=True)
+        shutil.rmtree(folder / "my reports", ignore_errors=True)
+        run_command(where, "run", "--resume", str(run), *more)
+
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    resumed(elsewhere)
+    assert (folder / "my reports" / run.name / "report.md").is_file()
+    assert any((run / "artifacts").iterdir())
+    assert not list(elsewhere.iterdir())
+
+    resumed(elsewhere, "--reports", "others")
+    assert (elsewhere / "others" / run.name / "report.md").is_file()
+    assert not (folder / "my reports").exists()
+
+
+def test_the_report_of_a_resumed_run_that_said_nothing_goes_beside_its_results(folder, tmp_path_factory):
+    run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--processes=1")
+    (run,) = (folder / "results").iterdir()
+    (run / "records.jsonl").write_bytes(b"")
+    shutil.rmtree(folder / "reports")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    run_command(elsewhere, "run", "--resume", str(run))
+    assert (folder / "reports" / run.name / "report.md").is_file()
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_reports_folder_of_the_first_command_that_cannot_be_written_any_more_is_told(folder):
+    run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", "--reports", "mine")
+    (run,) = (folder / "results").iterdir()
+    shutil.rmtree(folder / "mine")
+    (folder / "mine").write_text("a file by now")
+    error = run_command(folder, "run", "--resume", str(run), status=2).stderr
+    assert "--reports" in error
+    assert "mine is not a folder; choose another folder" in error

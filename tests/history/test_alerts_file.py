@@ -12,8 +12,8 @@ pytest.importorskip("ruamel.yaml")
 
 from decisions import accept, report
 
-from rnnbench.disk import locked
 from rnnbench.history import Alert, Alerts, AlertsError, Found, Measured, alerts_file
+from rnnbench.locks import locked
 
 FOUND = Found(
     machine="fakemachine",

@@ -202,3 +202,34 @@ def test_rows_are_a_data_frame(root: Path, run: Path) -> None:
     History(root).add(run)
     frame = History(root).frame()
     assert list(frame["trial"]) == [record.trial for record in read_run(run).records]
+
+
+AHEAD = "8026-01-31T12:00:00Z"
+
+
+@pytest.fixture
+def with_future(root: Path, run: Path, tmp_path: Path) -> Path:
+    """The history has a run of the past and one that a wrong clock dated."""
+    ahead = fake.write_run(tmp_path / "ahead", list(fake.whole_run())[:3], started=AHEAD, finished=AHEAD, seed=1)
+    assert History(root).add(ahead).what == "added"
+    return ahead
+
+
+def test_a_run_of_the_future_is_left_out_and_named(root: Path, run: Path, with_future: Path) -> None:
+    """It would be the newest one for as long."""
+    History(root).add(run)
+    history = History(root)
+    assert [entry.run for entry in history.runs] == [run.name]
+    assert history.sql("SELECT count(*) FROM rows").rows == ((5,),)
+    (warning,) = history.warnings
+    assert "ahead is dated 8026-01-31T12:00:00 UTC, in the future, and is left out until then" in warning
+    file = Path(warning.partition(": ")[0])
+    file.unlink()
+    assert History(root).warnings == ()
+
+
+def test_a_history_that_is_all_of_the_future_is_used(root: Path, with_future: Path) -> None:
+    """The clock of the machine that reads it may be the wrong one."""
+    history = History(root)
+    assert [entry.run for entry in history.runs] == ["ahead"]
+    assert history.warnings == ()

@@ -244,6 +244,24 @@ def test_a_run_is_found_by_path_by_name_and_as_latest(run: Path) -> None:
     assert runs.runs() == [run, newest]
 
 
+def test_a_run_that_a_wrong_clock_dated_in_the_future_is_not_the_latest(run: Path) -> None:
+    runs = Store(run.parent)
+    ahead = fake.write_run(run.parent / "80260131T120000Z-fake_case", [])
+    assert runs.resolve("latest") == run
+    assert runs.read("latest").warnings == runs.left_out("latest")
+    (warning,) = runs.left_out("latest")
+    assert warning.startswith(f"{ahead}: dated in the future, so it is not taken for the latest run")
+    assert runs.left_out(ahead) == ()
+    assert runs.read(ahead).warnings == read_run(ahead).warnings
+
+
+def test_where_all_runs_are_of_the_future_the_last_is_the_latest(tmp_path: Path) -> None:
+    """The clock of the machine that reads them may be the wrong one."""
+    first, last = (fake.write_run(tmp_path / f"{year}0131T120000Z-fake_case", []) for year in (8026, 8027))
+    assert Store(tmp_path).resolve("latest") == last != first
+    assert Store(tmp_path).left_out("latest") == ()
+
+
 def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
     runs = Store(run.parent)
     with pytest.raises(StoreError, match=f"did you mean '{run.name}'"):

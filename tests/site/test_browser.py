@@ -21,6 +21,7 @@ from rnnbench.results.ranking import RATIO_CONFIDENCE
 from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_once
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+SMALLEST_PHONE = {"width": 320, "height": 640}
 LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 COMMITTED = Path(__file__).parents[2] / "reports" / "site"
@@ -29,6 +30,20 @@ LOADED = """() => {
   return !told.length || told.some((each) => each.textContent);
 }"""
 """Whether the scripts of a page have shown their data."""
+
+
+LABELS = """() => Array.from(document.querySelectorAll("main svg")).flatMap((svg) => {
+  const drawing = svg.getBoundingClientRect();
+  const labels = Array.from(svg.children).filter((one) => one.tagName === "text");
+  const places = labels.map((one) => [one.textContent, one.getBoundingClientRect()]);
+  const touching = ([one, a], [other, b]) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom ? [one + " touches " + other] : [];
+  return places.flatMap((place, at) => [
+    ...places.slice(at + 1).flatMap((other) => touching(place, other)),
+    ...(place[1].left < drawing.left - 1 || place[1].right > drawing.right + 1 ? [place[0] + " is cut off"] : []),
+  ]);
+})"""
+"""What is wrong with the labels of a page's drawings."""
 
 
 class Watched:
@@ -287,6 +302,24 @@ def test_the_committed_site_fits_a_phone_and_keeps_the_console_empty(phone):
         page = phone.open(COMMITTED, name)
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, name
     assert phone.complaints == []
+
+
+def test_no_label_of_a_drawing_touches_another_one_or_is_cut_off(made, chromium):
+    """On the smallest phone, with the pages of real runs too: their figures lie closer than made-up ones."""
+    watched = Watched(chromium, SMALLEST_PHONE)
+    trials = [f"trials/{file.name}" for file in sorted((COMMITTED / "trials").iterdir())[::8]]
+    drawings = 0
+    for root, names in (
+        (made.root, every_page(made.root)),
+        (COMMITTED, [*(f"{name}.html" for name in LISTED), *trials]),
+    ):
+        for name in names:
+            page = watched.open(root, name)
+            assert page.evaluate(LABELS) == [], name
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
+            drawings += page.locator("main svg:has(> text)").count()
+    assert drawings > len(trials)
+    watched.context.close()
 
 
 def test_trials_of_one_machine_are_listed(desktop):

@@ -7,6 +7,7 @@ import pytest
 
 from rnnbench.history import History
 from rnnbench.results import read_run
+from rnnbench.site.content import read_content
 from rnnbench.site.nights import FIGURES, OF_A_BUILD, nights_of
 
 
@@ -22,3 +23,17 @@ def test_a_build_of_an_earlier_run_is_no_figure_of_a_night(tmp_path, stored, bui
     figures = dict(zip(FIGURES, night.rows[0].figures, strict=True))
     assert figures["artifact_bytes"] is not None
     assert [figures[name] is None for name in OF_A_BUILD] == [bool(built)] * len(OF_A_BUILD)
+
+
+def test_a_run_of_the_future_hides_no_newer_one(tmp_path):
+    """Given to the site, it is taken for the oldest. A night it is not: nobody knows which."""
+    ahead = read_run(fake.write_run(tmp_path / "ahead", [fake.record()], started="8026-01-31T12:00:00Z", seed=1))
+    now = read_run(fake.write_run(tmp_path / "now", [fake.record()]))
+    content = read_content([ahead, now], None)
+    assert [night.entry.run for night in content.nights] == ["now"]
+    assert content.newest.run == "now"
+    assert {shown.run.name for shown in content.machines[0].shown.values()} == {"now"}
+    assert "ahead is dated 8026-01-31T12:00:00Z, in the future, and is taken for the oldest run" in content.warnings
+
+    (only,) = read_content([ahead], None).nights
+    assert only.entry.run == "ahead"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnbench.results import Run, read_run, view_runs
-from rnnbench.site.anatomy import TICK_WIDTH, call_parts, distribution, preparation_parts
+from rnnbench.site.anatomy import call_parts, distribution, preparation_parts, span_of
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import _html, slug_of
@@ -113,8 +113,8 @@ def test_names_of_a_distribution_do_not_touch_and_its_ends_and_median_are_named(
     drawn = distribution("bound", fake.latency(1e-4).model_copy(update={**figures, "process_medians": ()}))
     assert drawn is not None
     for height in (14, 29):
-        places = sorted(mark.at for mark, y in drawn.names if y == height)
-        assert all(after - before >= TICK_WIDTH for before, after in pairwise(places))
+        row = sorted((mark for mark, y in drawn.names if y == height), key=lambda mark: mark.at)
+        assert all(span_of(before)[1] < span_of(after)[0] for before, after in pairwise(row))
     assert {"min", "median"} <= {mark.name for mark, _ in drawn.names}
 
 

@@ -55,7 +55,9 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     from rnnbench.results import Store, shard_folders
     from rnnbench.spelling import count
 
-    folders = [folder for run in runs for folder in shard_folders(Store(results).resolve(run))]
+    store = Store(results)
+    tell_warnings(warning for run in runs for warning in store.left_out(run))
+    folders = [folder for run in runs for folder in shard_folders(store.resolve(run))]
     for folder in folders:
         addition = History(history_folder).add(folder)
         tell_warnings(addition.warnings)

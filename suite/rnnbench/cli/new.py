@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -49,7 +50,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     else:
         raise click.UsageError(f"'{what}' is no cell, no network and no model file; {hint(what, names)}")
     write_text(output, text)
-    tell(f"{output} is written. Run it: rnnbench run {output}")
+    tell(f"{output} is written. Run it: rnnbench run {quote(str(output))}")
 
 
 def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> str:

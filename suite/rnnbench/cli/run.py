@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -31,7 +33,7 @@ from rnnbench.cli.options import (
     open_cache,
     place_of,
 )
-from rnnbench.cli.output import tell, tell_left
+from rnnbench.cli.output import tell, tell_left, tell_warnings
 from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ _OF_A_PLAN = (
     *("no_baseline", "anchors"),
 )
 """Options that say which trials a run has, and how they are measured and judged."""
+_AS_IT_BEGAN = ("reports", "environments", "keep_artifacts", "rebuild")
+"""Options that say where files go and how programs are made. A run that is resumed has them as it began."""
 
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
@@ -60,7 +64,12 @@ _OF_A_PLAN = (
     help="Number of fresh processes that sample each trial.  [default: as in the case]",
 )
 @SHARD
-@click.option("--resume", metavar="RUN", help="Continue an interrupted run: give its folder, its name, or 'latest'.")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    help="Continue an interrupted run: give its folder, its name, or 'latest'. Its files go where the first command "
+    "said.",
+)
 @NO_BASELINE
 @ANCHORS
 @ENVIRONMENT_FOLDER
@@ -101,7 +110,11 @@ def run(
         if selection.cases:
             raise click.UsageError("--resume continues the cases of the run; do not give CASE…")
         _refuse_options_of_a_plan()
+        tell_warnings(store.left_out(resume))
         plan = resume_run(store.resolve(resume), elsewhere=place is not None)
+        began = _options_of_the_beginning(plan.folder)
+        reports, environments = began.get("reports", reports), began.get("environments", environments)
+        keep_artifacts, rebuild = keep_artifacts or "keep_artifacts" in began, rebuild or "rebuild" in began
     else:
         cases = selection.load_cases()
         trials = _selected(selection, cases, processes, shard, place, baseline=not no_baseline)
@@ -124,6 +137,41 @@ def _refuse_options_of_a_plan() -> None:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name in _OF_A_PLAN:
             raise click.UsageError(f"--resume continues the run as it began; do not give {option.opts[0]}")
+
+
+def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
+    """Of _AS_IT_BEGAN, what the command said that began the run, and the one that resumes it does not say.
+
+    Paths are meant from the folder in which the run began. Raises UsageError where one cannot be written any more.
+    """
+    from rnnbench.results import read_info
+
+    context, info = click.get_current_context(), read_info(folder)[0]
+    if info.command[1:2] != (context.info_name,):
+        return {}
+    try:
+        said = context.command.make_parser(context).parse_args(list(info.command[2:]))[0]
+    except click.UsageError:  # Another version began it.
+        return {}
+    began: dict[str, Any] = {}
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in _AS_IT_BEGAN or context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            continue
+        value = said.get(name, option.default)
+        if isinstance(value, str | Path):
+            began[name] = option.process_value(context, _as_seen_from_here(Path(value), folder, info.directory))
+        elif value is True:
+            began[name] = True
+    return began
+
+
+def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
+    """A path that was given in that folder, which is told as it is seen from the run's."""
+    if directory is None or path.is_absolute():
+        return path
+    there = Path(os.path.realpath(run / directory))
+    return path if there == Path.cwd().resolve() else there / path
 
 
 def _selected(
@@ -178,7 +226,7 @@ def _carry_out(
         tell(f"records  {plan.folder}")
         return OK
     terminal = console()
-    how_to_go_on = f"rnnbench run --resume {plan.folder}{on_again(place)}"
+    how_to_go_on = f"rnnbench run --resume {quote(str(plan.folder))}{on_again(place)}"
     run_leaves(plan.folder, f". To continue: {how_to_go_on}")
     for change in plan.changes:
         tell(f"warning: {change}", is_error=True)

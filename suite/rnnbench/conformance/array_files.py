@@ -12,7 +12,8 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.conformance.kept_references import KeptReferences
-from rnnbench.disk import locked, open_plain, read_cached, write_whole
+from rnnbench.disk import open_plain, read_cached, write_whole
+from rnnbench.locks import locked
 
 NAME = "name of this file"
 """What a file has beside its arrays. Names of trajectories have a digest of all that they depend on."""

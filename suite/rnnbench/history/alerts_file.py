@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rnnbench.disk import followed, locked, read_plain, write_text
+from rnnbench.disk import followed, read_plain, write_text
 from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
+from rnnbench.locks import locked
 from rnnbench.optional import require
 from rnnbench.results import unwritable
 from rnnbench.yaml_files import (

@@ -17,14 +17,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from rnnbench.disk import locked, read_cached, read_plain, write_bytes, write_text
+from rnnbench.disk import read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
 from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
-from rnnbench.results import data_frame, parquet, read_run, sound, unwritable
+from rnnbench.locks import locked
+from rnnbench.results import ahead_of_others, data_frame, parquet, read_run, sound, unwritable
 
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 Added = Literal["added", "updated", "already there"]
@@ -105,15 +106,23 @@ class History:
         return self._entries("comparisons", ComparisonEntry, "its comparison")
 
     def _entries(self, folder: str, kind: type[Entry], what: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """The entries in a folder, oldest first, and a warning for each file that is damaged."""
-        entries, damaged = [], []
+        """The entries in a folder, oldest first, and a warning for each file that is not used."""
+        entries: list[Entry] = []
+        damaged: list[str] = []
         for file in sorted((self.root / folder).glob("*.json")):
             entry = read_cached(file, lambda path: kind.model_validate_json(read_plain(path)))
             if entry is None or entry.name != file.stem:
                 damaged.append(f"{file}: damaged, and skipped; delete it, or add {what} again")
             else:
                 entries.append(entry)
-        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.name))), tuple(damaged)
+        entries.sort(key=lambda entry: (entry.started, entry.name))
+        ahead = ahead_of_others(entry.started for entry in entries)
+        damaged += [
+            _dated_ahead(self.root / folder / f"{entry.name}.json", entry.name, entry.started)
+            for entry in entries
+            if entry.started in ahead
+        ]
+        return tuple(entry for entry in entries if entry.started not in ahead), tuple(damaged)
 
     @property
     def comparisons(self) -> tuple[ComparisonEntry, ...]:
@@ -122,7 +131,7 @@ class History:
 
     @cached_property
     def _read(self) -> tuple[tuple[RunEntry, ...], tuple[str, ...]]:
-        """The runs whose files are intact, oldest first, and a warning for each file that is not."""
+        """The runs whose files are intact, oldest first, and a warning for each file that is not used."""
         entries, damaged = [], []
         for file in sorted((self.root / "runs").glob("*.json")):
             entry = self._read_entry(file)
@@ -133,7 +142,14 @@ class History:
                 damaged.append(f"{rows}: missing or damaged, and skipped; add the run {entry.run} again")
             else:
                 entries.append(entry)
-        return tuple(sorted(entries, key=lambda entry: (entry.started, entry.run_id))), tuple(damaged)
+        entries.sort(key=lambda entry: (entry.started, entry.run_id))
+        ahead = ahead_of_others(entry.started for entry in entries)
+        damaged += [
+            _dated_ahead(self._entry_file(entry.run_id), entry.run, entry.started)
+            for entry in entries
+            if entry.started in ahead
+        ]
+        return tuple(entry for entry in entries if entry.started not in ahead), tuple(damaged)
 
     @property
     def runs(self) -> tuple[RunEntry, ...]:
@@ -147,7 +163,7 @@ class History:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The files that are damaged, a sentence each."""
+        """The files that are damaged, or dated in the future, a sentence each."""
         return self._read[1] + self._read_comparisons[1] + self._read_checks[1]
 
     def sql(self, statement: str) -> Table:
@@ -193,3 +209,11 @@ class History:
     def _held(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
         return locked(self.root / ".lock")
+
+
+def _dated_ahead(file: Path, name: str, started: str) -> str:
+    """Why an entry is left out: it would stay the newest until then."""
+    return (
+        f"{file}: {name} is dated {started} UTC, in the future, and is left out until then; if a clock was wrong, "
+        f"delete this file, correct `started` in the run's run.json, and add the run again"
+    )

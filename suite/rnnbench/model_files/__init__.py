@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
-    from rnnbench.model_files.formats.tflite.file import signature_name, tensor_names
+    from rnnbench.model_files.formats.tflite.file import signature_name, states_in_place, tensor_names
     from rnnbench.model_files.formats.tflite.rewriting import changes_of, main_first, with_float_ends
     from rnnbench.model_files.network import FileNetwork
     from rnnbench.model_files.reading import describe, oracle_of
@@ -95,7 +95,7 @@ _NAMES = {
     "formats.onnx.tensors": ("graphs", "opset_version"),
     "formats.stablehlo.file": ("read_stablehlo",),
     "formats.stablehlo.graph": ("StablehloFile",),
-    "formats.tflite.file": ("signature_name", "tensor_names"),
+    "formats.tflite.file": ("signature_name", "states_in_place", "tensor_names"),
     "formats.tflite.rewriting": ("changes_of", "main_first", "with_float_ends"),
 }
 __all__ = [
@@ -136,6 +136,7 @@ __all__ = [
     "section_yaml",
     "signature_name",
     "sized",
+    "states_in_place",
     "tensor_names",
     "unchanged",
     "with_axes",

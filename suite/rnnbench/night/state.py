@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
-from rnnbench.disk import followed, locked, read_plain, write_text
+from rnnbench.disk import followed, read_plain, write_text
 from rnnbench.history import Found, Measured
+from rnnbench.locks import holder_of, locked
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
 SCHEMA: Literal[1] = 1
@@ -142,7 +143,8 @@ def hold_state(file: Path) -> Iterator[None]:
             held.enter_context(locked(path, wait=False))
         except BlockingIOError as error:
             raise StoreError(
-                f"{file} is in use: another night works on it; wait until it has ended, or give another --state"
+                f"{file} is in use: another night works on it, {holder_of(path)}; wait until it has ended, or give "
+                f"another --state"
             ) from error
         except OSError as error:
             raise unwritable(file, error, "--state") from error

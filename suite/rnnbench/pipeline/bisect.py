@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Literal, Protocol
 
 from rnnbench.cases import Trial
@@ -173,7 +174,7 @@ class OutcomeJudge:
         record = Journal(plan, steps.observer).write(not_sampled(checked), timed=False)
         end_run(plan.folder, wall_time.seconds())
         folders.clear()
-        return record, f"{side.interpreter} -m rnnbench check {steps.selected}"
+        return record, f"{quote(side.interpreter)} -m rnnbench check {steps.selected}"
 
 
 def _why_unmeasured(both: SideBySide) -> str:

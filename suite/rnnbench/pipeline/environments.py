@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join, quote
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -68,7 +69,7 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
     if facts.source != source_digest():
         raise SideError(
             f"{name}: has another source of rnnbench than the running one, so that adapters would be compared and not "
-            f"packages; install this one there: {interpreter} -m pip install --no-deps {' '.join(this_suite())}"
+            f"packages; install this one there: {quote(interpreter)} -m pip install --no-deps {join(this_suite())}"
         )
     return Side(name, interpreter, facts)
 
@@ -134,7 +135,7 @@ def _describe(name: str, interpreter: str, trials: Sequence[Trial]) -> Environme
         except WorkerError as error:
             raise SideError(
                 f"{name}: its Python ({interpreter}) cannot say what its backends support: {error}; "
-                f"install this rnnbench there: {interpreter} -m pip install {' '.join(this_suite())}"
+                f"install this rnnbench there: {quote(interpreter)} -m pip install {join(this_suite())}"
             ) from error
         finally:
             worker.close()

@@ -24,7 +24,8 @@ from packaging.utils import canonicalize_name
 
 from rnnbench import __version__
 from rnnbench.cases import Trial
-from rnnbench.disk import locked, read_cached, read_plain, remove_anything, write_text
+from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
+from rnnbench.locks import locked
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.worker import run_helper

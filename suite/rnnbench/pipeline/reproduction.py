@@ -9,6 +9,7 @@ gets that environment's interpreter as its argument, and exits with 3 where its 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -102,7 +103,7 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
     versions = _versions(one.requirements, python)
     if missing := _missing(one.requirements, versions):
         names = " and ".join(_names(missing))
-        return Reproduced(FaultState.UNKNOWN, f"it needs {names}: pip install {' '.join(missing)}", versions)
+        return Reproduced(FaultState.UNKNOWN, f"it needs {names}: pip install {shlex.join(missing)}", versions)
     state, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
     if state is FaultState.UNKNOWN and one.tools:
         printed += f"\nit also needs {one.tools}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from rnnbench.disk import open_own
+from rnnbench.locks import holder_of, note_holder
 from rnnbench.results import StoreError, compress_records
 
 LOCK = "run.lock"
@@ -25,8 +25,7 @@ class RunLock:
         try:
             self._descriptor = open_own(path, os.O_RDWR)
             _lock(self._descriptor, folder)
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            note_holder(self._descriptor)
         except OSError as error:
             advice = "make it writable, and see that its disk has room"
             raise StoreError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
@@ -72,7 +71,7 @@ def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+        holder = holder_of(folder / LOCK)
         raise StoreError(
             f"{folder} is in progress: {holder} runs it; wait until it has ended, or end it, and resume the run then"
         ) from error

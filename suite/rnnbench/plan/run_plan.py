@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
@@ -134,6 +135,7 @@ def _begun(
         started=started.isoformat(timespec="milliseconds"),
         rnnbench=__version__,
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
+        directory=_present_folder(folder),
         cases=tuple(dict.fromkeys(trial.case for trial in trials)),
         seed=seed,
         trials=digest,
@@ -143,6 +145,14 @@ def _begun(
         shard=None if shard is None else shard.info,
     )
     return RunPlan(folder, tuple(trials), seed, expected, is_empty=shard is not None and not trials), info
+
+
+def _present_folder(folder: Path) -> str | None:
+    """The present folder as seen from a run's; None where it was removed."""
+    try:
+        return os.path.relpath(os.path.realpath("."), os.path.realpath(folder))
+    except FileNotFoundError:
+        return None
 
 
 def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:

@@ -17,6 +17,7 @@
     verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
     looks                                the intervals of a verdict that is looked for after every pair of processes
     identity                             what must be equal for runs to be compared
+    dates                                runs that a wrong clock dated in the future
     damage, text                         figures that cannot be, taken out; text from outside, made safe
 
 Of other rooms it imports declarations alone: the latency paths and metrics of `measure`, and `devices.Device`.
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import sound
+    from rnnbench.results.dates import ahead_of_others, is_ahead
     from rnnbench.results.device_crossings import (
         FASTEST,
         Crossing,
@@ -153,6 +155,7 @@ _NAMES = {
     "compare_json": ("comparison_json",),
     "costs": ("COSTS", "FALLS", "RISES", "CostChange", "scatter_of"),
     "damage": ("sound",),
+    "dates": ("ahead_of_others", "is_ahead"),
     "device_crossings": (
         "Crossing",
         "FASTEST",
@@ -363,6 +366,7 @@ __all__ = [
     "Warmup",
     "WholePlan",
     "Workload",
+    "ahead_of_others",
     "append_record",
     "batch_crossings",
     "by_chunk",
@@ -385,6 +389,7 @@ __all__ = [
     "fit_call",
     "fit_growth",
     "growth_word",
+    "is_ahead",
     "is_lowered_form",
     "judge_apart",
     "judge_bound",

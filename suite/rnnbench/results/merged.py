@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rnnbench.results.identity import INTERPRETER, fingerprint
@@ -98,7 +99,8 @@ def missing_sentences(shards: Sequence[Run], plan: WholePlan) -> Iterator[str]:
             yield f"shard {number}/{of} is missing: {_named(own)}; run it with --shard {number}/{of}"
         elif lacking := sorted(plan.expected(number) - shard.by_trial.keys()):
             yield (
-                f"shard {number}/{of} lacks {_named(lacking)}; continue it with: rnnbench run --resume {shard.info.run}"
+                f"shard {number}/{of} lacks {_named(lacking)}; continue it with: "
+                f"rnnbench run --resume {quote(shard.info.run)}"
             )
 
 

@@ -45,6 +45,8 @@ class RunInfo(FrozenModel):
     finished: str | None = None
     rnnbench: str
     command: tuple[str, ...]
+    directory: str | None = None
+    """The folder in which the command was given, as seen from the run's. None in runs of earlier versions."""
     cases: tuple[str, ...]
     seed: int
     trials: str | None = None

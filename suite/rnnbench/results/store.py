@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
+from rnnbench.results.dates import ahead_of_others
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
@@ -101,8 +102,7 @@ class Store:
     def resolve(self, run: str | Path) -> Path:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
         if str(run) == LATEST:
-            runs = self.runs()
-            if not runs:
+            if not (runs := self._runs_of_the_past()):
                 raise StoreError(
                     f"no folder in {self.root} has the name that `rnnbench run` gives, so none is the latest run; "
                     f"run a case, name the run, or give its folder of runs with --results"
@@ -123,7 +123,30 @@ class Store:
         raise StoreError(f"no run '{run}', here or in {self.root}; {advice}")
 
     def read(self, run: str | Path, keep: Keep | None = None) -> Run:
-        return read_run(self.resolve(run), keep)
+        found = read_run(self.resolve(run), keep)
+        return replace(found, warnings=(*found.warnings, *self.left_out(run)))
+
+    def left_out(self, run: str | Path) -> tuple[str, ...]:
+        """A sentence for each run that would be `latest`, and is not because it is dated in the future."""
+        if str(run) != LATEST:
+            return ()
+        runs, counted = self.runs(), self._runs_of_the_past()
+        return tuple(
+            f"{path}: dated in the future, so it is not taken for the latest run; if a clock was wrong, name this run "
+            f"itself, or rename its folder"
+            for path in runs[runs.index(counted[-1]) + 1 :]
+        )
+
+    def _runs_of_the_past(self) -> list[Path]:
+        """`runs`, without those dated in the future: each would stay the latest for as long."""
+        runs = self.runs()
+        ahead = ahead_of_others(_time_in(path) for path in runs)
+        return [path for path in runs if _time_in(path) not in ahead]
+
+
+def _time_in(run: Path) -> str:
+    """The time in a name that `run_name` gave."""
+    return run.name.partition("-")[0]
 
 
 def _paths_of_runs(folder: Path) -> list[Path]:

@@ -18,8 +18,10 @@ MARGIN = 4.0
 NEAR_END = 10.0
 """Per cent of the width from an end, within which a label would leave the drawing."""
 MOST_TICKS = 6
-TICK_WIDTH = 17.0
-"""Per cent of the width that a tick's label takes on a phone."""
+LETTER = 2.6
+"""Per cent of the width that a letter of a label takes on the smallest phone: 7.7 of 296 px, in the widest fonts."""
+BETWEEN = 1.5
+"""Per cent of the width that is left free between two labels."""
 ONCE = "none: measured once"
 ONE_PROCESS = "none: one process"
 FLOOR = "that of its ratio is above"
@@ -106,6 +108,19 @@ def side_of(mark: Mark) -> Side:
     return " class=first" if mark.at < NEAR_END else " class=last" if mark.at > 100 - NEAR_END else ""
 
 
+def span_of(mark: Mark) -> tuple[float, float]:
+    """From where to where the label goes on the smallest phone, in per cent of the width."""
+    width = LETTER * len(mark.name)
+    begins = mark.at - {"": width / 2, " class=first": 0.0, " class=last": width}[side_of(mark)]
+    return begins, begins + width
+
+
+def are_apart(mark: Mark, other: Mark) -> bool:
+    """Whether their labels do not touch on a phone."""
+    (begin, end), (other_begin, other_end) = span_of(mark), span_of(other)
+    return other_begin >= end + BETWEEN or begin >= other_end + BETWEEN
+
+
 def call_parts(record: Record) -> list[Part]:
     """Times of one call by each path, the floors first. Only those that were measured."""
     timing, floor = record.timing, record.floor
@@ -160,10 +175,10 @@ def distribution(path: str, latency: Latency) -> Distribution | None:
 
 def _apart(marks: Iterable[Mark]) -> Iterator[Mark]:
     """Without those whose labels would touch on a phone."""
-    last = -TICK_WIDTH
+    last: Mark | None = None
     for mark in marks:
-        if mark.at - last >= TICK_WIDTH:
-            last = mark.at
+        if last is None or are_apart(last, mark):
+            last = mark
             yield mark
 
 
@@ -171,7 +186,7 @@ def _named(row: Sequence[Mark]) -> list[Mark]:
     """As many as do not touch on a phone. The ends of the row are first."""
     named: list[Mark] = []
     for mark in (*row[:1], *row[:0:-1]):
-        if all(abs(mark.at - other.at) >= TICK_WIDTH for other in named):
+        if all(are_apart(mark, other) for other in named):
             named.append(mark)
     return named
 

@@ -32,7 +32,9 @@ from rnnbench.results import (
     StoreError,
     View,
     Workload,
+    ahead_of_others,
     file_name,
+    is_ahead,
     sound,
     split_by_machine,
     view_runs,
@@ -168,7 +170,8 @@ class Content:
 def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | None = None) -> Content:
     """Gather everything. Raises StoreError where there is nothing to show."""
     runs, damaged = sound(runs)
-    ordered = sorted(runs, key=lambda run: (run.info.started, run.info.run))
+    ahead = ahead_of_others(run.info.started for run in runs)
+    ordered = sorted(runs, key=lambda run: (run.info.started not in ahead, run.info.started, run.info.run))
     machines = _machines(ordered)
     series = release_series(history) if history else ()
     backfills = _backfills(history, series, set(_pages(machines))) if history else ()
@@ -178,6 +181,11 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         raise StoreError("the site needs at least one run whose records it can show; name one: rnnbench site RUN…")
     has_history = history is not None and bool(history.nights)
     warnings = (w for machine in (*machines, *backfills) for w in machine.view.warnings)
+    undated = (
+        f"{run.info.run} is dated {run.info.started}, in the future, and is taken for the oldest run"
+        for run in ordered
+        if run.info.started in ahead
+    )
     return Content(
         machines=machines,
         backfills=backfills,
@@ -189,9 +197,9 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         false_alarms=false_alarms(history) if history else (),
         releases=series,
         backfill_runs=tuple(entry for entry in history.runs if entry.release) if history else (),
-        newest=max(entries, key=lambda entry: (entry.started, entry.run_id)),
+        newest=max(entries, key=lambda entry: (not is_ahead(entry.started), entry.started, entry.run_id)),
         has_history=has_history,
-        warnings=(*(history.warnings if history else ()), *damaged, *warnings),
+        warnings=(*(history.warnings if history else ()), *damaged, *undated, *warnings),
     )
 
 

@@ -18,7 +18,7 @@ BODY = 0.9
 median: drawn, they would press all others into one bar. They are counted instead."""
 HEIGHT, WIDTH = 100, 1000
 """Units of the drawing."""
-TICKS = 5
+TICKS = 4
 NOT_KEPT = "No histogram: the single samples of this run were not kept."
 UNREADABLE = "No histogram: the file of its samples cannot be read, or has other samples."
 _SECONDS, _DISTURBED = SAMPLE_COLUMNS.index("seconds"), SAMPLE_COLUMNS.index("disturbed")

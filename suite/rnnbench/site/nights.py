@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rnnbench.history import History, RunEntry, entry_of
-from rnnbench.results import COMPARED_PATHS, Record, Run, row
+from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
 
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
@@ -84,11 +84,16 @@ class Night:
 
 
 def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]:
-    """Oldest first: every run of the history, and the given runs that it does not have."""
+    """Oldest first: every run of the history, and the given runs that it does not have.
+
+    One that is dated in the future is none of them, unless all are: its place among the others is not known.
+    """
     nights = list(_stored(history)) if history else []
     known = {night.entry.run_id for night in nights}
     nights += [night for night in map(_night, runs) if night.entry.run_id not in known]
-    return tuple(sorted(nights, key=lambda night: (night.entry.started, night.entry.run_id)))
+    ahead = ahead_of_others(night.entry.started for night in nights)
+    dated = [night for night in nights if night.entry.started not in ahead]
+    return tuple(sorted(dated, key=lambda night: (night.entry.started, night.entry.run_id)))
 
 
 def _stored(history: History) -> Iterator[Night]:

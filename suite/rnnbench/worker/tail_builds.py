@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 
 from rnnbench.backends import Look, ProgramStore
 from rnnbench.cases import Trial
-from rnnbench.disk import locked, read_cached, read_plain, write_bytes
+from rnnbench.disk import read_cached, read_plain, write_bytes
+from rnnbench.locks import locked
 
 PAUSE_S = 0.05
 """Seconds between two looks at builds that go on."""

@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +250,27 @@ def test_an_operators_own_state_is_kept_reset_read_and_set(
     for name, value in session.get_state().items():
         np.testing.assert_array_equal(value, kept[name])
     np.testing.assert_allclose(session.step({"x": x[2][None]})["y"][0], expected[2], atol=error)
+
+
+@pytest.mark.parametrize(
+    ("made", "state", "level", "reason"),
+    [
+        (files.lstm, "stateful", "native", ""),
+        (files.lstm, "stitched", "emulated", "in tensors of their own"),
+        (partial(files.elman, batch=1), "stateful", "emulated", "in its buffers"),
+        (partial(files.elman, batch=1), "stitched", "native", ""),
+    ],
+)
+def test_litert_keeps_the_states_of_operators_own_and_takes_those_that_are_inputs(
+    tmp_path: Path, made: Callable[[], Any], state: State, level: str, reason: str
+) -> None:
+    path = files.saved(made(), tmp_path / "net.tflite")
+    found = describe(path)
+    network = network_of(path, section_of(found, path.name), found)
+    request = Request("tensorflow", network, Weights(), Strategy("given", state, 1), 1, Precision.of("float32"))
+    support = LitertBackend().support(request)
+    assert support.level == level
+    assert reason in support.reason
 
 
 @KINDS

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rnnbench.backends.base import ACTIVATIONS, Artifact, Level, Probe, Program, Request, Support
+from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.shared import (
@@ -20,7 +20,7 @@ from rnnbench.backends.shared import (
     program_folder,
     require_support,
 )
-from rnnbench.model_files import FileNetwork
+from rnnbench.model_files import FileNetwork, ModelFileError, states_in_place, unchanged
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
@@ -29,10 +29,13 @@ KERAS_3_IS_NOT_FUSED = "tensorflow/tensorflow#126061"
 NOT_ON = {"cuda": "LiteRT's accelerators reach GPUs through OpenCL, WebGPU and Metal, and none does through CUDA."}
 READS = {"tensorflow": frozenset({"tflite"})}
 IN_BUFFERS = "The session keeps the states of the file in its buffers."
+IN_PLACE = "The operators of the file keep its states in tensors of their own, and a call passes none."
 INT8_RESULTS = (
     "LiteRT's products of int8 operands with fixed ranges (FULLY_CONNECTED, its LSTM) need ranges for their results "
     "too, and round them to 8 or 16 bits. In int8_static they are float32."
 )
+MOVES_TENSORS = frozenset(("WHILE", "IF"))
+"""Operators that run another graph of the file. When that graph grows, all tensors move."""
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 """For the converter. The interpreter reads neither."""
 
@@ -48,8 +51,8 @@ class LitertBackend:
         if reason:
             return Support("unsupported", reason)
         if request.file is not None:
-            level: Level = "emulated" if request.strategy.state == "stateful" else "native"
-            return Support(level, IN_BUFFERS if level == "emulated" else "", environment=ENVIRONMENT)
+            reason = _emulated(request.file, request.strategy.state)
+            return Support("emulated" if reason else "native", reason, environment=ENVIRONMENT)
         upstream = KERAS_3_IS_NOT_FUSED if request.strategy.time == "fused" else ""
         return Support("native", upstream=upstream, environment=ENVIRONMENT, covers=frozenset({ACTIVATIONS}))
 
@@ -78,6 +81,20 @@ class LitertBackend:
         folder = program_folder(request, cache, self.probe().versions)
         stored = load_or_build(folder, partial(describe_file, network))
         return FileProgram(request, stored, lambda: self.build(of_one_step(request), cache))
+
+
+def _emulated(network: FileNetwork, state: str) -> str:
+    """What stands in for this way of keeping the states of a file; empty where LiteRT has it."""
+    if state not in ("stitched", "stateful"):
+        return ""
+    names = {carried.before.name for carried in network.states}
+    try:
+        kept = names & states_in_place(unchanged(network))
+    except ModelFileError:  # The build says what is wrong with the file.
+        kept = set()
+    if state == "stitched":
+        return IN_PLACE if kept else ""
+    return IN_BUFFERS if kept != names or MOVES_TENSORS & {*network.operators} else ""
 
 
 def _unsupported(request: Request) -> str:

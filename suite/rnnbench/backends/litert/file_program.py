@@ -16,6 +16,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
+from rnnbench.backends.litert.backend import MOVES_TENSORS
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
 from rnnbench.model_files import (
@@ -29,8 +30,6 @@ from rnnbench.model_files import (
 )
 
 MODEL = "model.tflite"
-MOVES_TENSORS = frozenset(("WHILE", "IF"))
-"""Operators that run another graph of the file. When that graph grows, all tensors move."""
 
 
 def describe_file(network: FileNetwork, folder: Path) -> Artifact:

@@ -65,6 +65,14 @@ def signature_name(path: Path) -> str:
     return read_tflite(path).signature
 
 
+def states_in_place(path: Path) -> frozenset[str]:
+    """The states, by their names before a call, that operators keep in tensors of their own and change there."""
+    file = read_tflite(path)
+    ends = {*file.outputs.values()}
+    tensors = file.graphs[file.main].tensors
+    return frozenset(name for name, number in file.inputs.items() if number in ends and tensors[number].is_variable)
+
+
 def read_tflite(path: Path) -> TfliteFile:
     """The file, its variables as inputs and outputs.
 

@@ -18,6 +18,12 @@ _X, _W, _R, _PEEPHOLES, _B, _PROJECTIONS, _H, _C, _NORMS = 0, 1, 5, 9, 12, 16, 1
 """Where the inputs of a kind begin: four each, of the gates i, f, c, o; three peepholes, two projections; h; c."""
 _HIDDEN = 4
 """The intermediate that has the range of h before it is given."""
+_QUANTISED = ("x", "h", "c", "the value that h is rounded to", "y")
+_CONVERT = (
+    "what it gives is not known here, so nothing can be compared; convert the network with converter.optimizations = "
+    "[tf.lite.Optimize.DEFAULT] and no representative_dataset (weights in int8), or without optimizations (float32)"
+)
+"""What to do about an LSTM in other ranges."""
 _INT16 = 1 << 15
 _SUMS, _GATES = Range(2.0**-12, _INT16, 2 * _INT16 - 1), Range(2.0**-15, _INT16, 2 * _INT16 - 1)
 """Of an LSTM in int8: what enters a sigmoid or tanh, ±8, and what they give, ±1. Both are int16."""
@@ -43,18 +49,33 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
     hidden = _at(graph, operator.intermediates, _HIDDEN)
     kinds = [each.dtype if each else "none" for each in (x, states[0], states[1], hidden, y)]
     if kinds != ["int8", "int8", "int16", "int8", "int8"]:
-        named = zip(("x", "h", "c", "the value that h is rounded to", "y"), kinds, strict=True)
-        told = ", ".join(f"{name} {kind}" for name, kind in named)
+        told = ", ".join(f"{name} {kind}" for name, kind in zip(_QUANTISED, kinds, strict=True))
         raise ModelFileError(
-            f"{LSTM} has the types {told}; of those with scales, int8 with c in int16 is computed here"
+            f"{LSTM} that gives {y.called} has the types {told}; of those with scales, int8 with c in int16 is "
+            f"computed here; {_CONVERT}"
         )
     ranges = [each.range if each else None for each in (*states, hidden, y)]
     if len({ranges[0], ranges[2], ranges[3]}) != 1 or None in ranges:
-        raise ModelFileError(f"{LSTM} has several scales or zero points of h, so what it gives is not known here")
+        told = ", ".join(
+            f"{name} {_told(each)}" for name, each in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
+        )
+        raise ModelFileError(
+            f"{LSTM} that gives {y.called} has several scales or zero points of h ({told}), and one of each is "
+            f"expected; {_CONVERT}"
+        )
     h, c = ranges[:2]
     assert h is not None
     assert c is not None
     return LstmRanges(h, c)
+
+
+def _told(tensor: Tensor | None) -> str:
+    """The ranges of a quantised value, for a message."""
+    if tensor is None or tensor.quantisation is None:
+        return "none"
+    found = tensor.quantisation
+    scales, zeros = (", ".join(f"{one:g}" for one in side[:3]) for side in (found.scales, found.zeros))
+    return f"scale {scales}, zero point {zeros}"
 
 
 def _at(graph: Graph, numbers: Sequence[int], place: int) -> Tensor | None:

@@ -1,0 +1,108 @@
+"""Locks of files, and who holds them. The kernel drops a lock with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Timer
+
+from rnnbench.disk import open_own, read_plain
+from rnnbench.outside_text import one_line
+
+SILENT_S = 1.0
+"""Seconds that a command waits for a lock without a word. Nearly every lock is held for less."""
+_NOTE_LIMIT = 400
+"""Characters of a note that are shown. A command may have many options."""
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[None]:
+    """While no other process holds the lock of this file, which is made and stays behind.
+
+    Others that are `shared` may hold it meanwhile, if this one is. One that waits for more than a second says on
+    standard error for whom. Without `wait`, raises BlockingIOError where another one holds it. Raises OSError where it
+    is no plain file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = open_own(path, os.O_RDWR)
+    try:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise
+            with _said_after(SILENT_S, path):
+                fcntl.flock(descriptor, kind)
+        with suppress(OSError):  # A full disk has no room for the note. The lock is as good without it.
+            os.ftruncate(descriptor, 0) if shared else note_holder(descriptor)
+        try:
+            yield
+        finally:
+            if not shared:
+                with suppress(OSError):
+                    os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def note_holder(descriptor: int) -> None:
+    """Write into a locked file who holds it: for those that wait, or are refused. Raises OSError."""
+    os.ftruncate(descriptor, 0)
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    note = f"process {os.getpid()} on {socket.gethostname()} ({_command()}; since {since})"
+    os.pwrite(descriptor, f"{one_line(note, _NOTE_LIMIT)}\n".encode(), 0)
+
+
+def holder_of(path: Path) -> str:
+    """Who holds the lock of this file, as its note says. Says of a stopped process how it goes on."""
+    try:
+        note = one_line(read_plain(path).decode(errors="replace").strip(), _NOTE_LIMIT)
+    except OSError:
+        note = ""
+    found = re.match(r"process (\d+) on (\S+) ", note)
+    if found is not None and found[2] == socket.gethostname() and _is_stopped(found[1]):
+        note = f"{note.removesuffix(')')}; it is stopped: `kill -CONT {found[1]}` lets it go on)"
+    return note or "another process"
+
+
+@contextmanager
+def _said_after(seconds: float, path: Path) -> Iterator[None]:
+    """Say on standard error who holds the lock, once this has taken so long."""
+    timer = Timer(seconds, _say, [path])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(path: Path) -> None:
+    text = f"waiting for the lock {one_line(str(path))}, held by {holder_of(path)}; this goes on once it is free"
+    with suppress(OSError, ValueError):  # Nobody reads it.
+        print(text, file=sys.stderr, flush=True)
+
+
+def _command() -> str:
+    """The command of this process, as a person gives it."""
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    return shlex.join([name, *sys.argv[1:]])
+
+
+def _is_stopped(process: str) -> bool:
+    """Whether the kernel says that a process of this machine is stopped, as by Ctrl-Z."""
+    try:
+        status = Path("/proc", process, "stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] == ["T"]
