@@ -105,3 +105,30 @@ def test_each_chunk_weighs_by_its_own_latency() -> None:
     fit = fit_call({1: 2.0, 2: 3.0, 4: 5.0, 100: 150.0})
     assert fit is not None
     assert fit.per_call.value == pytest.approx(0.56, abs=0.1)
+
+
+def test_the_error_of_a_fit_is_relative_to_the_point_that_is_off_most() -> None:
+    seconds = {chunk: 12e-6 + 3e-6 * chunk for chunk in CHUNKS}
+    fit = fit_call({**seconds, 64: 1.1 * seconds[64]})
+    assert fit is not None
+    assert 0.02 < fit.error < 0.1
+
+
+def test_differences_weigh_by_the_figures_that_they_come_from() -> None:
+    """A small difference of two large latencies has the error of these."""
+    differences = {1: 1.0, 2: 2.0, 4: 4.0, 8: 16.0}
+    by_themselves, by_figures = fit_call(differences), fit_call(differences, dict.fromkeys(differences, 100.0))
+    assert by_themselves is not None
+    assert by_figures is not None
+    assert by_figures.per_step.value > 1.5 * by_themselves.per_step.value
+
+
+def test_figures_of_zero_are_no_points_of_a_growth() -> None:
+    growth = fit_growth({1: 0.0, 2: 0.0, **{chunk: 0.3 * chunk for chunk in (4, 8, 16)}})
+    assert growth is not None
+    assert growth.exponent.value == pytest.approx(1.0)
+    assert fit_growth({1: 0.0, 2: 1.0, 4: 2.0}) is None
+
+
+def test_a_later_start_that_costs_nothing_has_paid_off_at_once() -> None:
+    assert calls_until_paid(start=1.0, call=1e-3, other_start=11.0, other_call=2e-3) == 0.0

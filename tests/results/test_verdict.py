@@ -212,3 +212,20 @@ def test_the_interval_of_runs_apart_is_scipys() -> None:
         judged = judge_apart(base, new)
         expected = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(1 - ERROR_RATE)
         assert judged.interval == pytest.approx((np.exp(expected.low), np.exp(expected.high)), rel=1e-9)
+
+
+def test_a_small_gain_is_the_same_too_and_a_small_loss_needs_both_sides_of_the_interval() -> None:
+    assert apart(1 / 1.01 - 1, 0.002, 10) == {"SAME": 100}
+    assert paired(1 / 1.01 - 1, 0.002) == {"SAME": 100}
+    for turn in (1, -1):
+        wide = [float(np.exp(turn * log)) for log in (-0.02, 0.0, 0.02, 0.024)]
+        assert judge_pairs(wide).verdict == "UNDECIDED"
+
+
+def test_the_scatter_of_a_pair_is_that_of_most_rounds() -> None:
+    rounds = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 9.0]
+    assert pair_scatter([1.0] * 8, rounds) == pytest.approx(pair_scatter([1.0] * 7, rounds[:7]), abs=0.01)
+
+
+def test_one_pair_that_was_disturbed_hides_no_other() -> None:
+    assert undisturbed([1.0] * 5, [0.01, 0.01, 0.01, 0.05, 9.0]) == [1.0] * 3
