@@ -256,3 +256,14 @@ def test_the_cost_of_the_clock_is_what_a_reading_usually_takes(clock, monkeypatc
 def test_paced_calls_end_with_their_time(clock):
     block = sample_paced(lambda: clock.sleep(0.001), lambda: None, 0.005, 0.022)
     assert (len(block.seconds), block.elapsed) == (4, pytest.approx(0.022))
+
+
+def test_a_block_begins_at_its_first_counted_call_by_the_wall_clock(clock):
+    clock.sleep(100.0)
+    warm = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.005)
+    assert warm.start == pytest.approx(100.0 + 0.002 * warm.warm_calls)
+    began = clock.time()
+    assert sample_cold(lambda: clock.sleep(0.002), lambda: None, lambda: None, 0.005).start == pytest.approx(began)
+    began = clock.time()
+    paced = sample_paced(lambda: clock.sleep(0.002), lambda: None, 0.005, 0.02)
+    assert paced.start == pytest.approx(began + 0.002), "once its first call is made"

@@ -17,7 +17,7 @@ from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import CheckResult, Outcome, Record
 from rnnbench.results.store import Run
-from rnnbench.results.timing import Latency
+from rnnbench.results.timing import Latency, disturbed_share
 
 pytest.importorskip("scipy")
 
@@ -294,3 +294,23 @@ def test_a_change_has_the_seconds_of_each_side() -> None:
     bound = result.latencies[0]
     assert (bound.path, bound.base, bound.new) == ("bound", pytest.approx(1e-3), pytest.approx(2e-3))
     assert bound.ratio == pytest.approx(2.0)
+
+
+def test_blocks_of_which_nothing_is_known_are_not_counted() -> None:
+    latency = fake.record().timing.latency["bound"]
+
+    def of(blocks: int, disturbed: int | None) -> Latency:
+        sampling = latency.sampling.model_copy(update={"blocks": blocks, "disturbed_blocks": disturbed})
+        return latency.model_copy(update={"sampling": sampling})
+
+    assert disturbed_share([of(10, 2), of(90, None), of(10, 1)]) == pytest.approx(0.15)
+    assert disturbed_share([of(90, None)]) is None
+    assert disturbed_share([]) is None
+
+
+def test_runs_of_two_machines_are_that_also_without_a_trial_in_common() -> None:
+    base = run([fake.record(chunk=1)], "old")
+    new = run([fake.record(chunk=2)], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    result = compare_runs(base, new, across_machines=True)
+    assert (result.trials, result.two_machines) == (0, True)
+    assert "slower" not in result.fail_on

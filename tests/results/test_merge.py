@@ -232,9 +232,11 @@ def test_shards_of_different_plans_are_refused_with_what_differs(tmp_path, other
 
 
 def test_a_shard_that_was_measured_twice_is_refused(tmp_path):
-    first, again = made.make_shard(tmp_path, 1), made.make_shard(tmp_path / "again", 1, seed=99)
-    with pytest.raises(StoreError, match="shard 1/4 is there twice, measured at two times"):
-        merge_shards([first, again])
+    first, started = made.make_shard(tmp_path, 1), "2026-02-01T00:00:00+00:00"
+    for name, changes in {"seed": {"seed": 99}, "start": {"started": started}}.items():
+        again = made.make_shard(tmp_path / name, 1, **changes)
+        with pytest.raises(StoreError, match="shard 1/4 is there twice, measured at two times"):
+            merge_shards([first, again])
 
 
 def test_a_run_of_a_whole_plan_is_no_shard(tmp_path):
