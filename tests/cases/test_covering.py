@@ -161,3 +161,12 @@ def test_the_choice_is_the_same_each_time(load):
     )
     chosen = every_pair(trials)
     assert chosen == every_pair(list(trials))
+
+
+def test_a_chunk_of_all_steps_is_one_value_whatever_their_number():
+    def of(steps, chunk):
+        trial = make_trial(chunk=chunk)
+        return replace(trial, steps=steps)
+
+    trials = [of(8, 8), of(8, 4), of(12, 12), of(12, 4)]
+    assert len(every_value(trials)) == 2

@@ -12,7 +12,7 @@ import fake_records as fake
 import pytest
 
 from rnnbench.optional import MissingExtraError, require
-from rnnbench.results.compare import compare_runs
+from rnnbench.results.compare import compare_runs, compared_record
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import CheckResult, Outcome, Record
@@ -314,3 +314,22 @@ def test_runs_of_two_machines_are_that_also_without_a_trial_in_common() -> None:
     result = compare_runs(base, new, across_machines=True)
     assert (result.trials, result.two_machines) == (0, True)
     assert "slower" not in result.fail_on
+
+
+def test_trials_that_share_a_measurement_in_both_runs_are_trials_of_both_runs() -> None:
+    own = fake.record(bound=1e-3)
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    result = compare_runs(run([own, shared]), run([own, shared]))
+    assert (result.trials, result.shared) == (2, 1)
+
+
+def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> None:
+    failing = {"values": CheckResult(verdict="fail"), "reset": CheckResult(verdict="pass")}
+    olds = [fake.record(bound=1e-3), fake.record(chunk=4, outcome="nonconforming")]
+    news = [fake.record(bound=2e-3), olds[1].model_copy(update={"conformance": failing})]
+    whole, small = (
+        compare_runs(run(map(kept, olds), "old"), run(map(kept, news), "new"))
+        for kept in (lambda record: record, compared_record)
+    )
+    assert whole == small
+    assert [change.fact for change in small.facts] == ["failed_checks"]

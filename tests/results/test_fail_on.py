@@ -104,3 +104,11 @@ def test_what_was_not_ok_before_cannot_get_lost(before: Outcome, after: Outcome)
 
 def test_none_may_be_said_twice() -> None:
     assert parse_fail_on(["none", "none"]) == ()
+
+
+def test_what_is_found_is_counted_in_words() -> None:
+    assert [FAIL_ON["slower"].words(count) for count in (0, 1, 2_000)] == [
+        "0 latencies SLOWER",
+        "1 latency SLOWER",
+        "2,000 latencies SLOWER",
+    ]

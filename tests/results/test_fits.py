@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 import scipy
+from scipy import stats
 
+from rnnbench.results import fits
 from rnnbench.results.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
 
 CHUNKS = (1, 8, 16, 64, 128)
@@ -132,3 +134,56 @@ def test_figures_of_zero_are_no_points_of_a_growth() -> None:
 
 def test_a_later_start_that_costs_nothing_has_paid_off_at_once() -> None:
     assert calls_until_paid(start=1.0, call=1e-3, other_start=11.0, other_call=2e-3) == 0.0
+
+
+NOISY = {1: 1.02, 2: 1.97, 4: 4.1, 8: 7.8, 16: 16.3}
+
+
+def test_the_intervals_of_a_call_and_of_a_step_are_those_of_a_line() -> None:
+    """With equal weights: Student's t with two degrees of freedom less than there are points."""
+    fit = fit_call(NOISY, dict.fromkeys(NOISY, 1.0))
+    assert fit is not None
+    line, quantile = stats.linregress(list(NOISY), list(NOISY.values())), stats.t.ppf(0.975, len(NOISY) - 2)
+    assert fit.per_call.half_width == pytest.approx(quantile * line.intercept_stderr)
+    assert fit.per_step.half_width == pytest.approx(quantile * line.stderr)
+
+
+def test_the_interval_of_an_exponent_is_that_of_a_line_through_logarithms() -> None:
+    few = {chunk: NOISY[chunk] for chunk in list(NOISY)[:4]}
+    growth = fit_growth(few)
+    assert growth is not None
+    line = stats.linregress(np.log(list(few)), np.log(list(few.values())))
+    assert growth.exponent.half_width == pytest.approx(stats.t.ppf(0.975, 2) * line.stderr)
+
+
+def test_a_fixed_part_takes_a_degree_of_freedom(monkeypatch: pytest.MonkeyPatch) -> None:
+    freedoms = []
+    monkeypatch.setattr(fits, "_quantile", lambda freedom: freedoms.append(freedom) or 1.0)
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 * (1.01 if chunk > 64 else 1) for chunk in BUILDS})
+    assert growth is not None
+    assert growth.fixed > 0
+    assert freedoms[-1] == len(BUILDS) - 3
+
+
+def test_five_points_tell_a_fixed_part() -> None:
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 for chunk in BUILDS[:5]})
+    assert growth is not None
+    assert growth.fixed == pytest.approx(1.5, rel=1e-3)
+
+
+def test_a_fixed_part_is_taken_for_one_by_chance_in_a_fifth_of_fits() -> None:
+    generator = np.random.default_rng(0)
+    taken = 0
+    for _ in range(100):
+        growth = fit_growth({chunk: chunk / 64 * float(np.exp(generator.normal(0, 0.05))) for chunk in BUILDS})
+        assert growth is not None
+        taken += growth.fixed > 0
+    assert 0 < taken <= 30
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0, 2.5])
+def test_what_a_plain_power_leaves_is_rounding_and_no_fixed_part(power: float) -> None:
+    for scale in (1e-6, 0.3, 7.0):
+        growth = fit_growth({chunk: scale * chunk**power for chunk in BUILDS})
+        assert growth is not None
+        assert growth.fixed == 0.0

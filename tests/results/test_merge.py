@@ -505,3 +505,13 @@ def test_a_missing_anchor_of_another_shard_is_named(tmp_path):
     first = made.make_shard(tmp_path, 1, lambda number, record: None if record.trial == anchor else record)
     (missing,) = merge_shards([first, *(made.make_shard(tmp_path, number) for number in (2, 3))]).missing
     assert missing.startswith(f"shard 1/4 lacks 1 trial: {anchor}")
+
+
+def test_trials_that_changed_their_machines_are_of_two_machines_though_both_runs_have_the_same_two(tmp_path):
+    runs = [
+        merged(folder, [made.make_shard(folder, n, machine=made.OTHER if n == other else made.ONE) for n in (1, 2, 3)])
+        for folder, other in ((tmp_path / "base", 2), (tmp_path / "new", 1))
+    ]
+    across = compare_runs(*runs, across_machines=True)
+    assert across.two_machines
+    assert "slower" not in across.fail_on
