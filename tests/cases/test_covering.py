@@ -8,7 +8,7 @@ from random import Random
 
 from harness_trials import make_trial
 
-from rnnbench.cases import Limits, Target, every_pair, every_value
+from rnnbench.cases import Limits, Target, covering, every_pair, every_value
 from rnnbench.cases.covering import _greedy, cost
 
 AXES = {
@@ -170,3 +170,11 @@ def test_a_chunk_of_all_steps_is_one_value_whatever_their_number():
 
     trials = [of(8, 8), of(8, 4), of(12, 12), of(12, 4)]
     assert len(every_value(trials)) == 2
+
+
+def test_of_several_choices_the_cheapest_counts_and_not_the_shortest(monkeypatch):
+    large = make_trial(time="unrolled", state="none", chunk=12)
+    small = [make_trial(state="none", chunk=1), make_trial(state="none", chunk=2)]
+    choices = iter([[0], *[[1, 2]] * 100])
+    monkeypatch.setattr(covering, "_greedy", lambda *_: next(choices))
+    assert every_value([large, *small]) == small

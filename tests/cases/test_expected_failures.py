@@ -290,3 +290,10 @@ def test_what_an_outcome_says_goes_with_what_a_file_contains(entries, key):
 
 def test_a_failure_is_named_by_checks_or_by_an_outcome_and_not_by_both(refusal):
     assert "expected either check or outcome" in refusal("check: values", "check: values\n    outcome: crashed")
+
+
+def test_a_file_that_is_named_counts_before_the_cases_own(cases, tmp_path):
+    named = tmp_path / "named.yaml"
+    named.write_text(ENTRY.replace("An exported operator", "A named operator"))
+    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, named)
+    assert {entry.reason.split()[1] for entries in by_case.values() for entry in entries} == {"named"}

@@ -465,3 +465,16 @@ def test_a_call_may_be_as_long_as_the_workload_and_a_loop_needs_a_multiple_of_it
     assert load("[1, 4]", "10").points
     (problem,) = refusal("[1, 4]", "[6]", overrides=["strategy.time=[unrolled:4]"])
     assert "unrolled:4 needs calls of a multiple of 4 steps, and the chunk is 6" in problem
+
+
+def test_a_mistake_in_a_later_include_is_told_there(refusal):
+    (problem,) = refusal(
+        "", "matrix: {include: [{hidden: 8, chunk: 1, time: fused}, {hidden: 8, chunk: 11, time: fused}]}"
+    )
+    assert problem.startswith("case.yaml:6:75: matrix.include[1].chunk: a call of 11 steps is longer than")
+
+
+def test_the_weights_may_take_two_gib(refusal, load):
+    assert load("[16, 32]", "11580").points
+    (problem,) = refusal("[16, 32]", "11584")
+    assert "the weights would take 2.0 GiB, and at most 2.0 GiB are allowed" in problem
