@@ -8,7 +8,7 @@ from random import Random
 
 from harness_trials import make_trial
 
-from rnnbench.cases import Limits, Target, every_pair, every_value
+from rnnbench.cases import Limits, Target, covering, every_pair, every_value
 from rnnbench.cases.covering import _greedy, cost
 
 AXES = {
@@ -131,3 +131,50 @@ def test_each_step_takes_the_first_of_those_that_gain_most():
             if others == all_things:
                 chosen.remove(index)
         assert _greedy(covers, costs, []) == chosen
+
+
+def test_a_cost_is_the_copies_of_a_layer_and_of_a_build_also_for_the_rest_of_a_call():
+    one_step, four = make_trial(state="stitched", chunk=1), make_trial(state="none", chunk=4)
+    assert cost(make_trial(state="stitched", chunk=4)) == cost(four) + cost(one_step)
+    copies = {time: cost(make_trial(time=time, state="none", chunk=8)) for time in ("looped", "unrolled:4", "unrolled")}
+    assert copies["unrolled:4"] - copies["looped"] == 3
+    assert copies["unrolled"] - copies["looped"] == 7
+    layers = make_trial().model.model_copy(update={"layers": 3})
+    assert cost(replace(one_step, model=layers)) == cost(one_step) + 2
+    assert cost(replace(make_trial(time="unrolled", state="none", chunk=8), model=layers)) == copies["unrolled"] + 16
+
+
+def test_each_target_has_every_cell_and_every_state(load):
+    targets = [Target("fake", "honest"), Target("fake", "check-raises")]
+    trials = load("lstm,", "[lstm, gru],").trials(targets)
+    states = [replace(trial, strategy=replace(trial.strategy, state="stateful")) for trial in trials]
+    chosen = every_value([*trials, *states])
+    for target in targets:
+        mine = [trial for trial in chosen if trial.target == target]
+        assert {trial.model.cell for trial in mine} == {"lstm", "gru"}
+        assert {trial.strategy.state for trial in mine} == {"stitched", "stateful"}
+
+
+def test_the_choice_is_the_same_each_time(load):
+    trials = load("steps: 10, chunk: [1, 4]", "steps: 12, chunk: [1, 2, 3, 4, 6, 12], batch: [1, 2, 3]").trials(
+        [Target("fake", "honest"), Target("fake", "check-raises")]
+    )
+    chosen = every_pair(trials)
+    assert chosen == every_pair(list(trials))
+
+
+def test_a_chunk_of_all_steps_is_one_value_whatever_their_number():
+    def of(steps, chunk):
+        trial = make_trial(chunk=chunk)
+        return replace(trial, steps=steps)
+
+    trials = [of(8, 8), of(8, 4), of(12, 12), of(12, 4)]
+    assert len(every_value(trials)) == 2
+
+
+def test_of_several_choices_the_cheapest_counts_and_not_the_shortest(monkeypatch):
+    large = make_trial(time="unrolled", state="none", chunk=12)
+    small = [make_trial(state="none", chunk=1), make_trial(state="none", chunk=2)]
+    choices = iter([[0], *[[1, 2]] * 100])
+    monkeypatch.setattr(covering, "_greedy", lambda *_: next(choices))
+    assert every_value([large, *small]) == small

@@ -240,3 +240,60 @@ def test_a_file_is_read_once(cases, monkeypatch):
 def test_a_route_that_does_not_exist_is_told_with_its_place(cases):
     with pytest.raises(CaseError, match=r"expectations\.yaml:3:5: openvino has no route 'onnx'"):
         expected_failures_for(cases, {"openvino": Probe(("opset",), VERSIONS)}, CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("where", "described"),
+    [
+        ("{hidden: '<= 4'}", True),
+        ("{hidden: '>= 5'}", False),
+        ("{hidden: '> 4'}", False),
+        ("{chunk: '>= 12'}", True),
+        ("{chunk: all}", True),
+        ("{chunk: '< 12'}", False),
+        ("{hidden: 4, batch: 1}", False),
+    ],
+)
+def test_a_comparison_holds_for_a_number_also_where_it_is_written_as_all(entries, where, described):
+    whole = replace(TRIAL, strategy=Strategy("fused", "none", TRIAL.steps))
+    assert whole.steps == 12
+    (entry,) = entries(ENTRY.replace('{time: fused, batch: "> 1", chunk: ">1"}', where))
+    assert entry.describes(whole, VERSIONS) == described
+
+
+def test_a_file_must_contain_all_that_an_entry_names(entries):
+    text = ENTRY.replace("check: values", "contains: [ring, scatter]").replace(
+        '{time: fused, batch: "> 1", chunk: ">1"}', "{}"
+    )
+    (entry,) = entries(text)
+
+    class RingAlone(Model):
+        @property
+        def traits(self):
+            return {"ring": frozenset({"h"})}
+
+    both, one = (replace(TRIAL, model=kind(cell="gru", input=3, hidden=4)) for kind in (WithRing, RingAlone))
+    assert entry.describes(both, VERSIONS)
+    assert not entry.describes(one, VERSIONS)
+
+
+@pytest.mark.parametrize("key", ["stage: build", "says: SIGSEGV"])
+def test_what_an_outcome_says_goes_with_what_a_file_contains(entries, key):
+    of_file = ENTRY.replace(
+        "check: values\n    also: [chunks, batch]", f"contains: ring\n    {key}\n    outcome: crashed"
+    )
+    assert len(entries(of_file)) == 1
+    for without in ("contains: ring\n    ", "outcome: crashed"):
+        with pytest.raises(CaseError, match=r"goes with contains and outcome only|expected either check or outcome"):
+            entries(of_file.replace(without, "" if "ring" in without else "also: chunks"))
+
+
+def test_a_failure_is_named_by_checks_or_by_an_outcome_and_not_by_both(refusal):
+    assert "expected either check or outcome" in refusal("check: values", "check: values\n    outcome: crashed")
+
+
+def test_a_file_that_is_named_counts_before_the_cases_own(cases, tmp_path):
+    named = tmp_path / "named.yaml"
+    named.write_text(ENTRY.replace("An exported operator", "A named operator"))
+    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, named)
+    assert {entry.reason.split()[1] for entries in by_case.values() for entry in entries} == {"named"}

@@ -436,3 +436,45 @@ def test_a_path_that_a_device_does_not_have_is_left_out_there(load):
     case = load("", "target: {device: [cpu, vulkan]}\nmeasure: {cold: true, period: 10ms}")
     settings = {trial.device: set(trial.measure.settings) for trial in case.trials([Target("iree", "linalg")])}
     assert settings == {"cpu": {"cold", "period"}, "vulkan": {"period"}}
+
+
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_rows_of_their_own_lengths_end_inside_whole_sequences(refusal, load, state):
+    ragged = ("steps: 10, chunk: [1, 4]", "steps: 10, chunk: 10, lengths: ragged")
+    (problem,) = refusal(*ragged, overrides=[f"strategy.state={state}"])
+    assert f"rows end inside whole sequences, so state is none, not {state}" in problem
+    assert load(*ragged, overrides=["strategy.state=none"]).points
+
+
+def test_the_size_of_a_stream_counts_its_batch_its_wider_side_and_its_type(refusal, load):
+    def stream(steps, batch, inputs, dtype):
+        by = f"input: {inputs}, hidden: 16}}\nworkload: {{steps: {steps}, chunk: 1, batch: {batch}, dtype: {dtype}}}\n"
+        return (
+            "input: 8, hidden: [16, 32]}\nworkload: {steps: 10, chunk: [1, 4]}\n",
+            by,
+        )
+
+    two_gib = (1 << 19, 64, 16, "float32")
+    assert load(*stream(*two_gib), overrides=["strategy.time=looped"]).points
+    for larger in ((1 << 19, 65, 16, "float32"), (1 << 19, 64, 17, "float32"), (1 << 19, 64, 16, "float64")):
+        problems = refusal(*stream(*larger), overrides=["strategy.time=looped"])
+        assert any("the stream would take" in problem for problem in problems)
+
+
+def test_a_call_may_be_as_long_as_the_workload_and_a_loop_needs_a_multiple_of_its_copies(refusal, load):
+    assert load("[1, 4]", "10").points
+    (problem,) = refusal("[1, 4]", "[6]", overrides=["strategy.time=[unrolled:4]"])
+    assert "unrolled:4 needs calls of a multiple of 4 steps, and the chunk is 6" in problem
+
+
+def test_a_mistake_in_a_later_include_is_told_there(refusal):
+    (problem,) = refusal(
+        "", "matrix: {include: [{hidden: 8, chunk: 1, time: fused}, {hidden: 8, chunk: 11, time: fused}]}"
+    )
+    assert problem.startswith("case.yaml:6:75: matrix.include[1].chunk: a call of 11 steps is longer than")
+
+
+def test_the_weights_may_take_two_gib(refusal, load):
+    assert load("[16, 32]", "11580").points
+    (problem,) = refusal("[16, 32]", "11584")
+    assert "the weights would take 2.0 GiB, and at most 2.0 GiB are allowed" in problem

@@ -79,3 +79,10 @@ def test_the_last_axis_is_the_fastest():
     first, second, *_ = product({"steps": (4,), "chunk": (1, 2), "time": ("fused", "looped")})
     assert first == Candidate(*2 * ({"steps": 4, "chunk": 1, "time": "fused"},))
     assert second.values == {"steps": 4, "chunk": 1, "time": "looped"}
+
+
+def test_all_in_a_pattern_is_there_where_a_chunk_is_all_the_steps_and_the_steps_where_a_chunk_is_all():
+    with_all, without = {"steps": (8, 16), "chunk": (4, "all")}, {"steps": (8,), "chunk": (4, 8)}
+    assert unmatched({"chunk": (8, 16, "all")}, with_all) == []
+    assert unmatched({"chunk": ("all",)}, without) == []
+    assert unmatched({"chunk": (16, "all", 4)}, {"steps": (8,), "chunk": (4,)}) == [("chunk", 0), ("chunk", 1)]

@@ -91,3 +91,9 @@ def test_no_setting_whatever_ends_in_anything_but_data_or_a_refusal(setting):
         override(Source("f", {"model": {"hidden": 1}, "name": "x"}), [setting])
     except CaseError as error:
         assert all(problem.place.source == f"--set {setting}" for problem in error.problems)  # noqa: PT017
+
+
+def test_a_mistake_of_the_file_in_a_section_that_a_setting_changes_is_told_in_the_file(refusal):
+    (problem,) = refusal("input: 8, ", "", overrides=["model.hidden=4"])
+    assert problem.startswith("case.yaml:3:")
+    assert "'input' is missing" in problem

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.cases import CaseError, Target, select
+from rnnbench.cases import CaseError, Target, Trial, select
 
 TARGETS = [Target("numpy", "loop"), Target("iree", "linalg"), Target("iree", "onnx")]
 
@@ -29,6 +29,13 @@ def test_nothing_asked_for_is_all_of_them(trials):
 def test_an_id_or_its_digits_choose_one_trial_in_the_order_of_the_trials(trials):
     assert select(trials, only=[trials[7].id]) == [trials[7]]
     assert select(trials, only=[trials[7].digest, trials[3].id]) == [trials[3], trials[7]]
+
+
+def test_digits_that_two_trials_end_in_choose_neither(trials, monkeypatch):
+    pair = [trials[0], trials[-1]]
+    monkeypatch.setattr(Trial, "digest", property(lambda trial: "3f9a01c2"))
+    assert refused(pair, only=["3f9a01c2"]) == ["--only 3f9a01c2: 2 trials end in these digits; give the whole id"]
+    assert select(pair, only=[trials[-1].id]) == [trials[-1]]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def test_an_id_is_the_same_on_every_machine():
         {"device": "cuda"},
         {"threads": 2},
         {"seed": 1},
+        {"lengths": "ragged"},
+        {"pinned": "iree-base-compiler==3.0"},
     ],
 )
 def test_what_is_computed_and_how_changes_the_id(change):
@@ -96,3 +98,10 @@ def test_a_trial_comes_back_from_json_and_can_be_hashed():
     adapter = TypeAdapter(Trial)
     assert adapter.validate_json(adapter.dump_json(trial)) == trial
     assert hash(trial) == hash(replace(trial, measure=Measure(settings={"period": 0.01, "cold": 1.0})))
+
+
+@pytest.mark.parametrize(
+    ("time", "copies"), [("looped", 1), ("unrolled:4", 4), ("chunked:8", 8), ("unrolled", None), ("fused", None)]
+)
+def test_a_loop_passes_over_one_copy_or_several_or_there_is_none(time, copies):
+    assert Strategy(time, "stitched", 16).copies == copies

@@ -89,6 +89,8 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
     assert "**1 alert confirmed, 0 closed**" in done.stdout
     state = yaml.safe_load((folder / "results" / "night.yaml").read_text())
     assert state["held"]["fake"]["version"] == "1.1"
+    lost = rnnbench("night", "--collect", "part", "--lost-check=fake", status=1)
+    assert "fake: its conformance was not checked: its check was lost" in lost.stdout
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,8 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
         (("night", "tiny.yaml", "--collect", "."), "--collect takes what was measured; do not give CASE…"),
         (("night", "tiny.yaml", "--pre=fakee"), "unknown backend 'fakee'; did you mean 'fake'?"),
         (("night", "tiny.yaml", "--checked", "."), "--checked names runs that are collected with --collect"),
+        (("night", "tiny.yaml", "--lost-check=fake"), "--lost-check names checks that were to be collected with"),
+        (("night", "--collect", ".", "--lost-check=fakee"), "unknown backend 'fakee'; did you mean 'fake'?"),
         (("night", "--collect", "."), "night.yaml: has no night to collect"),
         (("night", "--collect", "tiny.yml"), "'tiny.yml' does not exist; did you mean 'tiny.yaml'?"),
         (("publish", "."), "night.json: is no summary of a night"),

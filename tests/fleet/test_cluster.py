@@ -60,3 +60,40 @@ def test_the_cause_of_a_lost_reply_is_told(monkeypatch, error, cause):
     monkeypatch.setattr(cluster.time, "sleep", lambda seconds: None)
     joined = make_cluster(("a", True, {}))
     assert joined.cause(error, Node("023456789", "a", True, {})) == cause
+
+
+def test_a_node_offers_what_it_has_enough_of():
+    measure = {"measure": 1}
+    nodes = make_cluster(("a", True, {"measure": 0.5}), ("b", True, measure), ("c", True, {"CPU": 4})).offering()
+    assert [node.name for node in nodes] == ["b"]
+
+
+def test_a_machine_class_is_asked_of_a_node_beside_its_turn():
+    assert Place("ray").resources == {"measure": 1}
+    assert Place("ray", "epyc").resources == {"measure": 1, "epyc": 1}
+
+
+@pytest.mark.parametrize("name", ["CPU", "GPU", "memory", "object_store_memory", "measure"])
+def test_a_resource_of_rays_own_is_no_machine_class(name):
+    with pytest.raises(FleetError, match=f"--machine-class {name}: expected"):
+        Place("ray", name).require_class()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_reply_that_never_comes_of_a_node_that_died_names_the_node(is_known):
+    joined = make_cluster(("a", False, {}))
+    node = Node("023456789", "a", True, {}) if is_known else None
+    assert joined.cause(ActorError("gone"), node) == ("node a was lost" if is_known else "the task was killed")
+    assert joined.cause(ActorError("its node has died"), None) == "its node was lost"
+
+
+def test_a_node_without_the_suite_ends_the_run():
+    joined = make_cluster(("a", True, {}))
+    with pytest.raises(FleetError, match="a node of ray has no rnnbench, or an older one"):
+        joined.cause(ValueError("ModuleNotFoundError: No module named 'rnnbench.fleet'"), None)
+
+
+def test_what_is_missing_is_told_beside_what_nodes_have_of_their_own():
+    own = {"measure": 1.0, "epyc": 1.0, "memory": 1e9, "node:1.2.3.4": 1.0, "accelerator_type:H100": 1.0}
+    told = make_cluster(("a", True, own), ("b", False, own)).missing()
+    assert 'It has 1 node (a: "epyc": 1, "measure": 1). Start a node with: ' in told

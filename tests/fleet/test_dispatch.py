@@ -318,3 +318,64 @@ def test_an_interrupt_ends_the_tasks(dispatch):
     with pytest.raises(KeyboardInterrupt):
         dispatch(cluster)
     assert cluster.tasks[0].was_ended
+
+
+def test_every_node_has_a_task_and_one_more_waits_for_the_next_that_is_free(plan, trials):
+    """Also for a node that joins. A further one waits here, so that the longest groups are begun in their order."""
+    trials += [make_trial(chunk=chunk) for chunk in (3, 6, 12)]
+    other = Node("other", "node-b", True, {"measure": 1})
+
+    class Waiting(ScriptedCluster):
+        def ready(self, replies, timeout_s):
+            raise KeyboardInterrupt
+
+    cluster = Waiting(*([begun()] for _ in trials), nodes=(NODE, other))
+    journal = FleetJournal(plan, SilentObserver(), timed=True)
+    whole = Dispatch(cluster, journal, SUITE, SilentObserver(), print)
+    with pytest.raises(KeyboardInterrupt):
+        whole.run([Group((trial,)) for trial in trials], lambda group: b"work")
+    assert len(cluster.tasks) == 3
+
+
+def test_a_task_that_is_lost_once_every_trial_has_its_record_is_no_loss(dispatch, trials):
+    cluster = ScriptedCluster([begun(), lines(done(trials[1]), done(trials[0], measured=False)), Lost()])
+    assert dispatch(cluster) == ([], [])
+    assert len(cluster.tasks) == 1
+
+
+def test_a_try_after_one_that_began_may_be_placed_as_often_as_the_first(dispatch, trials, monkeypatch):
+    monkeypatch.setattr(dispatch_module, "LOOK_S", 0.0)
+    scripts = [
+        *([Lost()] for _ in range(PLACEMENTS - 1)),
+        [begun(), Lost()],
+        *([Lost()] for _ in range(PLACEMENTS - 1)),
+    ]
+    left, _ = dispatch(ScriptedCluster(*scripts, [begun(), lines(*map(done, trials), DONE)]))
+    assert not left
+
+
+@pytest.mark.parametrize(("niceness", "is_refused"), [(0, False), (-5, False), (1, True)])
+def test_a_node_may_not_be_nicer_than_the_driver(dispatch, trials, niceness, is_refused):
+    cluster = ScriptedCluster([begun(replace(FACTS, niceness=niceness)), lines(*map(done, trials), DONE)])
+    if is_refused:
+        with pytest.raises(FleetError, match="RAY_worker_niceness=0"):
+            dispatch(cluster)
+    else:
+        assert dispatch(cluster) == ([], [])
+
+
+def test_a_task_is_ended_as_soon_as_its_group_is_done(plan, trials):
+    """Its node is free for the next one then."""
+    ended = []
+
+    class Noting(ScriptedCluster):
+        def start(self, work):
+            ended.append([task.was_ended for task in self.tasks])
+            return super().start(work)
+
+    first, second, third = [*trials, make_trial(chunk=3)]
+    cluster = Noting(*([begun(), lines(done(trial), DONE)] for trial in (first, second, third)))
+    journal = FleetJournal(plan, SilentObserver(), timed=True)
+    whole = Dispatch(cluster, journal, SUITE, SilentObserver(), print)
+    assert whole.run([Group((trial,)) for trial in (first, second, third)], lambda group: b"work") == []
+    assert ended == [[], [False], [True, False]]

@@ -8,14 +8,17 @@ import sys
 import tempfile
 import time
 
+import fake_records as fake
+import numpy as np
 import pytest
 from harness_trials import make_trial
 from waiting import PATIENCE_S
 
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
-from rnnbench.fleet.messages import GO, GroupWork, decode
+from rnnbench.fleet.messages import GO, GroupWork, decode, decode_samples
 from rnnbench.fleet.node_process import PREFIX, YOUNG_S, locked_folder
+from rnnbench.results import SAMPLE_COLUMNS, save_samples
 
 
 class Driver:
@@ -100,3 +103,35 @@ def test_the_environment_is_that_of_the_start_without_rays():
     )
     assert done.stdout.split() == ["True", "False", "False"]
     assert "PATH" in node_environment()
+
+
+@pytest.mark.parametrize(("jobs", "expected"), [(3, 3), (None, 5)])
+def test_a_group_that_is_only_checked_is_checked_side_by_side(temporary, monkeypatch, jobs, expected):
+    """As many as the driver says, or one on each core of the node."""
+    checks = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(5)))
+    monkeypatch.setattr(node_process, "usable_cache", lambda tell, reads: None)
+    monkeypatch.setattr(node_process, "run_trials", lambda *_, **named: pytest.fail("it times"))
+    monkeypatch.setattr(node_process, "check_trials", lambda plan, sender, jobs, **named: checks.append(jobs))
+    node_process.measure(GroupWork((make_trial(),), {}, seed=7, timed=False, jobs=jobs), Driver(GO), temporary)
+    assert checks == [expected]
+
+
+def test_folders_of_other_users_are_left_alone(temporary, monkeypatch):
+    left = aged(temporary / f"{PREFIX}of-another")
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    with locked_folder():
+        assert left.exists()
+
+
+def test_the_samples_of_a_record_are_sent_with_it(tmp_path):
+    driver = Driver(GO)
+    record = fake.record()
+    rows = np.arange(10.0).reshape(2, len(SAMPLE_COLUMNS))
+    save_samples(tmp_path, record.trial[-8:], "bound", rows)
+    driver.send = driver.got.append
+    node_process.Sender(driver, tmp_path).finished(record)
+    message = decode(driver.got[0])
+    assert message.record == record
+    assert list(message.samples) == ["bound"]
+    np.testing.assert_array_equal(decode_samples(message.samples["bound"]), rows)

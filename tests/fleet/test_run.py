@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from harness_trials import SilentObserver, make_trial
 
+from rnnbench.cases import ExpectedFailure
 from rnnbench.fleet import Place, run, run_on_cluster
 from rnnbench.fleet.dispatch import Left
-from rnnbench.plan import begin_run
+from rnnbench.fleet.messages import decode_work
+from rnnbench.plan import RunPlan, begin_run
 from rnnbench.results import Store, read_run
 
 SHORT = make_trial()
@@ -22,31 +24,68 @@ def groups(tmp_path, monkeypatch):
     """Runs the trials on a cluster that leaves these: the groups that it got, and the run."""
     monkeypatch.setattr(run, "join", nullcontext)
 
-    def on_a_cluster(left):
-        got = []
+    def on_a_cluster(left, **options):
+        got, work = [], []
 
         class Dispatched:
             def __init__(self, *_):
                 pass
 
             def run(self, groups, work_of):
+                work.extend(decode_work(work_of(group)) for group in groups)
                 got.extend(groups)
                 return left
 
         monkeypatch.setattr(run, "Dispatch", Dispatched)
         plan = begin_run([SHORT, *LONG], Store(tmp_path))
-        assert run_on_cluster(plan, Place("ray"), SilentObserver(), print) == left
-        return [group.trials for group in got], read_run(plan.folder)
+        assert run_on_cluster(plan, Place("ray"), SilentObserver(), print, **options) == left
+        return [group.trials for group in got], read_run(plan.folder), work
 
     return on_a_cluster
 
 
 def test_the_group_with_the_most_to_sample_is_first_and_a_whole_run_has_ended(groups):
-    got, done = groups([])
+    got, done, _ = groups([])
     assert got == [tuple(LONG), (SHORT,)]
     assert done.info.finished
 
 
 def test_a_run_with_trials_that_are_left_has_not_ended(groups):
-    _, done = groups([Left((SHORT,), "node a was lost")])
+    _, done, _ = groups([Left((SHORT,), "node a was lost")])
     assert done.info.finished is None
+
+
+@pytest.mark.parametrize("options", [{}, {"timed": False, "jobs": 3, "rebuild": True}])
+def test_a_node_is_told_all_that_the_command_said(groups, options):
+    _, done, work = groups([], **options)
+    assert {one.seed for one in work} == {done.info.seed}
+    told = {"timed": True, "jobs": None, "rebuild": False, **options}
+    assert [{name: getattr(one, name) for name in told} for one in work] == [told] * 2
+
+
+def test_a_node_knows_the_expected_failures_of_its_trials(groups, monkeypatch):
+    entry = ExpectedFailure(
+        place="expectations.yaml:3:5",
+        backend="fake",
+        version={},
+        route=(),
+        where={},
+        check=("values",),
+        also=(),
+        outcome=None,
+        reason="a defect",
+        upstream="https://fake.example/1",
+    )
+    monkeypatch.setattr(RunPlan, "expected_of", lambda self, trial: (entry,))
+    _, _, work = groups([])
+    assert [one.expected_failures for one in work] == [{"harness": (entry,)}] * 2
+
+
+def test_a_resumed_run_counts_what_nodes_spent_in_this_sitting(groups, monkeypatch):
+    asked = []
+    monkeypatch.setattr(run, "worker_seconds", lambda before, after: asked.append((before, after)) or {"build": 1.0})
+    _, done, _ = groups([])
+    assert done.info.seconds["build"] == 1.0
+    ((before, after),) = asked
+    assert before == after == {}
+    assert before is not after, "what there was at the beginning"

@@ -172,3 +172,16 @@ def test_what_another_process_writes_between_the_look_and_the_writing_is_not_los
     join(writer)
     assert refused == [True]
     assert alerts.file.read_text() == other
+
+
+@pytest.mark.parametrize("decide", [accept, report])
+def test_a_decision_stays_and_keeps_what_was_measured_since(alerts: Alerts, decide) -> None:
+    decided = decide(alerts, "one")
+    state = decided.find("one").state
+    for transition in (decided.confirm, decided.refute):
+        assert (transition("one", AB).find("one").state, transition("one", AB).find("one").ab) == (state, AB)
+
+
+def test_an_alert_that_is_open_again_was_mended_on_no_day(alerts: Alerts) -> None:
+    again = alerts.mend("one", "2026-01-20", "gone").reopen("one").find("one")
+    assert (again.mended, again.returned) == (None, None)

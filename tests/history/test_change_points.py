@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, clip, find_steps, noise
+from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _step, clip, find_steps, noise
 
 NIGHTS = 60
 
@@ -80,3 +80,76 @@ def test_an_outlier_is_clipped_and_the_last_nights_are_not() -> None:
     clipped = clip(values, noise(values))
     assert abs(clipped[20]) < 0.02
     assert clipped[-1] == values[-1]
+
+
+def test_an_outlier_is_one_by_the_noise_of_its_series() -> None:
+    for deviation in (0.001, 0.1):
+        values = scatter(5, deviation)
+        values[20] += 10 * deviation
+        assert abs(clip(values, noise(values))[20]) < 4 * deviation
+
+
+def test_the_last_two_nights_may_be_a_step_and_are_not_clipped() -> None:
+    values = scatter(6)
+    values[-2] += 0.2
+    assert clip(values, noise(values))[-2] == values[-2]
+
+
+@pytest.mark.parametrize(("before", "found"), [(LEAST_BEFORE - 1, False), (LEAST_BEFORE, True)])
+def test_a_level_is_known_after_five_nights(before: int, found: bool) -> None:
+    values = np.array([1.0] * before + [1.1] * 10)
+    assert bool(find_steps([values], SCREEN)[0]) == found
+
+
+@pytest.mark.parametrize(("after", "found"), [(PUBLISH.nights - 1, False), (PUBLISH.nights, True)])
+def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
+    values = np.array([1.0] * 20 + [1.1] * after)
+    assert bool(find_steps([values], PUBLISH)[0]) == found
+    assert find_steps([values], SCREEN)[0], "it is worth a measurement before"
+
+
+@pytest.mark.parametrize(("size", "screened", "published"), [(0.008, 0, 0), (0.012, 1, 0), (0.02, 1, 1)])
+def test_a_step_that_is_sure_and_too_small_to_matter_is_none(size: float, screened: int, published: int) -> None:
+    values = scatter(7, 1e-4)
+    values[30:] += size
+    assert [len(find_steps([values], settings)[0]) for settings in (SCREEN, PUBLISH)] == [screened, published]
+
+
+def test_a_step_is_as_certain_as_the_noise_of_its_series_and_the_scatter_of_its_old_level_allow() -> None:
+    """Nights that move slowly up and down have small differences, and scatter all the same."""
+    calm, slow = np.zeros(28), np.repeat([0.02, -0.02, 0.02, -0.02], 7)
+    new = np.full(28, 0.05)
+    p = {
+        (name, deviation): _step(np.concatenate([old, new]), (0, 28, 56), deviation, 7).p
+        for name, old in (("calm", calm), ("slow", slow))
+        for deviation in (0.001, 0.04)
+    }
+    assert p["calm", 0.001] < 1e-12 < p["slow", 0.001]
+    assert p["calm", 0.001] < p["calm", 0.04]
+    assert p["slow", 0.001] < p["slow", 0.04]
+
+
+def test_only_the_nights_near_a_change_are_its_levels() -> None:
+    """A drift of a year before it is not its old level, nor what comes a year after it its new one."""
+    far = np.concatenate([np.full(200, -1.0), np.full(28, 0.0), np.full(28, 0.1), np.full(200, 0.1)])
+    drifting = far + scatter(9, 0.001, len(far))
+    drifting[256:] += np.linspace(0, 0.02, 200)
+    steps = find_steps([drifting], PUBLISH)[0]
+    (step,) = [step for step in steps if abs(step.index - 228) <= 2]
+    assert step.size == pytest.approx(0.1, abs=0.003)
+
+
+def test_the_interval_of_a_step_is_one_of_ninety_five_per_cent() -> None:
+    """For nights without a value between; of many series some miss the truth."""
+    steps = [find_steps([stepped(seed, 30, 0.1)], PUBLISH)[0][0] for seed in range(200)]
+    held = sum(step.low <= 0.1 <= step.high for step in steps)
+    assert 180 <= held <= 199
+
+
+def test_the_least_certain_cut_goes_first() -> None:
+    """A bump of two nights beside a step: without its cut the step is whole again."""
+    values = scatter(10)
+    values[30:] += 0.1
+    values[24:27] += 0.03
+    (step,) = find_steps([values], PUBLISH)[0]
+    assert abs(step.index - 30) <= 1

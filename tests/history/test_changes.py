@@ -180,3 +180,67 @@ def test_what_shares_a_measurement_or_ran_on_a_software_device_or_was_built_befo
         return slower if first else slower.model_copy(update={"same_as": record.trial})
 
     assert [change.measure for change in find_changes(made.make(tmp_path, NIGHTS, night))] == []
+
+
+def moved(factor_of_program: float, version_at: int = STEP, machine_at: int | None = STEP) -> made.Night:
+    """A move of the machine by 20 %, and a change of fakemlir with a new version."""
+
+    def night(n: int, record: Record) -> Record:
+        record = made.slower(record, 1.2 if machine_at is not None and n >= machine_at else 1)
+        if record.backend != "fakemlir":
+            return record
+        return made.slower(
+            made.of_version(record, "2.0" if n >= version_at else "1.0"), factor_of_program if n >= STEP else 1
+        )
+
+    return night
+
+
+@pytest.mark.parametrize(("factor", "cause"), [(1.06, "environment"), (1.15, "program")])
+def test_a_change_of_less_than_half_a_move_of_the_machine_is_the_machines(tmp_path: Path, factor: float, cause) -> None:
+    changes = bound(made.make(tmp_path, NIGHTS, moved(factor)))
+    assert {change.cause for change in changes if change.subject == "fakemlir"} == {cause}
+    assert changes[0].level == "machine"
+
+
+def test_a_move_of_the_machine_on_another_night_hides_no_change(tmp_path: Path) -> None:
+    changes = bound(made.make(tmp_path, 24, moved(1.06, machine_at=16)))
+    assert {change.cause for change in changes if change.subject == "fakemlir"} == {"program"}
+
+
+@pytest.mark.parametrize(("nights", "cause"), [(0, "program"), (3, "program"), (-3, "program"), (4, "environment")])
+def test_a_version_explains_a_change_within_three_nights(tmp_path: Path, nights: int, cause: str) -> None:
+    changes = bound(made.make(tmp_path, NIGHTS, moved(1.1, STEP + nights, None)))
+    (change,) = [change for change in changes if change.subject == "fakemlir"]
+    assert change.cause == cause
+    same = "fakemlir-package 2.0" if nights < 0 else "fakemlir-package 1.0"
+    assert change.versions == (("fakemlir-package 1.0", "fakemlir-package 2.0") if cause == "program" else (same, same))
+
+
+def test_what_moved_the_other_way_did_not_move_together(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        if record.backend not in ("fakemlir", "fakelib"):
+            return record
+        faster = record.backend == "fakelib" and record.params.chunk == 64
+        record = made.of_version(record, "2.0" if n >= STEP else "1.0")
+        return made.slower(record, (0.9 if faster else 1.1) if n >= STEP else 1)
+
+    changes = {change.subject: change for change in bound(made.make(tmp_path, NIGHTS, night))}
+    backend = changes["fakemlir"]
+    assert len(backend.together) == 4
+    assert {subject.split("/")[1] for subject in backend.together} == {"fakemlir:linalg"}
+    other = next(
+        change for subject, change in changes.items() if subject.startswith("fake_case/fakelib") and change.ratio > 1
+    )
+    assert len(other.together) == 4, "the trials of the other backend, and not the one of its own that got faster"
+
+
+@pytest.mark.parametrize(("trials", "has_series"), [(2, False), (3, True)])
+def test_a_backend_has_a_series_from_three_trials_on(tmp_path: Path, trials: int, has_series: bool) -> None:
+    def night(n: int, record: Record) -> Record | None:
+        if record.backend == "fakemlir" and record.params.chunk >= 2**trials:
+            return None
+        return made.slower(new_version(n, record), 1.1 if record.backend == "fakemlir" and n >= STEP else 1)
+
+    changes = bound(made.make(tmp_path, NIGHTS, night))
+    assert {change.level for change in changes} == ({"backend", "trial"} if has_series else {"trial"})

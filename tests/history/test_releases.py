@@ -17,6 +17,7 @@ from rnnbench.history import (
     History,
     News,
     ReleaseFile,
+    ReleaseSeries,
     find_changes,
     find_events,
     release_change_lines,
@@ -24,8 +25,9 @@ from rnnbench.history import (
     update,
     write_release,
 )
+from rnnbench.history.releases import ReleasePoint, version_order
 from rnnbench.reports import release_tables
-from rnnbench.results import StoreError, Timing
+from rnnbench.results import ERROR_RATE, StoreError, Timing, judge_apart, judge_once
 
 TRIALS = [fake.record("fakelib", "ops"), fake.record("fakelib", "ops", chunk=64)]
 LEVELS = {"1.9.0": 1.00, "1.10.0": 1.00, "1.11.0": None, "1.12.0": 1.042, "1.13.0": 1.042}
@@ -138,3 +140,34 @@ def test_a_damaged_release_file_is_named(tmp_path):
     (run / "release.json").write_text("{}")
     with pytest.raises(StoreError, match=r"release.json: is damaged; delete the run"):
         History(tmp_path / "other").add(run)
+
+
+def point(version: str, level: float, seed: int) -> ReleasePoint:
+    chance = random.Random(seed)
+    return ReleasePoint(version, "", "ok", "", tuple(level * (1 + chance.gauss(0, 0.01)) for _ in range(8)))
+
+
+def test_all_intervals_of_a_series_hold_together_and_that_of_a_release_alone():
+    points = [point(f"1.{number}", 1.0, number) for number in range(4)]
+    steps = ReleaseSeries("machine", "fakepackage", "1.3", "trial", "bound", tuple(points)).steps(0.03)
+    assert [(step.before, step.after) for step in steps] == [("1.0", "1.1"), ("1.1", "1.2"), ("1.2", "1.3")]
+    for step, before, after in zip(steps, points, points[1:], strict=False):
+        assert step.judged == judge_apart(before.ratios, after.ratios, 0.03, ERROR_RATE / 3)
+        assert step.judged.interval != judge_apart(before.ratios, after.ratios, 0.03).interval
+    assert points[0].judged == judge_once(points[0].ratios, 0.99)
+
+
+def test_of_two_measurements_of_a_release_the_newest_counts(tmp_path):
+    add_releases(tmp_path, {"1.9.0": 1.2}, started="2026-06-01T00:00:00+00:00")
+    (tmp_path / "again").mkdir()
+    again = add_releases(tmp_path / "again", {"1.9.0": 1.1}, started="2026-06-02T00:00:00+00:00")
+    for run in (tmp_path / "1.13.0-1.9.0", tmp_path / "again" / "1.13.0-1.9.0"):
+        again.add(run)
+    (series,) = [
+        each for each in release_series(History(again.root)) if each.trial == TRIALS[0].trial and each.path == "bound"
+    ]
+    assert [round(one.judged.ratio, 1) for one in series.points] == [1.1]
+
+
+def test_what_is_no_version_comes_before_all_that_are():
+    assert sorted(["1.10", "1.9", "nightly", "1.9rc1"], key=version_order) == ["nightly", "1.9rc1", "1.9", "1.10"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from rnnbench.measure import DeviceConditions, Disturbance
 from rnnbench.measure import blocks as module
 from rnnbench.measure.blocks import (
     NEAR_CLOCK,
@@ -23,6 +25,8 @@ from rnnbench.measure.blocks import (
     sample_cold,
     sample_paced,
 )
+from rnnbench.measure.device_conditions import DeviceSpell
+from rnnbench.measure.disturbance import DISTURBED_SHARE
 
 
 class Time:
@@ -211,3 +215,55 @@ def test_a_clock_that_moves_in_coarse_steps_is_known_by_them(clock, monkeypatch,
 def test_a_clock_that_stands_still_ends_no_command(clock, monkeypatch):
     monkeypatch.setattr(module, "COARSE_READINGS", 100)
     assert measure_clock.__wrapped__().resolution == 1.0
+
+
+def test_a_long_block_is_warmed_no_longer_than_a_short_one(clock):
+    block = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.4)
+    assert block.warm_calls == 3, "5 ms of calls that get no faster"
+    assert len(block.seconds) == 197
+
+
+def test_a_collector_that_was_off_stays_off():
+    gc.disable()
+    try:
+        sample_block(lambda: None, lambda: None, 0.001)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_call_that_gets_a_little_faster_has_settled(clock):
+    calls = iter(0.002 * 0.99**n for n in range(1000))
+    assert sample_block(lambda: clock.sleep(next(calls)), lambda: None, 0.006).warm_calls == 3
+
+
+def test_a_block_is_disturbed_by_what_was_taken_of_all_of_it_or_by_its_device():
+    block = Block(0.0, 0, np.array([0.1]), elapsed=1.0, disturbance=Disturbance(0, 0.5 * DISTURBED_SHARE, None))
+    moved = DeviceSpell(DeviceConditions(clock=2e9), DeviceConditions(clock=1e9))
+    assert not block.disturbed
+    assert replace(block, elapsed=0.1).disturbed
+    assert replace(block, device=moved).disturbed
+    assert not replace(block, disturbance=None).disturbed
+
+
+def test_the_cost_of_the_clock_is_what_a_reading_usually_takes(clock, monkeypatch):
+    steps = iter([40] * 9_000 + [4_000] * 2_000)
+    monkeypatch.setattr(clock, "perf_counter_ns", lambda: clock.sleep(next(steps) * 1e-9) or clock.now)
+    measured = measure_clock.__wrapped__()
+    assert (measured.resolution, measured.cost) == (pytest.approx(40e-9), pytest.approx(40e-9))
+
+
+def test_paced_calls_end_with_their_time(clock):
+    block = sample_paced(lambda: clock.sleep(0.001), lambda: None, 0.005, 0.022)
+    assert (len(block.seconds), block.elapsed) == (4, pytest.approx(0.022))
+
+
+def test_a_block_begins_at_its_first_counted_call_by_the_wall_clock(clock):
+    clock.sleep(100.0)
+    warm = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.005)
+    assert warm.start == pytest.approx(100.0 + 0.002 * warm.warm_calls)
+    began = clock.time()
+    assert sample_cold(lambda: clock.sleep(0.002), lambda: None, lambda: None, 0.005).start == pytest.approx(began)
+    began = clock.time()
+    paced = sample_paced(lambda: clock.sleep(0.002), lambda: None, 0.005, 0.02)
+    assert paced.start == pytest.approx(began + 0.002), "once its first call is made"

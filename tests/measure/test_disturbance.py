@@ -8,12 +8,19 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from waiting import PATIENCE_S, join
 
 from rnnbench.measure import Disturbance, disturbance
-from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, read_core_counters
+from rnnbench.measure.disturbance import (
+    DISTURBED_SHARE,
+    ThreadCounters,
+    disturbance_since,
+    read_core_counters,
+    waited_since,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,8 @@ from rnnbench.measure.disturbance import DISTURBED_SHARE, disturbance_since, rea
         (Disturbance(0, 0.0, 0.01), True),
         (Disturbance(1, None, None), True),
         (Disturbance(0, None, None), False),
+        (Disturbance(0, None, 0.01), True),
+        (Disturbance(0, 0.75 * DISTURBED_SHARE, 0.75 * DISTURBED_SHARE), True),
     ],
 )
 def test_a_second_is_disturbed_by_what_was_taken_of_it(disturbance, disturbs):
@@ -93,3 +102,34 @@ def test_a_thread_of_the_same_process_is_no_other_process(core):
     join(other)
     waited = now.thread.waited - before.thread.waited
     assert waited - found.waited > 3 * DISTURBED_SHARE * seconds
+
+
+@pytest.mark.parametrize("seconds", [0.01, 100.0])
+def test_what_disturbs_a_block_is_a_share_of_its_time(seconds):
+    share = DISTURBED_SHARE * seconds
+    assert not Disturbance(0, 0.9 * share, None).disturbs(seconds)
+    assert Disturbance(0, 1.1 * share, None).disturbs(seconds)
+
+
+@pytest.mark.parametrize(
+    ("waited", "other_threads_s", "cores", "expected"),
+    [(1.0, 0.0, 1, 1.0), (1.0, 0.4, 1, 0.6), (1.0, 1.5, 1, 0.0), (1.0, 0.4, 2, 1.0), (1.0, 2.4, 2, 0.6)],
+    ids=["no thread", "one core", "more than it waited", "they had the other core", "they wanted both cores"],
+)
+def test_the_own_threads_are_subtracted_as_far_as_other_cores_could_not_run_them(
+    monkeypatch, waited, other_threads_s, cores, expected
+):
+    """Over two seconds."""
+    before = ThreadCounters(waited=5.0, other_threads_s=7.0, time=3.0)
+    after = ThreadCounters(waited=5.0 + waited, other_threads_s=7.0 + other_threads_s, time=5.0)
+    monkeypatch.setattr(disturbance, "read_thread_counters", lambda: after)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
+    assert waited_since(before) == pytest.approx(expected)
+
+
+def test_where_a_count_begins_or_ends_nothing_is_known(monkeypatch):
+    counted = ThreadCounters(waited=5.0, other_threads_s=0.0, time=0.0)
+    for before, after in ((None, 5.0), (5.0, None)):
+        now = replace(counted, waited=after)
+        monkeypatch.setattr(disturbance, "read_thread_counters", lambda now=now: now)
+        assert waited_since(replace(counted, waited=before)) is None

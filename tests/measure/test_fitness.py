@@ -68,3 +68,8 @@ def test_memory_is_free_as_far_as_the_container_allows(tmp_path: Path, monkeypat
     monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(fitness, "WATCHED_S", 0.0)
     assert any("100 MiB of memory are free" in warning for warning in examine_machine().warnings)
+
+
+def test_a_load_is_that_of_a_core() -> None:
+    assert list(warnings({**FIT, "usable_cores": 8, "load": 1.9})) == []
+    assert len(list(warnings({**FIT, "usable_cores": 2, "load": 0.6}))) == 1

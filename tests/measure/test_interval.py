@@ -49,3 +49,13 @@ def test_a_planted_drift_is_found_and_outliers_do_not_move_it():
 @pytest.mark.parametrize("times", [[1.0, 2.0, 3.0], [5.0, 5.0, 5.0, 5.0]])
 def test_a_few_blocks_or_no_time_show_no_drift(times):
     assert drift_of(times, np.arange(1.0, 1 + len(times))) is None
+
+
+def test_four_blocks_show_a_drift():
+    assert drift_of([0.0, 1.0, 2.0, 3.0], 1e-6 * 1.1 ** (np.arange(4) / 3)) == pytest.approx(0.1)
+
+
+def test_a_drift_is_one_over_time_and_not_over_blocks():
+    """Blocks come closer together towards the end."""
+    times = np.sqrt(np.arange(20.0))
+    assert drift_of(times, 1e-6 * 1.1 ** (times / times[-1])) == pytest.approx(0.1)

@@ -70,3 +70,7 @@ def test_a_leak_of_most_processes_is_growth_though_the_first_has_none():
 def test_too_few_blocks_give_calls_and_no_growth(blocks):
     growth = growth_of([[(100, PAGE)] * blocks])
     assert (growth.per_1000_calls, growth.calls) == (None, 100 * blocks)
+
+
+def test_as_many_blocks_as_are_enough_give_growth():
+    assert growth_of([[(100, PAGE)] * LEAST_BLOCKS]).per_1000_calls == 10 * PAGE

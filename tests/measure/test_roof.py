@@ -93,3 +93,61 @@ def test_what_a_piece_does_is_counted_both_ways_and_with_both_operations() -> No
     amounts = [piece.amount for pieces in probe._multiplying for piece in pieces]
     probe.close()
     assert amounts == [2 * chains * 16 for chains in roof.CHAINS]
+
+
+class Work:
+    """Work of a microsecond a turn, by a clock that only it moves. The first of its pieces is disturbed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.turns: list[int] = []
+        monkeypatch.setattr(roof.time, "perf_counter", lambda: self.now)
+
+    def run(self, turns: int) -> None:
+        self.turns.append(turns)
+        self.now += turns * 1e-6 * (9 if self.turns.count(1000) == 1 else 1)
+
+
+def test_a_speed_is_the_amount_of_a_usual_piece_over_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roof, "PIECES", 5)
+    work = Work(monkeypatch)
+    assert roof.speed_of(work.run, 64, piece_s=1e-3) == pytest.approx(64e6)
+    assert work.turns[-5:] == [1000] * 5, "each piece takes a millisecond"
+    assert work.turns[:-5] == [1 << k for k in range(10)], "found by doubling"
+
+
+def test_threads_have_their_speeds_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roof, "_seconds", lambda run, count: count * run(1))
+    probe = RoofProbe([SMALL], "float32", 2)
+    pieces = [roof._Piece(lambda turns, seconds=seconds: seconds, 8, ()) for seconds in (1e-6, 2e-6)]
+    assert probe._speed(pieces) == pytest.approx(8e6 + 4e6)
+    probe.close()
+
+
+def test_the_fastest_way_to_read_and_to_multiply_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = object.__new__(RoofProbe)
+    probe._readings = {SMALL: [1.0, 3.0], LARGE: [4.0, 2.0]}
+    probe._multiplying = [5.0, 7.0]
+    monkeypatch.setattr(RoofProbe, "_speed", lambda self, pieces: pieces)
+    assert probe.measure() == roof.Roof({SMALL: 3.0, LARGE: 4.0}, 7.0)
+
+
+def test_a_working_set_is_shared_by_the_threads_up_to_the_largest_buffer() -> None:
+    group = roof.GROUP_BYTES
+    assert roof._groups(6 * group, 1) == 6
+    assert roof._groups(6 * group, 2) == 3
+    assert roof._groups(1, 2) == 1
+    assert roof._groups(LARGE, 2) == roof.LARGEST // 2 // group
+
+
+@pytest.mark.parametrize(("to_and_fro", "expected"), [(True, 2.0), (False, 1.0)])
+def test_every_second_pass_may_go_back(to_and_fro: bool, expected: float) -> None:
+    """Sums of float32 tell the order: 1 is lost in a sum of 2²⁵, and what begins with it keeps it."""
+    import numpy as np
+
+    compiler = roof._Compiler()
+    read = compiler.function(reader(1, to_and_fro), "read", roof._READS)
+    data, sums = roof._buffer(3 * 64).view(np.float32), roof._buffer(64).view(np.float32)
+    data[:] = np.repeat([2.0**25, -(2.0**25), 1.0], 16)
+    read(data.ctypes.data, 3, 2, sums.ctypes.data)
+    assert sums.tolist() == [expected] * 16

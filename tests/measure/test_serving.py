@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,29 @@ def test_times_that_cannot_be_are_told(changes, told):
     }
     assert impossible_served(module.Served(**fields)) == ""
     assert told in impossible_served(module.Served(**{**fields, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"due": 1}, "2 of 1 pieces of work"),
+        ({"missed": -1}, "no counts"),
+        ({"latencies": np.array([0.1, np.inf])}, "not a number of seconds above 0"),
+        ({"latencies": np.array([0.1, 0.0])}, "not a number of seconds above 0"),
+        ({"latencies": np.array([0.1, 0.9])}, "take 0.9 s"),
+        ({"busy": float("nan")}, "busy is nan s"),
+        ({"elapsed": -1.0}, "elapsed is -1 s"),
+        ({"start": float("inf")}, "start is inf s"),
+    ],
+)
+def test_each_figure_of_served_work_is_looked_at(changes, told):
+    served = module.Served(1.0, np.array([0.1, 0.2]), 2, 0, 0.2, 0.5)
+    assert told in impossible_served(replace(served, **changes))
+
+
+def test_a_late_call_counts_from_when_it_was_due_and_the_limit_from_the_first_due_time(clock):
+    seconds = iter([1.0] * WARM_CALLS + [0.02, 0.005, 0.005])
+    served = serve(
+        lambda: clock.sleep(next(seconds)), frame_times(3, 0.010), deadline=0.012, most_missed=9, longest=0.5
+    )
+    assert (served.done, served.missed) == (3, 2)

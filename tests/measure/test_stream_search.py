@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.measure.stream_search import FRAMES, MOST_STREAMS, Attempt, StreamSearch, most_missed
+from rnnbench.measure.stream_search import FRAMES, MOST_STREAMS, QUICK_FRAMES, Attempt, StreamSearch, most_missed
 
 
 def searched(search: StreamSearch, limit: int) -> list[Attempt]:
@@ -72,3 +72,22 @@ def test_where_no_more_can_be_opened_there_is_no_smallest_that_fails():
 
 def test_one_frame_in_a_hundred_may_be_late():
     assert most_missed(FRAMES) == 3
+
+
+def test_one_frame_of_a_short_test_may_be_late():
+    assert most_missed(QUICK_FRAMES) == 1
+
+
+def test_the_least_that_could_be_opened_is_the_most():
+    search = StreamSearch(0.05)
+    for most in (10, 20):
+        search.cannot_open(most)
+    attempts = searched(search, 100)
+    assert max(attempt.streams for attempt in attempts) == search.held == 10
+
+
+def test_a_short_test_takes_nothing_from_a_full_one():
+    search = StreamSearch(0.05)
+    for frames in (FRAMES, QUICK_FRAMES):
+        search.note(Attempt(4, frames), True)
+    assert search.held == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block
+from rnnbench.measure.blocks import Block, Clock
 from rnnbench.measure.warmup import WINDOWS, WarmUp, is_stationary
 
 TOLERANCE = 0.01
@@ -68,3 +68,28 @@ def test_noise_that_hides_any_difference_counts_as_stationary():
 
 def test_few_calls_are_compared_by_their_medians_alone():
     assert not is_stationary(windows(1.0, 0.9, scatter=0.2, calls=3), TOLERANCE)
+
+
+def test_how_many_calls_are_timed_at_once_is_by_the_first_window(monkeypatch):
+    monkeypatch.setattr("rnnbench.measure.warmup.measure_clock", lambda: Clock(resolution=1e-9, cost=1e-7))
+    warmup = WarmUp(1.0, TOLERANCE)
+    assert warmup.calls_per_sample == 1
+    warmup.windows += windows(1.1e-6, 1e-3)
+    assert warmup.calls_per_sample == 5
+
+
+def test_a_window_of_few_calls_is_compared_by_medians_whatever_the_other_has():
+    many = Block(0.0, 0, np.linspace(0.8, 1.2, 50))
+    few = Block(0.0, 0, np.array([0.9, 0.9, 0.9]))
+    assert not is_stationary([many, few], TOLERANCE)
+    assert not is_stationary([few, many], TOLERANCE)
+
+
+def test_calls_that_differ_by_twice_the_tolerance_are_not_stationary():
+    assert not is_stationary(windows(1.0, 1 - 1.8 * TOLERANCE, scatter=1e-4), TOLERANCE)
+
+
+def test_the_time_of_a_window_is_all_of_it():
+    warmup = WarmUp(1.0, TOLERANCE)
+    warmup.windows.append(Block(0.0, 0, np.array([0.1]), elapsed=1.0))
+    assert (warmup.seconds, warmup.is_over) == (1.0, True)

@@ -114,3 +114,49 @@ def test_without_gh_the_message_says_what_to_install(repository):
     (repository.night / "night.json").write_text('{"page": "night.md", "issues": []}')
     with pytest.raises(ReportError, match="install gh, and give it a token"):
         tell_github(repository.night, GitHub("no-such-gh"), print)
+
+
+def test_an_alert_that_is_back_and_waits_opens_its_issue_once_it_is_certain(repository):
+    repository.tell("open")
+    assert repository.tell("waits")[-1].endswith("issue 1 updated"), "it is not certain, and not over"
+    assert repository.get("issues")[0]["state"] == "OPEN"
+    repository.tell("closed")
+    assert repository.tell("waits", "slower again\n") == []
+    assert repository.get("issues")[0]["state"] == "CLOSED"
+    assert repository.tell("open", "slower again\n")[-1].endswith("issue 1 opened again")
+    assert repository.get("issues")[0]["body"].startswith("slower again\n")
+
+
+def test_an_issue_that_a_person_closed_while_it_waited_stays_closed(repository):
+    repository.tell("open")
+    repository.tell("waits")
+    (issue,) = repository.get("issues")
+    repository.put(issues=[{**issue, "state": "CLOSED"}])
+    assert repository.tell("closed") == repository.tell("open") == []
+
+
+def test_a_title_is_as_long_as_github_takes_and_another_one_is_an_update(repository):
+    repository.tell("open", title="x" * 300)
+    assert repository.get("issues")[0]["title"] == "x" * 250
+    assert repository.tell("open", title="x" * 300) == []
+    assert repository.tell("open", title="fake: public latency")[-1].endswith("issue 1 updated")
+
+
+def test_all_issues_of_alerts_are_looked_at_and_the_open_pull_requests(repository):
+    """Without a limit `gh` lists thirty: an alert beyond them would have a second issue each night."""
+    repository.tell("open")
+    asked = {tuple(words[:2]): " ".join(words) for words in repository.get("asked")}
+    assert "--state all --limit 1000 " in asked["issue", "list"]
+    assert "--state open --limit 100 " in asked["pr", "list"]
+
+
+def test_a_pull_request_that_changes_other_files_too_is_about_versions(repository):
+    files = [{"path": name} for name in ("docs/site.md", "pyproject.toml", "suite/rnnbench/cli.py")]
+    repository.put(pull_requests=[{"number": 9, "files": files}])
+    repository.tell("open")
+    assert list(repository.get("comments")) == ["9"]
+
+
+def test_what_gh_refuses_is_told_in_its_words(repository):
+    with pytest.raises(ReportError, match="gh no such: unknown command"):
+        GitHub().ask("no", "such")

@@ -12,12 +12,12 @@ import fake_records as fake
 import pytest
 
 from rnnbench.optional import MissingExtraError, require
-from rnnbench.results.compare import compare_runs
+from rnnbench.results.compare import compare_runs, compared_record
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import CheckResult, Outcome, Record
 from rnnbench.results.store import Run
-from rnnbench.results.timing import Latency
+from rnnbench.results.timing import Latency, disturbed_share
 
 pytest.importorskip("scipy")
 
@@ -250,3 +250,86 @@ def test_a_run_of_which_many_blocks_were_disturbed_is_named(disturbed: int | Non
         warnings = compare_runs(run([old], "old"), run([new], "new")).warnings
         expected = f"other processes, or the machine's host, disturbed 12 % of the compared blocks of {name}"
         assert sum(expected in warning for warning in warnings) == told, warnings
+
+
+def test_a_tenth_of_the_blocks_is_many() -> None:
+    record = fake.record()
+    latencies = {
+        path: one.model_copy(update={"sampling": one.sampling.model_copy(update={"blocks": 40, "disturbed_blocks": 4})})
+        for path, one in record.timing.latency.items()
+    }
+    disturbed = record.model_copy(update={"timing": record.timing.model_copy(update={"latency": latencies})})
+    assert any("disturbed 10 % of" in text for text in compare_runs(run([record]), run([disturbed])).warnings)
+
+
+def test_only_the_two_sides_of_one_comparison_are_sides_of_it() -> None:
+    sides = [run([fake.record()], f"20260131T120000Z-fake_case-{side}", side=side) for side in "ab"]
+    later = run([fake.record()], "20260201T120000Z-fake_case-b", side="b")
+    whole = run([fake.record()], "20260131T120000Z-fake_case")
+    assert compare_runs(*sides).of_ab
+    for other in (sides[0], later, whole):
+        assert not compare_runs(sides[0], other).of_ab
+
+
+@pytest.mark.parametrize("broken", ["base", "new"])
+def test_a_trial_that_was_not_ok_in_one_run_has_no_verdict(broken: str) -> None:
+    base, new = (
+        run([fake.record(bound=1e-3, outcome="nonconforming" if side == broken else "ok")]) for side in ("base", "new")
+    )
+    result = compare_runs(base, new)
+    assert (result.latencies, result.costs, result.trials) == ((), (), 1)
+
+
+@pytest.mark.parametrize("played", ["base", "new"])
+def test_a_device_that_is_played_on_one_side_alone_gets_no_verdict(played: str) -> None:
+    base, new = (
+        run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE if side == played else None)])
+        for side in ("base", "new")
+    )
+    assert compare_runs(base, new).latencies == ()
+
+
+def test_a_change_has_the_seconds_of_each_side() -> None:
+    result = compare_runs(run([fake.record(bound=1e-3, spread=0.0)]), run([fake.record(bound=2e-3, spread=0.0)]))
+    bound = result.latencies[0]
+    assert (bound.path, bound.base, bound.new) == ("bound", pytest.approx(1e-3), pytest.approx(2e-3))
+    assert bound.ratio == pytest.approx(2.0)
+
+
+def test_blocks_of_which_nothing_is_known_are_not_counted() -> None:
+    latency = fake.record().timing.latency["bound"]
+
+    def of(blocks: int, disturbed: int | None) -> Latency:
+        sampling = latency.sampling.model_copy(update={"blocks": blocks, "disturbed_blocks": disturbed})
+        return latency.model_copy(update={"sampling": sampling})
+
+    assert disturbed_share([of(10, 2), of(90, None), of(10, 1)]) == pytest.approx(0.15)
+    assert disturbed_share([of(90, None)]) is None
+    assert disturbed_share([]) is None
+
+
+def test_runs_of_two_machines_are_that_also_without_a_trial_in_common() -> None:
+    base = run([fake.record(chunk=1)], "old")
+    new = run([fake.record(chunk=2)], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    result = compare_runs(base, new, across_machines=True)
+    assert (result.trials, result.two_machines) == (0, True)
+    assert "slower" not in result.fail_on
+
+
+def test_trials_that_share_a_measurement_in_both_runs_are_trials_of_both_runs() -> None:
+    own = fake.record(bound=1e-3)
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    result = compare_runs(run([own, shared]), run([own, shared]))
+    assert (result.trials, result.shared) == (2, 1)
+
+
+def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> None:
+    failing = {"values": CheckResult(verdict="fail"), "reset": CheckResult(verdict="pass")}
+    olds = [fake.record(bound=1e-3), fake.record(chunk=4, outcome="nonconforming")]
+    news = [fake.record(bound=2e-3), olds[1].model_copy(update={"conformance": failing})]
+    whole, small = (
+        compare_runs(run(map(kept, olds), "old"), run(map(kept, news), "new"))
+        for kept in (lambda record: record, compared_record)
+    )
+    assert whole == small
+    assert [change.fact for change in small.facts] == ["failed_checks"]

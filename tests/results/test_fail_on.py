@@ -90,3 +90,25 @@ def test_the_documentation_and_the_help_have_every_name_with_its_default() -> No
     assert isinstance(option, click.Option)
     assert f"{', '.join(FAIL_ON)}; all, none." in str(option.help)
     assert f"[default: {','.join(DEFAULT_FAIL_ON)}]" in str(option.help)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("crashed", "nonconforming"), ("nonconforming", "crashed"), ("unavailable", "unsupported")]
+)
+def test_what_was_not_ok_before_cannot_get_lost(before: Outcome, after: Outcome) -> None:
+    base, new = (Run(Path("fake"), fake.info(), (lost(outcome),)) for outcome in (before, after))
+    comparison = compare_runs(base, new)
+    assert [change.fact for change in comparison.facts] == ["outcome"]
+    assert comparison.found == {}
+
+
+def test_none_may_be_said_twice() -> None:
+    assert parse_fail_on(["none", "none"]) == ()
+
+
+def test_what_is_found_is_counted_in_words() -> None:
+    assert [FAIL_ON["slower"].words(count) for count in (0, 1, 2_000)] == [
+        "0 latencies SLOWER",
+        "1 latency SLOWER",
+        "2,000 latencies SLOWER",
+    ]

@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 import scipy
+from scipy import stats
 
+from rnnbench.results import fits
 from rnnbench.results.fits import Estimate, calls_until_paid, fit_call, fit_growth, growth_word
 
 CHUNKS = (1, 8, 16, 64, 128)
@@ -105,3 +107,83 @@ def test_each_chunk_weighs_by_its_own_latency() -> None:
     fit = fit_call({1: 2.0, 2: 3.0, 4: 5.0, 100: 150.0})
     assert fit is not None
     assert fit.per_call.value == pytest.approx(0.56, abs=0.1)
+
+
+def test_the_error_of_a_fit_is_relative_to_the_point_that_is_off_most() -> None:
+    seconds = {chunk: 12e-6 + 3e-6 * chunk for chunk in CHUNKS}
+    fit = fit_call({**seconds, 64: 1.1 * seconds[64]})
+    assert fit is not None
+    assert 0.02 < fit.error < 0.1
+
+
+def test_differences_weigh_by_the_figures_that_they_come_from() -> None:
+    """A small difference of two large latencies has the error of these."""
+    differences = {1: 1.0, 2: 2.0, 4: 4.0, 8: 16.0}
+    by_themselves, by_figures = fit_call(differences), fit_call(differences, dict.fromkeys(differences, 100.0))
+    assert by_themselves is not None
+    assert by_figures is not None
+    assert by_figures.per_step.value > 1.5 * by_themselves.per_step.value
+
+
+def test_figures_of_zero_are_no_points_of_a_growth() -> None:
+    growth = fit_growth({1: 0.0, 2: 0.0, **{chunk: 0.3 * chunk for chunk in (4, 8, 16)}})
+    assert growth is not None
+    assert growth.exponent.value == pytest.approx(1.0)
+    assert fit_growth({1: 0.0, 2: 1.0, 4: 2.0}) is None
+
+
+def test_a_later_start_that_costs_nothing_has_paid_off_at_once() -> None:
+    assert calls_until_paid(start=1.0, call=1e-3, other_start=11.0, other_call=2e-3) == 0.0
+
+
+NOISY = {1: 1.02, 2: 1.97, 4: 4.1, 8: 7.8, 16: 16.3}
+
+
+def test_the_intervals_of_a_call_and_of_a_step_are_those_of_a_line() -> None:
+    """With equal weights: Student's t with two degrees of freedom less than there are points."""
+    fit = fit_call(NOISY, dict.fromkeys(NOISY, 1.0))
+    assert fit is not None
+    line, quantile = stats.linregress(list(NOISY), list(NOISY.values())), stats.t.ppf(0.975, len(NOISY) - 2)
+    assert fit.per_call.half_width == pytest.approx(quantile * line.intercept_stderr)
+    assert fit.per_step.half_width == pytest.approx(quantile * line.stderr)
+
+
+def test_the_interval_of_an_exponent_is_that_of_a_line_through_logarithms() -> None:
+    few = {chunk: NOISY[chunk] for chunk in list(NOISY)[:4]}
+    growth = fit_growth(few)
+    assert growth is not None
+    line = stats.linregress(np.log(list(few)), np.log(list(few.values())))
+    assert growth.exponent.half_width == pytest.approx(stats.t.ppf(0.975, 2) * line.stderr)
+
+
+def test_a_fixed_part_takes_a_degree_of_freedom(monkeypatch: pytest.MonkeyPatch) -> None:
+    freedoms = []
+    monkeypatch.setattr(fits, "_quantile", lambda freedom: freedoms.append(freedom) or 1.0)
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 * (1.01 if chunk > 64 else 1) for chunk in BUILDS})
+    assert growth is not None
+    assert growth.fixed > 0
+    assert freedoms[-1] == len(BUILDS) - 3
+
+
+def test_five_points_tell_a_fixed_part() -> None:
+    growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 for chunk in BUILDS[:5]})
+    assert growth is not None
+    assert growth.fixed == pytest.approx(1.5, rel=1e-3)
+
+
+def test_a_fixed_part_is_taken_for_one_by_chance_in_a_fifth_of_fits() -> None:
+    generator = np.random.default_rng(0)
+    taken = 0
+    for _ in range(100):
+        growth = fit_growth({chunk: chunk / 64 * float(np.exp(generator.normal(0, 0.05))) for chunk in BUILDS})
+        assert growth is not None
+        taken += growth.fixed > 0
+    assert 0 < taken <= 30
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0, 2.5])
+def test_what_a_plain_power_leaves_is_rounding_and_no_fixed_part(power: float) -> None:
+    for scale in (1e-6, 0.3, 7.0):
+        growth = fit_growth({chunk: scale * chunk**power for chunk in BUILDS})
+        assert growth is not None
+        assert growth.fixed == 0.0

@@ -232,9 +232,11 @@ def test_shards_of_different_plans_are_refused_with_what_differs(tmp_path, other
 
 
 def test_a_shard_that_was_measured_twice_is_refused(tmp_path):
-    first, again = made.make_shard(tmp_path, 1), made.make_shard(tmp_path / "again", 1, seed=99)
-    with pytest.raises(StoreError, match="shard 1/4 is there twice, measured at two times"):
-        merge_shards([first, again])
+    first, started = made.make_shard(tmp_path, 1), "2026-02-01T00:00:00+00:00"
+    for name, changes in {"seed": {"seed": 99}, "start": {"started": started}}.items():
+        again = made.make_shard(tmp_path / name, 1, **changes)
+        with pytest.raises(StoreError, match="shard 1/4 is there twice, measured at two times"):
+            merge_shards([first, again])
 
 
 def test_a_run_of_a_whole_plan_is_no_shard(tmp_path):
@@ -445,3 +447,71 @@ def test_impossible_figures_of_a_shard_are_left_out(tmp_path):
     )
     assert broken.latency("bound") is None
     assert run.part_of(broken).info.shard.number == 2
+
+
+def test_what_shards_have_in_common_is_that_of_all(tmp_path):
+    def content(number):
+        at = f"2026-01-31T12:00:0{number}+00:00"
+        of_case = {f"case_{number}": {"latency": number / 100}}
+        return {
+            "started": at,
+            "finished": at.replace("12:00", f"13:0{4 - number}"),
+            "cases": (f"case_{number}",),
+            "seconds": {"total": number, "build": 1.0},
+            "thresholds": of_case,
+        }
+
+    run = merged(tmp_path, [made.make_shard(tmp_path, number, **content(number)) for number in (1, 2, 3)])
+    assert (run.info.started, run.info.finished) == ("2026-01-31T12:00:01+00:00", "2026-01-31T13:03:01+00:00")
+    assert run.info.cases == ("case_1", "case_2", "case_3")
+    assert run.info.seconds == {"total": 6.0, "build": 3.0}
+    assert run.info.thresholds == {f"case_{number}": {"latency": number / 100} for number in (1, 2, 3)}
+    assert run.path.name.startswith("20260131T120003Z-"), "as the shard that began last"
+    assert run.info.merged.numbers == (1, 2, 3)
+
+
+def test_shards_that_are_not_numbered_from_one_keep_their_numbers(tmp_path):
+    run = merged(tmp_path, [made.make_shard(tmp_path, number) for number in (2, 3)])
+    assert run.info.merged.numbers == (2, 3)
+
+
+def test_what_was_merged_of_another_plan_is_kept(tmp_path):
+    place = tmp_path / "merged"
+    write_merged(merge_shards(made.make_shards(tmp_path / "one")), tmp_path, place)
+    other = [made.make_shard(tmp_path / "other", number, plan=made.the_plan("0" * 64)) for number in (1, 2, 3)]
+    with pytest.raises(StoreError, match="is there already, and is not what was merged of these shards"):
+        write_merged(merge_shards(other), tmp_path, place)
+
+
+def test_of_two_states_with_as_many_trials_the_one_that_ended_counts(tmp_path):
+    shards = made.make_shards(tmp_path)
+    before = tmp_path / "before"
+    shutil.copytree(shards[0], before)
+    for file in before.glob("run.json*"):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "finished": None}))
+    for order in ([before, *shards], [*shards, before]):
+        assert merge_shards(order).shards[0].info.finished is not None
+
+
+def test_two_interpreters_are_in_no_view_together(tmp_path):
+    machines = [{**made.ONE, "python": f"3.{11 + n // 3}"} for n in (1, 2, 3)]
+    run = merged(tmp_path, [made.make_shard(tmp_path, n, machine=machines[n - 1]) for n in (1, 2, 3)])
+    assert [[part.info.shard.number for part in each.parts] for each in split_by_machine(run)] == [[1, 2], [3]]
+    assert "the shards have different versions of Python: 3.11 in 1/4, 2/4; 3.12 in 3/4" in run.warnings
+
+
+def test_a_missing_anchor_of_another_shard_is_named(tmp_path):
+    anchor = made.records_of(128)[0].trial
+    first = made.make_shard(tmp_path, 1, lambda number, record: None if record.trial == anchor else record)
+    (missing,) = merge_shards([first, *(made.make_shard(tmp_path, number) for number in (2, 3))]).missing
+    assert missing.startswith(f"shard 1/4 lacks 1 trial: {anchor}")
+
+
+def test_trials_that_changed_their_machines_are_of_two_machines_though_both_runs_have_the_same_two(tmp_path):
+    runs = [
+        merged(folder, [made.make_shard(folder, n, machine=made.OTHER if n == other else made.ONE) for n in (1, 2, 3)])
+        for folder, other in ((tmp_path / "base", 2), (tmp_path / "new", 1))
+    ]
+    across = compare_runs(*runs, across_machines=True)
+    assert across.two_machines
+    assert "slower" not in across.fail_on

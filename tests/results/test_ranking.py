@@ -194,3 +194,18 @@ def test_what_differs_in_batch_dtype_or_threads_is_another_workload() -> None:
         for key, value in {"batch": 8, "dtype": "float16", "threads": 2}.items()
     ]
     assert len({entry.workload for entry in entries(record, *others)}) == 4
+
+
+def test_single_processes_are_level_in_either_direction() -> None:
+    """Each may be off by what its layout does: the faster one upwards, the slower one downwards."""
+    near = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.039e-4))]
+    far = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.05e-4))]
+    for records, number in ((near, 1), (far, 2)):
+        (ranking,) = rank(entries(*records))
+        assert [place.number for place in ranking.places] == [1, number]
+
+
+def test_after_a_shared_place_the_next_number_counts_all_before_it() -> None:
+    times = {"looped": 1e-4, "unrolled": 1e-4, "fused": 2e-4, "unrolled:2": 3e-4}
+    (ranking,) = rank(entries(*(fake.record(time=time, bound=bound, spread=0.0) for time, bound in times.items())))
+    assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False), (4, False)]

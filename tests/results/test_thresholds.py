@@ -7,7 +7,7 @@ import pytest
 
 from rnnbench.results.compare import compare_runs
 from rnnbench.results.store import Run
-from rnnbench.results.thresholds import THRESHOLDS, Thresholds, parse_thresholds
+from rnnbench.results.thresholds import THRESHOLDS, Thresholds, parse_thresholds, threshold_differences
 
 OF_CASE = {"fake_case": {"latency": 0.5, "artifact": 0.2}}
 
@@ -67,3 +67,10 @@ def test_thresholds_are_shares_with_their_kind(texts: list[str], given: dict[str
 def test_what_is_no_threshold_is_refused_with_what_was_expected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_thresholds([text])
+
+
+def test_thresholds_of_a_case_that_one_of_the_runs_does_not_know_are_no_difference() -> None:
+    known, unknown = fake.info(thresholds=OF_CASE), fake.info(cases=())
+    for base, new in ((unknown, known), (known, unknown)):
+        assert list(threshold_differences(base, new, ["fake_case"])) == []
+    assert len(list(threshold_differences(fake.info(), known, ["fake_case"]))) == 1

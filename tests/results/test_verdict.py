@@ -212,3 +212,48 @@ def test_the_interval_of_runs_apart_is_scipys() -> None:
         judged = judge_apart(base, new)
         expected = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(1 - ERROR_RATE)
         assert judged.interval == pytest.approx((np.exp(expected.low), np.exp(expected.high)), rel=1e-9)
+
+
+def test_a_small_gain_is_the_same_too_and_a_small_loss_needs_both_sides_of_the_interval() -> None:
+    assert apart(1 / 1.01 - 1, 0.002, 10) == {"SAME": 100}
+    assert paired(1 / 1.01 - 1, 0.002) == {"SAME": 100}
+    for turn in (1, -1):
+        wide = [float(np.exp(turn * log)) for log in (-0.02, 0.0, 0.02, 0.024)]
+        assert judge_pairs(wide).verdict == "UNDECIDED"
+
+
+def test_the_scatter_of_a_pair_is_that_of_most_rounds() -> None:
+    rounds = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 9.0]
+    assert pair_scatter([1.0] * 8, rounds) == pytest.approx(pair_scatter([1.0] * 7, rounds[:7]), abs=0.01)
+
+
+def test_one_pair_that_was_disturbed_hides_no_other() -> None:
+    assert undisturbed([1.0] * 5, [0.01, 0.01, 0.01, 0.05, 9.0]) == [1.0] * 3
+
+
+@pytest.mark.parametrize(("smallest", "size"), [(0.03, 0.0149), (0.5, 0.21)])
+def test_half_of_what_matters_is_half_of_its_logarithm(smallest: float, size: float) -> None:
+    """Of 50 % it is 22 %: the change that is as far from 1 as from 1.5."""
+    assert judge_pairs([float(np.exp(size))] * 5, smallest).verdict == "SLOWER"
+    assert judge_pairs([float(np.exp(-size))] * 5, smallest).verdict == "FASTER"
+    below = np.log1p(smallest) / 2 - 1e-4
+    assert judge_pairs([float(np.exp(below))] * 5, smallest).verdict == "SAME"
+
+
+def test_a_ratio_that_is_nearer_to_what_matters_is_not_the_same_though_its_interval_is_within() -> None:
+    """Mean 0.52 of what matters; the interval that SAME asks for ends below it, and the other one holds no change."""
+    limit = np.log1p(0.03)
+    for turn in (1, -1):
+        logs = turn * (0.52 * limit + 0.143 * limit * np.array([1.0, 1.0, -1.0, -1.0]))
+        judged = judge_pairs([float(ratio) for ratio in np.exp(logs)], 0.03)
+        assert judged.interval is not None
+        assert judged.interval[0] < 1 < judged.interval[1]
+        assert judged.verdict == "UNDECIDED"
+
+
+def test_the_ratio_of_pairs_that_are_looked_at_once_is_their_geometric_mean() -> None:
+    ratios = [1.0, 1.0, 1.3]
+    judged = judge_once(ratios, 0.95)
+    assert judged.ratio == pytest.approx(1.3 ** (1 / 3))
+    assert judged.interval is not None
+    assert judged.interval[0] * judged.interval[1] == pytest.approx(judged.ratio**2)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S, wait_until
 
-from rnnbench.measure import Block, cpu_seconds_beyond
+from rnnbench.measure import Block, Served, cpu_seconds_beyond
+from rnnbench.sampling import command_watch
 from rnnbench.sampling.command_watch import CommandTimes, CommandWatch, WatchedBlock, moved_outside
 
 GOOD = Block(0.0, 1, np.full(10, 1e-4), 2, elapsed=0.003)
@@ -114,3 +115,47 @@ def test_a_child_that_works_on_the_cores_of_its_trial_is_no_finding():
     findings = watch.findings("trial", 1)
     child.communicate(b"\n", timeout=PATIENCE_S)
     assert findings == []
+
+
+def test_the_times_of_served_work_are_held_against_the_suites_clock():
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    watch.begin("trial")
+    time.sleep(0.005)
+    served = Served(time.time(), np.array([1e-4, 2e-4]), 2, 0, 2e-4, 0.003)
+    watch.end()
+    assert watch.contradiction_of_served(served) == ""
+    assert "the suite waited" in watch.contradiction_of_served(replace(served, elapsed=60.0))
+    assert "from the moment" in watch.contradiction_of_served(replace(served, start=served.start - 3600.0))
+    assert "no counts" in watch.contradiction_of_served(replace(served, missed=3))
+
+
+def test_threads_of_a_trial_may_work_in_its_blocks_and_not_beside_them():
+    """Two cores are allowed: what both did inside is taken off, and not what one did."""
+    assert moved_outside([block(waited=0.2, cpu=0.11)] * 4, 2) == []
+    assert "in which it used" in moved_outside([block(waited=0.2, cpu=0.17)] * 4, 2)[0]
+
+
+def test_what_little_a_stopped_worker_does_is_no_finding():
+    """A tenth of its blocks, and 50 ms in all."""
+    assert moved_outside([block(elapsed=1.0, waited=1.1, cpu=1.0, before=0.1)] * 4, 1) == []
+    assert (
+        "was stopped between blocks" in moved_outside([block(elapsed=1.0, waited=1.1, cpu=1.0, before=0.12)] * 4, 1)[0]
+    )
+
+
+def test_the_blocks_of_a_process_are_told_once():
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    watch._blocks["trial"] += [MOVED["in which it used"]] * 4
+    assert len(watch.findings("trial", 1)) == 1
+    assert watch.findings("trial", 1) == []
+
+
+def test_each_command_has_the_cpu_time_of_its_own(monkeypatch):
+    """What was used between two commands is that of no command."""
+    seconds = iter([1.0, 3.0, 7.0, 7.5, 9.0])
+    monkeypatch.setattr(command_watch, "family_cpu_seconds", lambda pid: next(seconds))
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    for before, during in ((2.0, 4.0), (0.5, 1.5)):
+        watch.begin("trial")
+        watch.end()
+        assert (watch._times.cpu_before, watch._times.cpu) == (before, during)

@@ -135,3 +135,18 @@ def test_an_anchor_that_was_not_measured_has_no_figure():
     assert anchor_figure(sampled(anchor), 0, 2).bound is None
     crashed = replace(sampled(anchor, 2.0), failure=Failure("sample", "crashed", "died of SIGSEGV"))
     assert anchor_figure(crashed, 0, 2).bound is None
+
+
+def test_a_runtime_that_tells_no_peak_is_taken_by_what_it_has_now():
+    one = on_a_device(checked(), 100, of_trial=None)
+    now, peak = (replace(one, loaded=replace(one.loaded, allocated=Allocated(40, peak))) for peak in (None, 10))
+    assert not device_holds([now, now])
+    assert device_holds([peak, peak])
+
+
+def test_what_a_process_imports_is_that_of_the_trial_that_imports_most():
+    small, large = checked(chunk=1), checked(chunk=2)
+    imports = replace(large.built.imports, imported=IMPORT + 50)
+    loaded = replace(large.loaded, run_peak=IMPORT + 50 + TRIAL)
+    large = replace(large, built=replace(large.built, imports=imports), loaded=loaded)
+    assert memory_of([small, large]) == IMPORT + 50 + 2 * TRIAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -15,6 +16,8 @@ import pytest
 from harness_trials import check_trial, context_in, make_trial
 
 from rnnbench.cases import Target
+from rnnbench.measure import PATHS, Block, WarmUp
+from rnnbench.measure.blocks import Clock
 from rnnbench.pipeline import record_of
 from rnnbench.plan import examine
 from rnnbench.results import Judgement
@@ -31,9 +34,10 @@ from rnnbench.sampling.pairs import (
     judge_trials,
     verdict_cost,
 )
+from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.started_ahead import StartedAhead
 from rnnbench.sampling.trial_sampling import TrialSampling
-from rnnbench.stages import Built, Checked, Sampled
+from rnnbench.stages import Built, Checked, Failure, Sampled
 
 pytest.importorskip("scipy")
 
@@ -310,3 +314,82 @@ def test_the_smallest_change_is_the_commands_or_the_cases_or_the_default() -> No
     assert PairBudget(1.0).smallest_change_of(trial) == 0.03
     assert PairBudget(1.0).smallest_change_of(of_case) == 0.2
     assert PairBudget(1.0, 0.05).smallest_change_of(of_case) == 0.05
+
+
+def blocks_of(sampling: TrialSampling, *seconds: float) -> PathBlocks:
+    """A process of the bound latency with a block for each of these."""
+    blocks = sampling.paths["bound"] = PathBlocks(PATHS["bound"])
+    blocks.begin_process(WarmUp(1.0, 0.01))
+    for one in seconds:
+        blocks.add(Block(0.0, 0, np.full(3, one)))
+    return blocks
+
+
+def test_a_ratio_is_b_over_a_round_by_round() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    blocks_of(pair.a, 1.0, 2.0, 4.0)
+    blocks_of(pair.b, 1.1, 2.2, 4.0)
+    pairs._note_ratios(pair, ["bound"])
+    assert pair.ratios["bound"] == [pytest.approx(1.1)]
+    assert pair.scatters["bound"] == [pytest.approx(0.0)]
+
+
+def test_of_a_trial_that_failed_the_empty_process_goes_with_its_warm_up() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    first = blocks_of(pair.a, 1.0)
+    second = blocks_of(pair.b)
+    first.begin_process(WarmUp(1.0, 0.01))
+    pair.b.failure = Failure("sample", "crashed", "died")
+    pairs._note_ratios(pair, ["bound"])
+    assert not pair.ratios
+    assert [(len(blocks.processes), len(blocks.warmups)) for blocks in (first, second)] == [(1, 1), (0, 0)]
+
+
+def test_both_sides_time_as_many_calls_at_once_as_the_faster_one_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rnnbench.measure.warmup.measure_clock", lambda: Clock(resolution=1e-9, cost=1e-7))
+
+    class Worker:
+        def __init__(self, calls_per_sample: int) -> None:
+            self.calls_per_sample = calls_per_sample
+
+        def warm_up(self, sampling: TrialSampling, blocks: PathBlocks, warmup: WarmUp) -> None:
+            warmup.windows.append(Block(0.0, 0, np.full(3, 5e-6 / (self.calls_per_sample - 0.5))))
+
+    for numbers in ((3, 7), (7, 3)):
+        pair, _ = planned_pair(0.0, 0.0)
+        pairs._PairTurn(pair, *map(Worker, numbers), random.Random(0)).warm_up("bound")
+        assert pair.calls_per_sample == {"bound": 7}
+
+
+def test_the_smallest_change_decides_which_changes_are_found() -> None:
+    verdicts = []
+    for smallest in (0.01, 0.10):
+        pair, ratios = planned_pair(0.03, 0.001)
+        pair.smallest_change = smallest
+        decide([pair], ENDLESS, sampler({id(pair): ratios}, []))
+        verdicts.append(pair.judgements["bound"].verdict)
+    assert verdicts == ["SLOWER", "SAME"]
+
+
+def test_a_change_of_two_per_cent_is_no_small_one() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    assert replace(pair, smallest_change=pairs.SMALL_CHANGE).block_s == pairs.BLOCK_S
+
+
+def test_the_time_of_a_pair_is_shared_by_the_trials_that_were_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (clear, clear_ratios), (noisy, noisy_ratios) = planned_pair(0.10, 0.002), planned_pair(0.0, 0.5)
+    monkeypatch.setattr(pairs, "time", SimpleNamespace(monotonic=iter(range(0, 10_000, 10)).__next__))
+    decide([clear, noisy], ENDLESS, sampler({id(clear): clear_ratios, id(noisy): noisy_ratios}, []))
+    assert clear.seconds == 10 / 2 * LOOKS[0]
+    assert noisy.seconds == clear.seconds + 10 * (LOOKS[-1] - LOOKS[0])
+
+
+def test_the_cost_of_verdicts_leaves_out_what_had_none() -> None:
+    pair, ratios = planned_pair(0.0, 0.001)
+    decide([pair], ENDLESS, sampler({id(pair): ratios}, []))
+    pair.seconds = 3.0
+    failed, _ = planned_pair(0.0, 0.001)
+    failed.seconds = 99.0
+    assert "a trial 3 s on average, and 8 processes and 3 s at most" in verdict_cost(
+        [judged_trial(pair), judged_trial(failed)]
+    )

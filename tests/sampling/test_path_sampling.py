@@ -133,3 +133,46 @@ def test_calls_near_the_clock_s_cost_are_timed_several_at_once(monkeypatch):
     slow = sampling_of(Measure())
     slow.begin().windows.append(block(0.01, per_call=1e-3))
     assert slow.calls_per_sample == 1
+
+
+def test_what_warm_ups_took_is_spent():
+    """Less than half of a process's time is left then: no further one begins."""
+    sampling = sampling_of(Measure(budget=2.0, processes=2, precision=0.001))
+    for level in (1.0, 1.2):
+        warmup = sampling.begin()
+        warmup.windows.append(block(0.25 * sampling.process_s))
+        sampling.add(block(0.6 * sampling.process_s, level * CALL_S))
+        sampling.end_process()
+    assert sampling.stopped_by == "budget"
+
+
+@pytest.mark.parametrize(("spent", "stopped_by"), [(0.70, None), (0.80, "budget")])
+def test_a_further_process_begins_where_half_of_its_time_is_left(spent, stopped_by):
+    sampling = sampling_of(Measure(budget=2.0, processes=2, precision=0.001))
+    for level in (1.0, 1.2):
+        sampling.begin()
+        sampling.add(block(spent * sampling.process_s, level * CALL_S))
+        sampling.end_process()
+    assert sampling.stopped_by == stopped_by
+
+
+def test_the_blocks_of_one_process_must_be_twice_as_precise_as_the_latency():
+    sampling = sampling_of(Measure(budget=80.0, processes=3, precision=0.02))
+    sampling.begin()
+    for number in range(LEAST_ROUNDS):
+        sampling.add(block(0.01, CALL_S * (1.009 if number % 2 else 1 / 1.009)))
+        assert not sampling.process_is_done
+    sampling = sampling_of(Measure(budget=80.0, processes=3, precision=0.04))
+    sampling.begin()
+    for number in range(LEAST_ROUNDS):
+        sampling.add(block(0.01, CALL_S * (1.009 if number % 2 else 1 / 1.009)))
+    assert sampling.process_is_done
+
+
+def test_a_process_has_no_more_than_its_rounds():
+    sampling = sampling_of(Measure(budget=1e6, processes=3, precision=1e-6))
+    sampling.begin()
+    for number in range(ROUNDS):
+        assert not sampling.process_is_done
+        sampling.add(block(0.01, CALL_S * (1 + 0.1 * number)))
+    assert sampling.process_is_done

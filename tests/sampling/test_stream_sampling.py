@@ -81,3 +81,54 @@ def test_a_call_of_several_steps_is_due_less_often():
     assert TrialSampling(examine(trial)).frame_period == pytest.approx(4 * PERIOD)
     whole = replace(trial, strategy=replace(trial.strategy, state="none"))
     assert not TrialSampling(examine(whole)).has_stream_scenario
+
+
+def test_each_process_has_arrivals_of_its_own_and_all_programs_the_same():
+    """As many processes as the case says."""
+    asked = []
+
+    class Served(FakeWorker):
+        def serve_requests(self, sampling, rate, requests, seed, longest):
+            asked.append((seed, rate, requests, longest))
+            return super().serve_requests(sampling, rate, requests, seed, longest)
+
+    measure = Measure(processes=2, settings={"server": 200.0})
+    for target in ("fake:honest", "numpy:eager"):
+        sampling = TrialSampling(examine(make_trial(target, measure=measure)))
+        for _ in range(3):
+            sample_scenarios(Served(1), sampling, lambda doing: None)
+    assert [seed for seed, *_ in asked] == [0, 1, 0, 1]
+    assert {tuple(others) for _, *others in asked} == {(200.0, 400, 6.0)}
+
+
+@pytest.mark.parametrize("settings", [{"streams": PERIOD}, {"server": 200.0}])
+def test_streams_are_closed_once_and_a_process_that_fails_keeps_nothing(settings):
+    """Closing them is the check of what their calls led to."""
+
+    class Failing(FakeWorker):
+        def open_streams(self, sampling, streams):
+            return 0
+
+    measure = Measure(processes=1, settings=settings)
+    sampling = TrialSampling(examine(make_trial(measure=measure, chunk=1)))
+    failing, sound = Failing(4), FakeWorker(4)
+    sample_scenarios(failing, sampling, lambda doing: None)
+    assert (sampling.streams, sampling.served, failing.closed) == ([], [], 0)
+    sample_scenarios(sound, sampling, lambda doing: None)
+    assert sound.closed == len(sampling.streams) + len(sampling.served) == 1
+
+
+def test_a_test_counts_as_held_with_as_many_misses_as_are_allowed():
+    """And its frames come a period apart."""
+    periods = set()
+
+    class AlmostLate(FakeWorker):
+        def serve_frames(self, sampling, streams, frames, period):
+            periods.add(period)
+            missed = most_missed(frames) if streams <= self.limit else most_missed(frames) + 1
+            return Served(0.0, np.full(frames, streams * 1e-4), frames, missed, 0.1, 1.0)
+
+    sampling = TrialSampling(examine(make_trial(measure=Measure(processes=1, settings={"streams": PERIOD}), chunk=2)))
+    sample_scenarios(AlmostLate(6), sampling, lambda doing: None)
+    assert [(process.held, process.failed) for process in sampling.streams] == [(6, 7)]
+    assert periods == {2 * PERIOD}

@@ -85,6 +85,14 @@ if TYPE_CHECKING:
     type=ExistingPath(file_okay=False),
     help="With --collect: what `rnnbench check --in` found of a newest version. May be given several times.",
 )
+@click.option(
+    "--lost-check",
+    "lost_checks",
+    multiple=True,
+    metavar="BACKEND",
+    help="With --collect: the check of this backend's newest version was lost, so the version is not good yet. "
+    "May be given several times.",
+)
 @HISTORY
 @ALERTS
 @NEW_RESULTS
@@ -105,6 +113,7 @@ def night(
     collected: tuple[Path, ...],
     checked_cases: tuple[Path, ...],
     checked: tuple[Path, ...],
+    lost_checks: tuple[str, ...],
     history_folder: Path,
     alerts_file: Path,
     results: Path,
@@ -138,9 +147,10 @@ def night(
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
-        sys.exit(_parts_collected(collected, checked, folders))
-    if checked:
-        raise click.UsageError("--checked names runs that are collected with --collect; here --check CASE checks")
+        sys.exit(_parts_collected(collected, checked, _names(lost_checks), folders))
+    if checked or lost_checks:
+        option, what = ("--checked", "runs that are") if checked else ("--lost-check", "checks that were to be")
+        raise click.UsageError(f"{option} names {what} collected with --collect; here --check CASE checks")
     if os.path.realpath(state_file) == os.path.realpath(alerts_file):
         raise click.UsageError(f"--state and --alerts both name {alerts_file}; give each a file of its own")
     sought = Sought(not no_upgrade, _names(pre))
@@ -182,7 +192,7 @@ def _carry_out(plan: NightPlan, folders: NightFolders, *, measure_only: bool) ->
 
 
 def _names(texts: tuple[str, ...]) -> frozenset[str]:
-    """The backends of `--pre`. Raises BackendError."""
+    """The backends of `--pre` and `--lost-check`. Raises BackendError."""
     from rnnbench.backends import entry_of
     from rnnbench.night import ALL
 
@@ -242,7 +252,9 @@ def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
     click.echo(json.dumps(content))
 
 
-def _parts_collected(parts: tuple[Path, ...], checked: tuple[Path, ...], folders: NightFolders) -> int:
+def _parts_collected(
+    parts: tuple[Path, ...], checked: tuple[Path, ...], lost_checks: frozenset[str], folders: NightFolders
+) -> int:
     """Collect what other jobs measured, and give the exit status."""
     from rnnbench.night import hold_state, measured_in
     from rnnbench.results import Store, read_run
@@ -250,13 +262,18 @@ def _parts_collected(parts: tuple[Path, ...], checked: tuple[Path, ...], folders
     nights = [measured_in(part / "night.yaml", Store(part / "results")) for part in parts]
     runs = [read_run(run) for run in checked]
     with hold_state(folders.state):
-        return _collected(nights, folders, runs)
+        return _collected(nights, folders, runs, lost_checks)
 
 
-def _collected(nights: list[MeasuredNight], folders: NightFolders, checked: Sequence[Run] = ()) -> int:
+def _collected(
+    nights: list[MeasuredNight],
+    folders: NightFolders,
+    checked: Sequence[Run] = (),
+    lost_checks: frozenset[str] = frozenset(),
+) -> int:
     from rnnbench.night import collect_night
 
-    summary, page = collect_night(nights, folders, tell, checked), folders.reports / "night.md"
+    summary, page = collect_night(nights, folders, tell, checked, lost_checks), folders.reports / "night.md"
     tell(f"\n{page.read_text()}\nsummary  {page}")
     return _status(summary)
 

@@ -119,7 +119,7 @@ def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) 
     """
     clock = time.perf_counter_ns
     now = clock()
-    limit = max(until, now + int(WARM_LIMIT_S * 1e9))
+    limit = now + int(WARM_LIMIT_S * 1e9)
     calls, unchanged, fastest = 0, 0, math.inf
     while now < until or (unchanged < SETTLED_WINDOWS and now < limit):
         begun, made = now, 0

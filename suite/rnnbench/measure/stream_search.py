@@ -69,7 +69,6 @@ class StreamSearch:
         if held:
             self._held[attempt.streams] = full or self._held.get(attempt.streams, False)
         elif full:
-            self._held.pop(attempt.streams, None)
             self._failed = attempt.streams
         else:
             self._again = attempt.streams

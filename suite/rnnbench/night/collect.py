@@ -73,11 +73,16 @@ def measured_in(state_file: Path, store: Store) -> MeasuredNight:
 
 
 def collect_night(
-    nights: Sequence[MeasuredNight], folders: NightFolders, tell: Callable[[str], None], checked: Sequence[Run] = ()
+    nights: Sequence[MeasuredNight],
+    folders: NightFolders,
+    tell: Callable[[str], None],
+    checked: Sequence[Run] = (),
+    lost_checks: Collection[str] = (),
 ) -> NightSummary:
     """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept.
 
-    `checked` are runs of `rnnbench check` that were made apart from the nights, of their newest versions.
+    `checked` are runs of `rnnbench check` that were made apart from the nights, of their newest versions. `lost_checks`
+    are the backends whose check was to be made apart, and of which there is no run.
     """
     day = datetime.now(UTC).date().isoformat()
     state = read_state(folders.state)
@@ -85,19 +90,28 @@ def collect_night(
     checked = [*checked, *(run for night in nights for run in night.checked)]
     checks = {check.backend: check for run in checked for check in History(folders.history).add_checks(run.path)}
     outcomes = [outcome for night in nights for outcome in _outcomes(night, comparisons, checks)]
-    problems += _unused(checks, outcomes)
+    unused = _unused(checks, outcomes)
+    problems += [
+        f"{check.run}: is of {check.versions}, which is not the newest of this night; it decides no alert"
+        for check in unused
+    ]
     history = History(folders.history)
     before = Alerts.read(folders.alerts)
     alerts = _judged(before, history, outcomes, state, day)
     alerts.write()
     incomplete = {record.backend for run in checked if run.warnings for record in run.records}
-    after = _next_state(state, outcomes, alerts, incomplete, day)
+    unchecked = {*lost_checks, *(check.backend for check in unused), *incomplete}
+    after = _next_state(state, outcomes, alerts, unchecked, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
     records = [record for run in checked for record in run.records if record.outcome != "unavailable"]
     summary = replace(
         summary,
         failed=(*summary.failed, *filter(_has_failed, records)),
-        problems=(*summary.problems, *(f"{run.path.name}: {text}" for run in checked for text in run.warnings)),
+        problems=(
+            *summary.problems,
+            *(f"{backend}: its conformance was not checked: its check was lost" for backend in sorted(lost_checks)),
+            *(f"{run.path.name}: {text}" for run in checked for text in run.warnings),
+        ),
     )
     problems += _publish(summary, nights, history, alerts, folders)
     write_state(folders.state, after)
@@ -134,11 +148,10 @@ def _outcomes(
             yield BackendOutcome(backend, night, of_backend, compared, check if is_of(check, night) else None)
 
 
-def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]) -> Iterator[str]:
+def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]) -> list[CheckEntry]:
+    """The checks of other versions than the newest."""
     used = {outcome.backend for outcome in outcomes if outcome.check}
-    for backend, check in checks.items():
-        if backend not in used:
-            yield f"{check.run}: is of {check.versions}, which is not the newest of this night; it decides no alert"
+    return [check for backend, check in checks.items() if backend not in used]
 
 
 def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], state: State, day: str) -> Alerts:
@@ -162,11 +175,11 @@ def _is_good_again(newest: Build, good: Good | None) -> bool:
 
 
 def _next_state(
-    state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, incomplete: Collection[str], day: str
+    state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, unchecked: Collection[str], day: str
 ) -> State:
     """With the last good versions after this night, and no night in progress.
 
-    `incomplete` are the backends of which a part of the check was lost.
+    `unchecked` are the backends whose check was lost, in whole or in part, or is of another version.
     """
     good, held = dict(state.good), dict(state.held)
     still_open = {alert.id for alert in alerts.all if alert.is_open}
@@ -182,7 +195,7 @@ def _next_state(
             and not still_open & set(holding.alerts)
         )
         old = good.get(backend)
-        is_held = backend in incomplete or bool(outcome.check and alerts_that_hold(alerts, outcome.check))
+        is_held = backend in unchecked or bool(outcome.check and alerts_that_hold(alerts, outcome.check))
         if is_good(outcome, old, is_released=is_released, is_held=is_held):
             held.pop(backend, None)
             if old is None or old.version != newest.version:
@@ -283,7 +296,7 @@ def _publish(
     """Write the page, its data, the texts of the issues and the site. Returns what could not be written."""
     issues = []
     for alert in alerts.all:
-        if not alert.told:
+        if not alert.told and alert.state != "refuted":  # It may have had an issue before, which is closed.
             continue
         title, text = alert_issue(alert, Commands(history.runs, history.checks))
         file = Path(ISSUES) / f"{file_name(alert.id)}.md"

@@ -122,7 +122,7 @@ def _text(file: Path) -> str:
 
 
 def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
-    """Open, update, close or open again. One that a person closed stays closed."""
+    """Open, update, close or open again. One that a person closed stays closed, and one that waits is not opened."""
     text = f"{_text(folder / issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
     title = issue.title[:LONGEST_TITLE]
     if known is None:
@@ -132,7 +132,7 @@ def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, g
         return
     there, was = known
     number = str(there.number)
-    if there.state == "CLOSED" and was != "closed":
+    if there.state == "CLOSED" and (was != "closed" or issue.state == "waits"):  # Its mark stays: we closed it.
         return
     if (there.title, there.body.strip()) != (title, text.strip()):
         github.ask("issue", "edit", number, "--title", title, "--body-file", "-", text=text)

@@ -124,7 +124,7 @@ def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, i
     """Whether later nights compare with the newest version: it conforms, and no slowdown of it is open.
 
     `is_released` says that alerts held it back, and that none of them is open any more. `is_held` says that failures of
-    tonight's check hold it back, which nobody has accepted, or that a part of the check was lost.
+    tonight's check hold it back, which nobody has accepted, or that the check was lost or is of another version.
     """
     newest, compared = outcome.night.newest, outcome.night.compared
     if newest is None or outcome.night.measured != newest or not outcome.conforms:

@@ -1,0 +1,162 @@
+"""How alerts follow what a history shows, with a history that says what the test makes it say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from decisions import accept, report
+
+from rnnbench.history import Alert, Alerts, Found, Measured, update
+from rnnbench.history.changes import NEAR
+
+FOUND = Found(
+    machine="m",
+    backend="fake",
+    what="bound",
+    evidence="published",
+    night="2026-01-09T02:00:00",
+    run="night009",
+    ratio=1.05,
+    interval=(1.04, 1.06),
+    members=("case/a",),
+)
+AB = Measured(ratio=1.05, interval=(1.04, 1.06), versions=("1", "2"), on="2026-01-10")
+
+
+class Shown:
+    """What a history shows on a day: this bad news, and that some of it has returned."""
+
+    def __init__(self, *found: Found, day: int = 20, returned: bool = False) -> None:
+        self._found, self._returned = found, returned
+        self.silences = SimpleNamespace(now=datetime(2026, 1, day, 12))
+
+    def worse(self) -> Sequence[Found]:
+        return self._found
+
+    def has_returned(self, found: Found) -> bool:
+        return self._returned
+
+    def distance(self, found: Found, other: Found) -> float:
+        return abs(int(found.run[5:]) - int(other.run[5:]))
+
+
+def of(**changes: Any) -> Found:
+    return FOUND.model_copy(update=changes)
+
+
+def alert(state: str = "new", identity: str = "one", **changes: Any) -> Alert:
+    return Alert(id=identity, state=state, ab=AB if state in ("confirmed", "refuted") else None, found=of(**changes))
+
+
+@pytest.fixture
+def alerts(tmp_path: Path) -> Callable[..., Alerts]:
+    return lambda *content: Alerts.read(tmp_path / "alerts.yaml").put(*content)
+
+
+def states(alerts: Alerts) -> list[tuple[str, str]]:
+    return [(each.id, each.state) for each in alerts.all]
+
+
+@pytest.mark.parametrize(("day", "state"), [(19, "accepted"), (20, "accepted"), (21, "new")])
+def test_an_acceptance_holds_up_to_the_end_of_its_last_day(alerts, day: int, state: str) -> None:
+    accepted = accept(alerts(alert()), "one", until="2026-01-20")
+    assert states(update(accepted, Shown(FOUND, day=day))) == [("one", state)]
+
+
+@pytest.mark.parametrize("runs", [0, NEAR])
+def test_what_is_dated_a_few_runs_away_is_the_same_alert(alerts, runs: int) -> None:
+    assert states(update(alerts(alert()), Shown(of(run=f"night{9 + runs:03d}")))) == [("one", "new")]
+
+
+def test_what_is_further_away_is_another_alert(alerts) -> None:
+    after = update(alerts(alert()), Shown(of(run=f"night{10 + NEAR:03d}")))
+    assert [each.found.run for each in after.all] == ["night009", f"night{10 + NEAR:03d}"]
+
+
+@pytest.mark.parametrize("key", ["machine", "backend", "after"])
+def test_what_another_machine_or_backend_shows_is_another_alert(alerts, key: str) -> None:
+    assert len(update(alerts(alert()), Shown(of(**{key: "other"}))).all) == 2
+
+
+def test_of_two_changes_the_nearer_one_is_the_alert_and_the_other_one_is_new(alerts) -> None:
+    near, far = of(run="night010", ratio=1.2), of(run="night007", ratio=1.3)
+    after = update(alerts(alert()), Shown(far, near))
+    assert [(each.id == "one", each.found.ratio) for each in after.all] == [(True, 1.2), (False, 1.3)]
+
+
+def test_two_alerts_are_not_one_change(alerts) -> None:
+    before = alerts(alert(), alert("confirmed", "two", run="night011"))
+    after = update(before, Shown(FOUND, of(run="night011")))
+    assert after.all == before.all
+
+
+def test_what_is_still_seen_is_not_mended(alerts) -> None:
+    before = alerts(alert())
+    assert update(before, Shown(FOUND, returned=True)).all == before.all
+
+
+def test_what_a_check_found_is_neither_seen_nor_mended_by_a_series(alerts) -> None:
+    checked = alert(what="outcome", evidence="checked")
+    before = alerts(checked)
+    assert update(before, Shown(returned=True)).all == before.all
+    after = update(before, Shown(of(what="outcome", evidence="event")))
+    assert after.all[0] == checked
+    assert len(after.all) == 2
+
+
+def test_a_series_that_is_back_opens_its_alert_again_with_what_it_shows_now(alerts) -> None:
+    mended = alerts(alert()).mend("one", "2026-01-15")
+    (again,) = update(mended, Shown(of(run="night010", ratio=1.2))).all
+    assert (again.state, again.mended, again.found.run, again.found.ratio) == ("new", None, "night010", 1.2)
+
+
+@pytest.mark.parametrize(("night", "state"), [("2026-01-15", "mended"), ("2026-01-16", "new")])
+def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str, state: str) -> None:
+    mended = alerts(alert()).mend("one", "2026-01-15", "3.0 is the newest again")
+    assert states(update(mended, Shown(of(night=f"{night}T02:00:00")))) == [("one", state)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({}, {"ratio": 1.055}, {}),
+        ({}, {"ratio": 1.07}, {"ratio": 1.07}),
+        ({}, {"members": ("case/b",)}, {"members": ("case/a", "case/b")}),
+        ({"whole_backend": True}, {"members": ("case/b",)}, {"whole_backend": True}),
+        ({}, {"whole_backend": True}, {"whole_backend": True}),
+        ({"evidence": "candidate"}, {}, {}),
+        ({}, {"evidence": "candidate", "ratio": 1.07}, {"ratio": 1.07}),
+        ({"evidence": "compared"}, {"evidence": "candidate", "ratio": 1.07}, {"evidence": "compared", "ratio": 1.07}),
+    ],
+    ids=[
+        *("within its interval", "outside of it", "another trial", "another trial of a whole backend"),
+        *("the whole backend", "surer", "less sure", "less sure than a comparison"),
+    ],
+)
+def test_a_new_alert_is_brought_up_to_date_where_something_else_is_seen(alerts, old, new, expected) -> None:
+    (after,) = update(alerts(alert(**old)), Shown(of(**new))).all
+    assert after.found == of(**expected)
+
+
+def test_a_measured_alert_keeps_what_was_found_and_becomes_surer(alerts) -> None:
+    for now, expected in ((of(ratio=1.2), "candidate"), (of(ratio=1.2, evidence="candidate"), "candidate")):
+        (after,) = update(alerts(alert("confirmed", evidence="candidate")), Shown(now)).all
+        surer = "published" if now.evidence == "published" else expected
+        assert after.found == of(evidence=surer)
+
+
+@pytest.mark.parametrize("touch", ["note", "ab", "accepted", "reported"])
+def test_a_candidate_that_somebody_has_touched_is_mended_and_not_dropped(alerts, touch: str) -> None:
+    before = alerts(alert(evidence="candidate"))
+    if touch in ("accepted", "reported"):
+        before = {"accepted": accept, "reported": report}[touch](before, "one")
+    else:
+        before = before.put(before.all[0].with_(**{touch: "seen" if touch == "note" else AB}))
+    (after,) = update(before, Shown(returned=True)).all
+    assert (after.state, after.mended) == ("mended", "2026-01-20")
+    assert update(alerts(alert(evidence="candidate")), Shown(returned=True)).all == ()

@@ -1,0 +1,201 @@
+"""Which facts are bad news, when a level has returned, and which series of nights a case should have had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rnnbench.history.alert import Alert, Found, Measured, new_id
+from rnnbench.history.fact_alerts import LATE, LEAST_NIGHTS, Silences, is_worse
+from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, _returned
+
+
+@pytest.mark.parametrize(
+    ("fact", "before", "after", "worse"),
+    [
+        ("outcome", "ok", "crashed", True),
+        ("outcome", "crashed", "ok", False),
+        ("outcome", "crashed", "nonconforming", False),
+        ("failed_checks", "values", "values, reset", True),
+        ("failed_checks", "values, reset", "values", False),
+        ("failed_checks", "values", "reset", True),
+        ("failed_checks", "", "values", True),
+        ("failed_checks", "values", "", False),
+        ("support", "native", "emulated", True),
+        ("support", "emulated", "native", False),
+        ("lowered", "looped 1", "unrolled 16", True),
+        ("lowered", "unrolled 16", "looped 1", False),
+        ("lowered", "fused", "looped 1", True),
+        ("lowered", "looped 1", "fused", False),
+        ("lowered", "unrolled 16", "unrolled 8", False),
+        ("believed", "true", "false", True),
+        ("believed", "false", "true", False),
+        ("measured", "", "", True),
+        ("versions", "1.0", "2.0", False),
+    ],
+)
+def test_a_fact_is_bad_news_where_it_became_worse(fact: str, before: str, after: str, worse: bool) -> None:
+    assert is_worse(fact, before, after) == worse
+
+
+def series(*after: float, before: int = 30) -> np.ndarray:
+    """Runs at level 0, and then these."""
+    return np.array([0.0] * before + list(after))
+
+
+RUNS = RETURNED_RUNS + 3
+
+
+@pytest.mark.parametrize(
+    ("change", "left", "returned"),
+    [
+        (0.20, 0.04, True),
+        (0.20, 0.06, False),
+        (0.20, -0.04, True),
+        (-0.20, -0.04, True),
+        (-0.20, -0.06, False),
+        (-0.20, 0.04, True),
+        (0.03, 0.009, True),
+        (0.03, 0.011, False),
+        (0.016, 0.009, False),
+    ],
+    ids=[
+        *("a fifth is left", "a third is left", "faster than before"),
+        *("a gain with a fifth left", "a gain with a third left", "a gain that is lost and more"),
+        *("less than 1 %", "more than 1 %", "less than 1 %, and more than half"),
+    ],
+)
+def test_a_level_has_returned_where_little_of_its_change_is_left(change: float, left: float, returned: bool) -> None:
+    assert LEAST_REST == 0.01
+    assert _returned(series(*[change] * 9, *[left] * RUNS), 30, float(np.exp(change))) == returned
+
+
+@pytest.mark.parametrize(("runs", "returned"), [(RUNS - 1, False), (RUNS, True)])
+def test_a_level_has_returned_only_after_a_week_and_what_may_be_dated_wrongly(runs: int, returned: bool) -> None:
+    assert _returned(series(*[0.0] * runs), 30, 1.2) == returned
+
+
+def test_the_newest_runs_and_the_last_ones_before_the_change_count() -> None:
+    """Years ago it was as slow as now. And the first runs after the change are over."""
+    values = np.array([0.2] * 100 + [0.0] * 28 + [0.2] * 40)
+    assert not _returned(values, 128, float(np.exp(0.2)))
+    assert _returned(np.array([0.0] * 30 + [0.2] * 40 + [0.0] * RETURNED_RUNS), 30, float(np.exp(0.2)))
+    assert not _returned(np.array([np.nan] * 30 + [0.0] * 40), 30, 1.2), "nothing is known of before"
+
+
+def nights(*days: int, case: str = "case") -> list[SimpleNamespace]:
+    """Runs at two in the morning of these days of January."""
+    return [SimpleNamespace(started=f"2026-01-{day:02d}T02:00:00", run=f"{case}-{day}") for day in days]
+
+
+def silences(now: str, **cases: list[SimpleNamespace]) -> Silences:
+    return Silences({("machine", case): runs for case, runs in cases.items()}, datetime.fromisoformat(now))
+
+
+@pytest.mark.parametrize(
+    ("now", "is_silent"),
+    [("2026-01-06T13:00:00", False), ("2026-01-06T15:00:00", True), ("2026-01-14T01:00:00", True)],
+    ids=["a night and a half is not over", "it is", "for some days"],
+)
+def test_a_case_is_silent_after_one_and_a_half_of_its_nights(now: str, is_silent: bool) -> None:
+    assert LATE == 1.5
+    found = list(silences(now, case=nights(1, 2, 3, 4, 5)).worse(90))
+    assert [one.members for one in found] == [("case",)] * is_silent
+
+
+def test_a_case_that_has_been_silent_for_all_the_nights_that_are_looked_at_is_old_news() -> None:
+    assert list(silences("2026-01-14T01:00:00", case=nights(1, 2, 3, 4, 5)).worse(8)) == []
+
+
+def test_how_often_a_case_runs_is_known_from_its_fifth_night_on() -> None:
+    assert LEAST_NIGHTS == 5
+    assert list(silences("2026-01-09T02:00:00", case=nights(1, 2, 3, 4)).worse(90)) == []
+    assert len(list(silences("2026-01-09T02:00:00", case=nights(1, 2, 3, 4, 5)).worse(90))) == 1
+
+
+def test_a_night_that_was_left_out_once_does_not_make_the_next_ones_rarer() -> None:
+    found = silences("2026-01-13T02:00:00", case=nights(1, 2, 3, 4, 9, 10, 11)).worse(90)
+    assert [one.run for one in found] == ["case-11"]
+
+
+def test_some_cases_of_a_machine_are_one_alert_and_not_the_whole_machine() -> None:
+    daily, other = nights(1, 2, 3, 4, 5), nights(1, 2, 3, 4, 5, 6, 7, 8, 9, case="other")
+    (found,) = silences("2026-01-09T12:00:00", one=daily, two=daily, other=other).worse(90)
+    assert (found.members, found.whole_backend) == (("one", "two"), False)
+    (whole,) = silences("2026-01-09T12:00:00", one=daily, two=daily).worse(90)
+    assert whole.whole_backend
+    both = silences("2026-01-09T12:00:00", one=daily)
+    elsewhere = replace(both, nights={**both.nights, ("elsewhere", "other"): other})
+    assert [found.whole_backend for found in elsewhere.worse(90)] == [True], "another machine is none of its cases"
+
+
+def test_a_silence_is_over_with_the_next_night_and_not_with_the_last_one() -> None:
+    (found,) = silences("2026-01-09T12:00:00", case=nights(1, 2, 3, 4, 5)).worse(90)
+    assert not silences("2026-01-09T12:00:00", case=nights(1, 2, 3, 4, 5)).has_returned(found)
+    assert silences("2026-01-09T12:00:00", case=nights(1, 2, 3, 4, 5, 9)).has_returned(found)
+
+
+def test_a_night_that_came_some_hours_late_is_not_missing() -> None:
+    runs = nights(1, 2, 3, 4, 5)
+    late = SimpleNamespace(started="2026-01-06T12:00:00", run="late")
+    history = silences("2026-01-09T12:00:00", case=[*runs, late, *nights(9)])
+    assert [day for _, _, day in history.missing(date(2026, 1, 1))] == [date(2026, 1, 7), date(2026, 1, 8)]
+    assert [day for _, _, day in history.missing(date(2026, 1, 8))] == [date(2026, 1, 8)]
+
+
+FOUND = Found(
+    machine="m",
+    backend="fake",
+    what="outcome",
+    evidence="event",
+    night="2026-01-09T02:00:00",
+    run="night008",
+    after="crashed",
+    members=("case/a",),
+)
+
+
+def test_an_id_is_another_for_all_that_is_another_alert() -> None:
+    others = (
+        {"machine": "n"},
+        {"backend": "other"},
+        {"what": "support"},
+        {"after": "timed-out"},
+        {"run": "night009"},
+        {"members": ("case/b",)},
+    )
+    ids = [new_id(FOUND), *(new_id(FOUND.model_copy(update=change)) for change in others)]
+    assert len(set(ids)) == len(ids)
+    wobbled = {"detail": "more", "members": ("case/a", "case/b"), "ratio": 1.1}
+    assert new_id(FOUND.model_copy(update=wobbled)) == new_id(FOUND), "estimates wobble, and it stays"
+
+
+AB = Measured(ratio=1.1, interval=(1.0, 1.2), versions=("1", "2"), on="2026-01-10")
+
+
+@pytest.mark.parametrize(
+    ("state", "what", "evidence", "ab", "is_certain", "is_open", "told"),
+    [
+        ("new", "bound", "candidate", None, False, True, False),
+        ("new", "bound", "published", None, False, True, True),
+        ("confirmed", "bound", "candidate", AB, True, True, True),
+        ("new", "outcome", "event", None, True, True, True),
+        ("new", "outcome", "checked", None, True, True, True),
+        ("new", "believed", "event", None, False, True, True),
+        ("new", "silence", "event", None, False, True, True),
+        ("reported", "bound", "published", None, False, True, True),
+        ("accepted", "outcome", "event", None, False, False, True),
+        ("mended", "outcome", "event", None, False, False, True),
+        ("refuted", "bound", "published", AB, False, False, False),
+    ],
+)
+def test_an_alert_is_told_certain_and_open_by_its_state_and_its_evidence(
+    state, what, evidence, ab, is_certain, is_open, told
+) -> None:
+    found = FOUND.model_copy(update={"what": what, "evidence": evidence})
+    alert = Alert(id="one", state=state, ab=ab, found=found)
+    assert (alert.is_certain, alert.is_open, alert.told) == (is_certain, is_open, told)

@@ -1,0 +1,197 @@
+"""What a night leaves behind: which alerts hold a version back, what becomes the last good one, and what is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from decisions import accept, report
+
+from rnnbench.history import Alert, Alerts, Found, Measured
+from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect_night, measure
+from rnnbench.night.folders import DATA
+from rnnbench.night.state import Good, Held, write_state
+from rnnbench.pipeline import SideError
+
+BOTH = {"1.0": "", "1.1": ""}
+LATER = {**BOTH, "1.2": ""}
+SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.5}
+AB = Measured(ratio=1.2, interval=(1.1, 1.3), versions=("rnnbench-fake 1.0", "rnnbench-fake 1.1"), on="2026-01-01")
+
+
+def begin_slower(nights):
+    """A night of 1.0, and one of 1.1, which is slower. Returns its alert."""
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index(BOTH, SLOW)
+    (alert,) = nights.night().confirmed
+    return alert
+
+
+def change_state(nights, **changes):
+    write_state(nights.folders.state, nights.state.model_copy(update=changes))
+
+
+def found(**changes):
+    content = {
+        "machine": "fakemachine",
+        "backend": "fake",
+        "what": "bound",
+        "evidence": "published",
+        "night": "2026-01-01T02:00:00",
+        "run": "night",
+        "versions": AB.versions,
+        "ratio": 1.2,
+        **changes,
+    }
+    return Found(**content)
+
+
+def put(nights, *alerts):
+    Alerts.read(nights.folders.alerts).put(*alerts).write()
+
+
+def test_a_version_that_nothing_holds_back_is_compared_and_judged_by_that(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    change_state(nights, held={"fake": Held(version="1.1", alerts=())})
+    nights.index(BOTH, SLOW)
+    nights.night()
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_what_releases_one_version_releases_no_later_one(nights):
+    alert = begin_slower(nights)
+    put(nights, nights.alerts[alert.id].with_(state="mended", mended="2026-01-01", returned="by hand"))
+    nights.index(LATER, SLOW)
+    (later,) = nights.night().confirmed
+    assert later.id != alert.id
+    assert nights.state.good["fake"].version == "1.0"
+    assert nights.state.held["fake"] == Held(version="1.2", alerts=(later.id,)), "the one that is over holds nothing"
+
+
+def test_a_later_version_that_is_slower_too_is_held_back_by_the_same_alert(nights):
+    alert = begin_slower(nights)
+    nights.index(LATER, SLOW)
+    assert nights.night().still_open == (alert,)
+    assert nights.state.held["fake"] == Held(version="1.2", alerts=(alert.id,))
+
+
+def test_no_alert_that_a_comparison_did_not_confirm_holds_a_version_back(nights):
+    others = (
+        Alert(id="not-measured", state="new", found=found(what="public")),
+        Alert(id="of-another-version", state="confirmed", ab=AB, found=found(versions=("rnnbench-fake 0.9", "x"))),
+        Alert(id="of-another-backend", state="confirmed", ab=AB, found=found(backend="numpy")),
+    )
+    put(nights, *others)
+    alert = begin_slower(nights)
+    assert nights.state.held["fake"].alerts == (alert.id,)
+
+
+def test_a_slowdown_that_stays_open_makes_no_alert_and_is_compared_again(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index(BOTH, SLOW)
+
+    def refuse(*arguments):
+        raise SideError("no room")
+
+    monkeypatch.setattr(measure, "confirmed", refuse)
+    for _ in range(2):
+        summary = nights.night()
+        said = "fake, bound latency, 2 trials: undecided, the next night compares again"
+        assert summary.not_confirmed == (said,)
+        assert summary.problems == ("fake: not confirmed: no room",)
+        assert nights.compared == ["1.1"]
+        assert nights.alerts == {}
+        assert nights.state.good["fake"].version == "1.0"
+
+
+def test_the_day_since_which_a_version_is_the_last_good_one_stays(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    good = Good(version="1.0", requirements="rnnbench-fake==1.0", since="2026-01-01")
+    change_state(nights, good={"fake": good})
+    nights.night()
+    assert nights.state.good["fake"] == good
+
+
+def test_a_backend_whose_package_nobody_knows_is_told(nights, monkeypatch):
+    def refuse(backend):
+        raise SideError("nobody knows its package")
+
+    monkeypatch.setattr(builds, "released_package", refuse)
+    nights.index({"1.0": ""})
+    summary = nights.night()
+    assert summary.problems == ("fake: not measured in its newest version: nobody knows its package",)
+    assert [line.backend for line in summary.backends] == ["fake"]
+
+
+@pytest.mark.parametrize(
+    ("state", "issue"),
+    [
+        ("new", "waits"),
+        ("confirmed", "open"),
+        ("reported", "open"),
+        ("accepted", "closed"),
+        ("mended", "closed"),
+        ("refuted", "closed"),
+    ],
+)
+def test_an_issue_is_open_while_an_alert_is_certain_waits_while_it_is_not_and_is_closed_when_it_is_over(
+    nights, state, issue
+):
+    nights.index({"1.0": ""})
+    one = Alert(id="one", state=state, found=found(), ab=None if state == "new" else AB, mended="2026-01-01")
+    one = one if state == "mended" else one.with_(mended=None)
+    alerts = Alerts.read(nights.folders.alerts).put(one)
+    decide = {"reported": report, "accepted": accept}.get(state)
+    (decide(alerts, "one") if decide else alerts).write()
+    candidate = Alert(id="candidate", state="new", found=found(what="public", evidence="candidate"))
+    put(nights, candidate)
+    nights.night()
+    content = json.loads((nights.folders.reports / DATA).read_text())
+    assert [(each["id"], each["state"]) for each in content["issues"]] == [("one", issue)], "a candidate is not told"
+
+
+def test_an_alert_that_needs_a_measurement_is_not_among_the_open_ones_of_a_night(nights):
+    nights.index({"1.0": ""})
+    put(nights, Alert(id="one", state="new", found=found()))
+    assert nights.night().still_open == ()
+
+
+def measured_apart(nights):
+    """A night of 1.1 whose check was made apart, and the run of the check of that name."""
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index(BOTH)
+    night = nights.measure()
+    run = nights.store.read(night.backends["fake"].checked)
+    without = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
+    return MeasuredNight(without, nights.store), run
+
+
+def test_a_version_whose_check_was_lost_is_not_good_and_is_told(nights):
+    measured, run = measured_apart(nights)
+    state = nights.folders.state.read_bytes()
+    summary = collect_night([measured], nights.folders, nights.said.append, (), ["fake"])
+    assert summary.problems == ("fake: its conformance was not checked: its check was lost",)
+    assert nights.state.good["fake"].version == "1.0"
+    nights.folders.state.write_bytes(state)
+    assert collect_night([measured], nights.folders, nights.said.append, [run]).problems == ()
+    assert nights.state.good["fake"].version == "1.1"
+
+
+def test_a_version_that_came_after_the_check_was_planned_is_not_good(nights):
+    """The check is of the version before it."""
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    check = nights.measure().backends["fake"].checked
+    nights.night()
+    nights.index(BOTH)
+    nights.conformance = ConformanceCases()
+    measured = MeasuredNight(nights.measure(), nights.store)
+    collect_night([measured], nights.folders, nights.said.append, [nights.store.read(check)])
+    assert any("is of rnnbench-fake 1.0, which is not the newest" in said for said in nights.said)
+    assert nights.state.good["fake"].version == "1.0"
