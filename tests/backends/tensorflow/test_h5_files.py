@@ -11,6 +11,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.cases import Precision, Strategy
 from rnnbench.model_files import ModelFileError, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.model_files.formats.keras.older import in_keras_3
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 UNITS, WIDTH = 4, 3
@@ -23,7 +24,8 @@ def keras():
     prepare_process(1)
     import keras
 
-    return keras
+    yield keras
+    keras.utils.clear_session()  # Names of layers are counted from the beginning again.
 
 
 def networks(keras):
@@ -133,7 +135,9 @@ def gru_of_keras_2(weights, x):
 @pytest.mark.parametrize(("kind", "expected"), [("LSTM", lstm_of_keras_2), ("GRU", gru_of_keras_2)])
 def test_a_hard_sigmoid_and_a_gru_are_those_of_keras_2(keras, tmp_path, kind, expected):
     weights = gates(kind)
-    config = {"class_name": "Sequential", "config": [first(kind, recurrent_activation="hard_sigmoid")]}
+    config = first(kind, recurrent_activation="hard_sigmoid")
+    del config["config"]["dtype"]
+    config = {"class_name": "Sequential", "config": [config]}
     path = stored(tmp_path / "old.h5", config, {kind.lower(): weights}, "2.1.3")
     x = np.random.default_rng(1).standard_normal((2, 5, WIDTH)) * 2
     found = describe(path)
@@ -223,6 +227,25 @@ def renamed(path, group, layer_name):
         weights.move(group, layer_name)
         names = [str(name).replace(f"{group}/", f"{layer_name}/") for name in weights.attrs["weight_names"]]
         weights.attrs["weight_names"] = names
+
+
+OLD = {
+    "SpatialDropout1D": ({"rate": 0.1, "noise_shape": None, "trainable": True}, {"rate": 0.1}),
+    "BatchNormalization": ({"axis": [2], "epsilon": 0.001}, {"axis": 2, "epsilon": 0.001}),
+    "MultiHeadAttention": ({"num_heads": 2, "query_shape": [1], "key_shape": [1]}, {"num_heads": 2}),
+    "GRUCell": ({"units": 4, "implementation": 2}, {"units": 4, "reset_after": False}),
+    "LSTM": ({"units": 4, "dtype": {"class_name": "Policy", "config": {"name": "float64"}}}, {"units": 4}),
+}
+
+
+@pytest.mark.parametrize("kind", OLD)
+def test_what_keras_3_has_no_word_for_is_left_out(kind):
+    given, expected = OLD[kind]
+    layers = sequential({"class_name": kind, "config": given})
+    (old,) = in_keras_3(layers, "2.15.0")["config"]["layers"]
+    assert old["config"] == {"dtype": "float64" if kind == "LSTM" else "float32", **expected}
+    (new,) = in_keras_3(layers, "3.10.0")["config"]["layers"]
+    assert new["config"].keys() == given.keys()
 
 
 def lambda_layer():

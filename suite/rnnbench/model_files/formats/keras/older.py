@@ -72,7 +72,8 @@ class _Translator:
             return {**layer, "config": _functional(config)}
         if kind == _INPUT:
             return {**layer, "config": {_SHAPE: config.get(_SHAPE_2), **_without(config, _SHAPE_2)}}
-        return {**layer, "config": self._config(kind, config)} if self._is_old else layer
+        # Files of before Keras 2.3 do not say a type, which was float32.
+        return {**layer, "config": {"dtype": "float32", **self._config(kind, config)}} if self._is_old else layer
 
     def _config(self, kind: str, config: Config) -> Config:
         if config.get("time_major") or config.get("num_constants"):
@@ -83,6 +84,8 @@ class _Translator:
             return {"reset_after": False, **config}
         if kind.startswith("SpatialDropout"):
             return {key: value for key, value in config.items() if key in ("name", "rate", "dtype")}
+        if kind == "MultiHeadAttention":
+            return _without(config, "query_shape", "key_shape", "value_shape")
         axis = config.get("axis")
         if kind == "BatchNormalization" and isinstance(axis, list) and len(axis) == 1:
             return {**config, "axis": axis[0]}
