@@ -156,7 +156,7 @@ def test_a_wrong_file_is_one_sentence(rnnbench, folder, name):
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("a.pt", "pickle"), ("a.h5", "Python code"), ("a.txt", ".keras, .onnx, .pt2, .pb, .mlir, .tflite files are read")],
+    [("a.pt", "pickle"), ("a.txt", ".keras, .h5, .hdf5, .onnx, .pt2, .pb, .mlir, .tflite files are read")],
 )
 def test_other_kinds_of_files_are_not_opened(rnnbench, folder, name, says):
     (folder / name).touch()

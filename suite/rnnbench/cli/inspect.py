@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
-    """Print what is in FILE (.onnx, .tflite, .pt2, .keras, .pb, .mlir): operators, arrays, and which carry a state.
+    """Print what is in FILE (.onnx, .tflite, .pt2, .keras, .h5, .pb, .mlir): operators, arrays, and what keeps a state.
 
     It ends with the section `model` of a case that runs the file. Once no question is open, the states are checked:
     the file is called in float64. Exit with 1 if a state is lost, or if two halves of a stream differ from the whole.

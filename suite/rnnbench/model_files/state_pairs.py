@@ -169,6 +169,8 @@ class _Search:
         """Inputs and outputs that are a state by their names, and not by what they hold."""
         free = [name for name in self._inputs if name not in self.pairs]
         alike = self._alike({name: {o for o in self._outputs if not self._fits(name, o)} for name in free})
+        if len(alike) == len(free):
+            return  # such as lstm_input and lstm, as Keras calls them: some input is new in each call
         for before, after in alike.items():
             yield (
                 f"{after} has a name as if it were the next value of {before}, and another type or shape: so they are "

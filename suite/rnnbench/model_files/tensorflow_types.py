@@ -28,6 +28,7 @@ def in_float64(graph: Any, ends: Iterable[Any]) -> Any:
         for argument in (*function.signature.input_arg, *function.signature.output_arg):
             argument.type = double if argument.type in narrow else argument.type
     for node in (*made.node, *(each for function in made.library.function for each in function.node_def)):
+        _write_defaults(node, narrow)
         if rounded := [narrow[kind] for kind in _given(node) if narrow.get(kind)]:
             node.attr[NARROW].s = rounded[0].encode()
         for attribute in node.attr.values():
@@ -50,6 +51,14 @@ def with_own_names(graph: Any) -> Any:
             if attribute.WhichOneof("value") == "func" and attribute.func.name:
                 attribute.func.name = f"file_{attribute.func.name}_{suffix}"
     return made
+
+
+def _write_defaults(node: Any, narrow: Mapping[int, str]) -> None:
+    """Types that an operation has where nothing is said, which a SavedModel leaves out: float32 of LeakyRelu."""
+    declared = require("tensorflow.python.framework.op_def_registry", *PURPOSE).get(node.op)
+    for each in declared.attr if declared is not None else ():
+        if each.default_value.type in narrow and each.name not in node.attr:
+            node.attr[each.name].CopyFrom(each.default_value)
 
 
 def _given(node: Any) -> list[int]:

@@ -96,6 +96,18 @@ def test_constants_beside_the_function_are_read(with_constants):
     np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
 
 
+def test_a_type_that_the_file_leaves_out_is_that_of_the_operations_declaration(tmp_path):
+    """TensorFlow leaves out what is the default, such as float32 of LeakyRelu."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    specs = [tf.TensorSpec((1, 3), tf.float32, "x")]
+    module.call = tf.function(lambda x: {"y": tf.nn.leaky_relu(x, 0.25)}, input_signature=specs, autograph=False)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+    given = {"x": np.array([[-1.0, 0.5, -3.0]])}
+    np.testing.assert_array_equal(oracle_of(tmp_path / "saved_model.pb").run(given)["y"], [[-0.25, 0.5, -0.75]])
+
+
 def test_a_signature_without_inputs_is_passed_over(with_constants):
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -34,8 +34,8 @@ class Format:
     """A format. Its functions raise ModelFileError with a sentence, and MissingExtraError without their package."""
 
     name: str
-    suffix: str
-    """The end of the name of such files."""
+    suffixes: tuple[str, ...]
+    """The ends of the names of such files."""
     describe: Callable[[Path], FileDescription]
     """What is in a file, within `limits`: nothing large is allocated before it is known to be there."""
     oracle: Callable[[Path], Oracle]

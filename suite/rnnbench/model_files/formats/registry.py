@@ -16,10 +16,6 @@ _OTHERS = ("format", "registry")
 SAVED_MODEL = "saved_model.pb"
 _FROM_TORCH = "export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
 _PICKLE = "a {} file may be a pickle, which can run any program when it is loaded, so it is not read; " + _FROM_TORCH
-_HDF5 = (
-    "a {} file may hold Python code (a Lambda layer), so it is not read; save the network with Keras 3 as .keras, or "
-    "export it: model.export('model.onnx', format='onnx')"
-)
 _TORCHSCRIPT = "TorchScript, as in a {} file, is a program with pickles, so it is not read; " + _FROM_TORCH
 _COMPILED = "a {} file is made for one runtime; give the file that it was made of, such as the .onnx file"
 _WEIGHTS = "a {} file has weights and no program; export the network itself, as to .onnx, .pt2 or .keras"
@@ -29,7 +25,6 @@ _MLIR = (
 )
 UNREAD = {
     **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"), _PICKLE),
-    **dict.fromkeys((".h5", ".hdf5"), _HDF5),
     **dict.fromkeys((".ts", ".torchscript", ".jit", ".ptl"), _TORCHSCRIPT),
     **dict.fromkeys((".ort", ".xml", ".engine", ".plan", ".trt", ".mlmodel", ".mlpackage", ".mnn", ".vmfb"), _COMPILED),
     **dict.fromkeys((".safetensors", ".gguf", ".npz", ".npy"), _WEIGHTS),
@@ -57,11 +52,11 @@ def format_of(path: Path) -> Format:
     if (path / SAVED_MODEL).is_file():
         raise ModelFileError(f"it is the folder of a SavedModel; give the file {SAVED_MODEL} in it")
     for each in FORMATS.values():
-        if suffix == each.suffix:
+        if suffix in each.suffixes:
             return each
     if suffix in UNREAD:
         raise ModelFileError(UNREAD[suffix].format(suffix))
-    known = ", ".join(each.suffix for each in FORMATS.values())
+    known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
     if os.path.isdir(path):
         raise ModelFileError(f"it is a folder, and not that of a SavedModel; {known} files are read")
     if not os.path.exists(path):

@@ -195,6 +195,15 @@ def test_a_name_without_the_shape_is_said(tmp_path):
     )
 
 
+def test_the_only_input_is_no_state_though_its_output_has_its_name(tmp_path):
+    """As Keras calls the input of a layer: lstm_input, and lstm what it gives."""
+    nodes = [helper.make_node("Tanh", ["lstm_input"], ["t"]), helper.make_node("Concat", ["t", "t"], ["lstm"], axis=1)]
+    proto = files.model(nodes, files.arrays(("lstm_input", (1, 2))), files.arrays(("lstm", (1, 4))))
+    description = described(tmp_path, proto)
+    assert pairs(description) == {}
+    assert "as if it were" not in " ".join(description.notes)
+
+
 def test_an_output_that_is_an_input_is_no_state(tmp_path):
     proto = files.cell("x", ["h"], ["next_h"])
     proto.graph.output.append(proto.graph.input[0])

@@ -132,7 +132,7 @@ def test_functions_that_call_each_other_for_ever_are_refused(tmp_path):
         describe(files.saved(proto, tmp_path / "network.onnx"))
 
 
-@pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.pkl", "a.PT", "a.h5", "a", "a.txt"])
+@pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.pkl", "a.PT", "a", "a.txt"])
 def test_other_kinds_of_files_are_refused_unread(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(ModelFileError, match=r"is not read|are read"):

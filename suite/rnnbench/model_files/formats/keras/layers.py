@@ -64,7 +64,7 @@ RECURRENT = {
     "SimpleRNNCell": "RNN",
 }
 """Layers and cells with a state, by the names that recurrent operators have in the suite."""
-_MODELS = frozenset(("Sequential", "Functional"))
+MODELS = frozenset(("Sequential", "Functional"))
 _MODULES_OF_MODELS = frozenset(("keras", "keras.models", "keras.src.models.functional", "keras.src.models.sequential"))
 _MODULES_OF_OPERATIONS = frozenset(
     ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math", "keras.src.ops.core")
@@ -83,12 +83,14 @@ SAVE = (
     "build the network again under keras.config.set_dtype_policy('float32'), give it these weights (set_weights), and "
     "save it"
 )
+HARD_SIGMOID = "hard_sigmoid_of_keras_2"
+"""clip(x/5 + 1/2, 0, 1), which a file of Keras 2 has. That of Keras 3 is clip(x/6 + 1/2, 0, 1)."""
 Config = dict[str, Any]
 
 
 def safe_config(config: object, dtype: str, initializer: Config) -> Config:
     """The layers to build: float32 in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
-    if not isinstance(config, dict) or config.get("class_name") not in _MODELS:
+    if not isinstance(config, dict) or config.get("class_name") not in MODELS:
         raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
     built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
     return built
@@ -151,6 +153,8 @@ class _Cleaner:
             return self._typed(value)
         if key == "name" and isinstance(value, str):
             return self._names.get(value, value)
+        if value == HARD_SIGMOID:
+            return {"module": None, "class_name": "function", "config": value, "registered_name": value}
         if value is None or key.endswith(("_regularizer", "_constraint")):
             return None
         return self._initializer if key.endswith("_initializer") else self.cleaned(value)
@@ -178,7 +182,7 @@ def _require_read(value: Mapping[str, Any]) -> None:
     name, module, registered = (value.get(key) for key in ("class_name", "module", "registered_name"))
     if name in _PLAIN and module is None and registered is None:
         return
-    if name in _MODELS and module in _MODULES_OF_MODELS and registered in (None, name):
+    if name in MODELS and module in _MODULES_OF_MODELS and registered in (None, name):
         return
     if name in OPERATIONS and module in _MODULES_OF_OPERATIONS and registered in (None, name):
         return

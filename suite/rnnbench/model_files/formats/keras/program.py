@@ -1,18 +1,27 @@
-"""Calling the layers of a `.keras` file: Keras' own, on TensorFlow, with the states as arrays of each call."""
+"""Calling the layers of a file of Keras: Keras' own, on TensorFlow, with the states as arrays of each call."""
 
 from __future__ import annotations
 
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.keras.file import EXTRA, KerasFile, read_keras
-from rnnbench.model_files.formats.keras.layers import CELLS, RECURRENT, Config, names_in_tensorflow, safe_config
+from rnnbench.model_files.formats.keras.file import read_keras
+from rnnbench.model_files.formats.keras.hdf5 import load_weights
+from rnnbench.model_files.formats.keras.layers import (
+    CELLS,
+    HARD_SIGMOID,
+    RECURRENT,
+    Config,
+    names_in_tensorflow,
+    safe_config,
+)
+from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
 from rnnbench.model_files.tensorflow_program import TensorflowState, error_line, named_arrays
 from rnnbench.optional import require
@@ -79,10 +88,13 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
     initializer: Config = {"module": None, "class_name": BOUNDED, "config": {}, "registered_name": BOUNDED}
     try:
         config = safe_config(file.config, dtype, initializer)
-        with keras.saving.custom_object_scope({BOUNDED: bounded}):
+        with keras.saving.custom_object_scope({BOUNDED: bounded, HARD_SIGMOID: _hard_sigmoid(keras)}):
             model = keras.saving.deserialize_keras_object(config, safe_mode=True)
         if not model.built or not model.inputs:
             raise ModelFileError("it was saved before it knew the shape of its input; call it once, and save it again")
+        if file.is_whole:
+            load_weights(model, file.weights, names_in_tensorflow(file.config))
+            return model
         with tempfile.TemporaryDirectory() as folder:
             weights = Path(folder) / "model.weights.h5"
             weights.write_bytes(file.weights)
@@ -110,6 +122,16 @@ def _bounded(keras: Any, elements: int) -> type:
             return {}
 
     return Bounded
+
+
+def _hard_sigmoid(keras: Any) -> Callable[[Any], Any]:
+    """That of Keras 2, for layers of its files."""
+
+    def hard_sigmoid(x: Any) -> Any:
+        return keras.ops.clip(0.2 * x + 0.5, 0, 1)
+
+    hard_sigmoid.__name__ = HARD_SIGMOID  # Keras copies a layer by its names, as for a Bidirectional.
+    return hard_sigmoid
 
 
 def _states(model: Any, own: Mapping[str, str]) -> Iterator[TensorflowState]:

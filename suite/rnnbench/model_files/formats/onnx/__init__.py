@@ -6,4 +6,4 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.onnx.description import describe
 from rnnbench.model_files.formats.onnx.oracle import OnnxOracle
 
-FORMAT = Format("onnx", ".onnx", describe, OnnxOracle)
+FORMAT = Format("onnx", (".onnx",), describe, OnnxOracle)

@@ -6,4 +6,4 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.pt2.description import describe
 from rnnbench.model_files.formats.pt2.oracle import Pt2Oracle
 
-FORMAT = Format("pt2", ".pt2", describe, Pt2Oracle)
+FORMAT = Format("pt2", (".pt2",), describe, Pt2Oracle)

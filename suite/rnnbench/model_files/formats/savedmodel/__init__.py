@@ -6,4 +6,4 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.savedmodel.description import describe
 from rnnbench.model_files.formats.savedmodel.oracle import saved_model_oracle
 
-FORMAT = Format("savedmodel", ".pb", describe, saved_model_oracle)
+FORMAT = Format("savedmodel", (".pb",), describe, saved_model_oracle)

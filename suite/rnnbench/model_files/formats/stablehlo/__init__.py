@@ -6,4 +6,4 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.stablehlo.description import describe
 from rnnbench.model_files.formats.stablehlo.oracle import StablehloOracle
 
-FORMAT = Format("stablehlo", ".mlir", describe, StablehloOracle)
+FORMAT = Format("stablehlo", (".mlir",), describe, StablehloOracle)

@@ -6,4 +6,4 @@ from rnnbench.model_files.formats.format import Format
 from rnnbench.model_files.formats.tflite.description import describe
 from rnnbench.model_files.formats.tflite.oracle import TfliteOracle
 
-FORMAT = Format("tflite", ".tflite", describe, TfliteOracle)
+FORMAT = Format("tflite", (".tflite",), describe, TfliteOracle)

@@ -1,0 +1,169 @@
+"""The layers of a `.h5` file in the words of a `.keras` file, so that one list of layers is for both.
+
+Keras 3 reads most of such files itself, but not an LSTM of Keras 2 (`time_major`), and some of it silently otherwise:
+a hard sigmoid, and a GRU of Keras before 2.1.5, which has no `reset_after`.
+Sources: keras/src/legacy/saving, models/functional.py (Keras 3.15); tf_keras/src/engine/functional.py (2.15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.keras.layers import HARD_SIGMOID, LAYERS, MODELS, RECURRENT, Config
+from rnnbench.outside_text import safe_text
+
+_INPUT, _SEQUENTIAL, _FUNCTIONAL, _BIDIRECTIONAL = "InputLayer", "Sequential", "Functional", "Bidirectional"
+_MODULES = {_SEQUENTIAL: "keras", _FUNCTIONAL: "keras.src.models.functional"}
+"""Of models. That of layers is another one."""
+_SHAPE, _SHAPE_2 = "batch_shape", "batch_input_shape"
+_LEFT_OUT = ("build_config", "compile_config", "training_config")
+_REPLACED = ("_initializer", "_regularizer", "_constraint")
+"""Ends of the keys whose values no layer is built with (`layers.safe_config`)."""
+_OF_KERAS_2 = frozenset(
+    ("CuDNNLSTM", "CuDNNGRU", "TFOpLambda", "SlicingOpLambda", "ThresholdedReLU", "LocallyConnected1D")
+)
+_EXPORT = "export the network with the Keras that made it, as a SavedModel or to ONNX (tf2onnx)"
+Tensor = tuple[str, int, int]
+
+
+def in_keras_3(config: Any, version: str) -> Config:
+    """The layers of a file that a Keras of this version wrote. Raises ModelFileError for what Keras 3 does not have."""
+    if not isinstance(config, dict) or config.get("class_name") not in (*MODELS, "Model"):
+        raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
+    translated: Config = _Translator(is_old=not version.startswith("3.")).translated(config)
+    return translated
+
+
+class _Translator:
+    def __init__(self, *, is_old: bool) -> None:
+        self._is_old = is_old
+
+    def translated(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.translated(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        made = {key: self._entry(key, each) for key, each in value.items() if key not in _LEFT_OUT}
+        kind = _FUNCTIONAL if made.get("class_name") == "Model" else made.get("class_name")
+        if kind is None or kind.startswith("__") or ("module" in made and not _is_own(made, kind)):
+            return made
+        if kind not in LAYERS | MODELS:
+            raise ModelFileError(_why_not(str(kind)))
+        module = _MODULES.get(kind, "keras.layers")
+        return self._changed({**made, "class_name": kind, "module": module, "registered_name": None})
+
+    def _entry(self, key: str, value: Any) -> Any:
+        if key == "dtype" and isinstance(value, dict):
+            return value.get("config", {}).get("name") or value.get("class_name")
+        if key.endswith(_REPLACED):
+            return value
+        if self._is_old and key.endswith("activation") and value == "hard_sigmoid":
+            return HARD_SIGMOID
+        return self.translated(value)
+
+    def _changed(self, layer: Config) -> Config:
+        """A layer or model with a config that Keras 3 takes."""
+        kind, config = layer["class_name"], layer["config"]
+        if kind == _SEQUENTIAL:
+            return {**layer, "config": _sequential(config)}
+        if kind == _FUNCTIONAL:
+            return {**layer, "config": _functional(config)}
+        if kind == _INPUT:
+            return {**layer, "config": {_SHAPE: config.get(_SHAPE_2), **_without(config, _SHAPE_2)}}
+        # Files of before Keras 2.3 do not say a type, which was float32.
+        return {**layer, "config": {"dtype": "float32", **self._config(kind, config)}} if self._is_old else layer
+
+    def _config(self, kind: str, config: Config) -> Config:
+        if config.get("time_major") or config.get("num_constants"):
+            raise ModelFileError(f"it has {kind} with time_major or constants, which Keras 3 does not have; {_EXPORT}")
+        if kind in RECURRENT:
+            config = _without(config, "time_major", "num_constants", "implementation")
+        if kind in ("GRU", "GRUCell"):
+            return {"reset_after": False, **config}
+        if kind.startswith("SpatialDropout"):
+            return {key: value for key, value in config.items() if key in ("name", "rate", "dtype")}
+        if kind == "MultiHeadAttention":
+            return _without(config, "query_shape", "key_shape", "value_shape")
+        axis = config.get("axis")
+        if kind == "BatchNormalization" and isinstance(axis, list) and len(axis) == 1:
+            return {**config, "axis": axis[0]}
+        return config
+
+
+def _is_own(value: Config, kind: str) -> bool:
+    """Whether it is a layer or model of Keras, by what the file says."""
+    module = str(value["module"])
+    is_own = module in ("keras", "keras.layers", "keras.models") or ".engine." in f"{module}."
+    return is_own and value.get("registered_name") in (None, kind) and kind in LAYERS | MODELS
+
+
+def _why_not(kind: str) -> str:
+    shown = safe_text(kind, 60)
+    if kind == "Lambda":
+        return "it has a Lambda layer, which is Python code; files with code are not read"
+    if kind in _OF_KERAS_2:
+        return f"it has {shown} of Keras 2, which Keras 3 does not have; {_EXPORT}"
+    return f"it has '{shown}', which is not among the layers that are read, or a class of its maker's own"
+
+
+def _without(config: Mapping[str, Any], *keys: str) -> Config:
+    return {key: value for key, value in config.items() if key not in keys}
+
+
+def _sequential(config: Config | list[Config]) -> Config:
+    """Of Keras 2 its first layer may say the shape of the input. Until 2.2.3 it is a list of layers."""
+    if isinstance(config, list):
+        config = {"name": "sequential", "layers": config}
+    layers = config["layers"]
+    first = layers[0]["config"]
+    if layers[0]["class_name"] != _INPUT and first.get(_SHAPE_2) is not None:
+        given = {_SHAPE: first[_SHAPE_2], "dtype": first.get("dtype"), "name": f"{first.get('name')}_input"}
+        layers = [_keras("layers", _INPUT, given), *layers]
+    return {**config, "layers": [{**layer, "config": _without(layer["config"], _SHAPE_2)} for layer in layers]}
+
+
+def _functional(config: Config) -> Config:
+    """Calls of layers are lists of tensors in Keras 2, and arguments by place and name in Keras 3."""
+    kinds = {layer["config"].get("name"): layer["class_name"] for layer in config["layers"]}
+    layers = [
+        {
+            **layer,
+            "config": _without(layer["config"], _SHAPE_2),
+            "inbound_nodes": [_call(node, layer["class_name"], kinds) for node in layer.get("inbound_nodes", [])],
+        }
+        for layer in config["layers"]
+    ]
+    return {**config, "layers": layers}
+
+
+def _call(node: Any, kind: str, kinds: Mapping[str, str]) -> Any:
+    if not isinstance(node, list):
+        return node
+    tensors = [_tensor(entry, kinds) for entry in node]
+    named = node[0][3] if len(node[0]) > 3 else {}
+    named = {key: _with_tensors(value, kinds) for key, value in named.items()}
+    if len(tensors) > 1 and (kind in RECURRENT or kind == _BIDIRECTIONAL):
+        return {"args": tensors[:1], "kwargs": {**named, "initial_state": tensors[1:]}}
+    return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": named}
+
+
+def _with_tensors(value: Any, kinds: Mapping[str, str]) -> Any:
+    if isinstance(value, list) and len(value) == 3 and value[0] in kinds:
+        return _tensor(value, kinds)
+    return [_with_tensors(each, kinds) for each in value] if isinstance(value, list) else value
+
+
+def _tensor(entry: Any, kinds: Mapping[str, str]) -> Config:
+    """What a layer gave in one of its calls. Keras 2 counts those of a model in a model from 1."""
+    if not isinstance(entry, list) or len(entry) not in (3, 4) or entry[0] not in kinds:
+        raise ModelFileError("its layers are connected in a way of Keras 2 that is not read here")
+    name, call, index = entry[:3]
+    call -= kinds[name] in MODELS
+    config = {"shape": [], "dtype": "float32", "keras_history": [name, call, index]}
+    return {"class_name": "__keras_tensor__", "config": config}
+
+
+def _keras(module: str, kind: str, config: Config) -> Config:
+    return {"module": f"keras.{module}", "class_name": kind, "config": config, "registered_name": None}

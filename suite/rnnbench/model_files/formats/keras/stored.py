@@ -1,0 +1,73 @@
+"""What a file of Keras has: its layers as JSON, and its weights as HDF5, read within limits and without Keras.
+
+HDF5 can name other files (external links, external storage, virtual datasets) and unpack to any size (filters). Weights
+that do are refused: each must lie in this file, as many bytes as its shape calls for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rnnbench.model_files import limits
+from rnnbench.model_files.errors import ModelFileError
+from rnnbench.outside_text import safe_text
+
+EXTRA = "tensorflow"
+
+
+@dataclass(frozen=True)
+class KerasFile:
+    config: dict[str, Any]
+    """The layers as a `.keras` file has them. `layers.safe_config` says which of them are read."""
+    weights: bytes
+    """HDF5."""
+    is_whole: bool
+    """Whether `weights` is the file itself, as a `.h5` file is, with the weights of each layer by its name."""
+    elements: int
+    """Of all weights together."""
+    weight_bytes: int
+    producer: str
+
+
+def datasets(h5py: Any, stored: Any) -> Iterator[Any]:
+    """The arrays of an HDF5 file. A group may be in itself, so the depth has an end, and so has their number."""
+    waiting, seen = [(stored, "", limits.DEPTH)], 0
+    while waiting:
+        here, path, left = waiting.pop()
+        for name in here:
+            seen += 1
+            shown = f"{path}/{name}"
+            if left == 0 or seen > limits.NODES:
+                raise ModelFileError("its weights are groups in groups without an end")
+            if not isinstance(here.get(name, getlink=True), h5py.HardLink):
+                raise ModelFileError(f"its weight '{safe_text(shown, 80)}' is a link, which may lead to another file")
+            found = here[name]
+            if isinstance(found, h5py.Group):
+                waiting.append((found, shown, left - 1))
+            else:
+                _check_stored(h5py, found, shown)
+                yield found
+
+
+def _has_numbers(dataset: Any) -> bool:
+    """HDF5 has no bfloat16: Keras stores its two bytes, and says so in an attribute."""
+    is_bfloat16 = dataset.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16"
+    return dataset.dtype.kind in "fiub" or is_bfloat16
+
+
+def _check_stored(h5py: Any, dataset: Any, name: str) -> None:
+    """Raises ModelFileError unless all bytes of a weight are in the file, and no more than there are."""
+    name = safe_text(name, 80)
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None or not _has_numbers(dataset):
+        raise ModelFileError(f"its weight '{name}' is no array of numbers")
+    created = dataset.id.get_create_plist()
+    plain = created.get_layout() in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT) and not created.get_nfilters()
+    if not plain or created.get_external_count() or dataset.is_virtual:
+        raise ModelFileError(f"its weight '{name}' is compressed or in another file; plain arrays are read")
+    if dataset.id.get_storage_size() != dataset.nbytes:
+        raise ModelFileError(
+            f"its weight '{name}' has {dataset.id.get_storage_size():,} bytes, where its shape "
+            f"{list(dataset.shape)} of {dataset.dtype} calls for {dataset.nbytes:,}"
+        )
