@@ -87,6 +87,23 @@ def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference)
     assert changed_settings(before, read_settings()) == {}
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one core only")
+def test_a_program_may_go_back_to_the_cores_on_which_it_was_timed():
+    """As OpenVINO does, which binds the thread of a call to the cores of its load. The suite moved the process."""
+    first, *_, last = sorted(os.sched_getaffinity(0))
+    watch = ProcessWatch()
+    os.sched_setaffinity(0, {first})
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
+    os.sched_setaffinity(0, {last})
+    watch.around(WatchedWork.VERIFY, "trial", lambda: os.sched_setaffinity(0, {first}))
+    assert found(watch) == []
+    assert os.sched_getaffinity(0) == {last}
+    watch.around(WatchedWork.VERIFY, "trial", lambda: os.sched_setaffinity(0, {first, last}))
+    assert found(watch) == [
+        f"the check after sampling left scheduling changed: cores {(first, last)} instead of ({last},)"
+    ]
+
+
 def test_a_folder_of_temporary_files_that_was_removed_is_made_again(tmp_path, monkeypatch):
     """Another trial in the process makes files there."""
     folder = tmp_path / "temporary"

@@ -295,6 +295,7 @@ ENVIRONMENT, HANDLERS = "environment variables", "signal handlers"
 WARNINGS, PATH, HOOKS = "the filters of warnings", "sys.path", "Python's hooks"
 PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
 IMPORT_HOOKS, CALLBACKS = "Python's import hooks", "the callbacks of the garbage collector"
+SCHEDULING = "scheduling"
 RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
 SETTINGS = (
     Setting(FLOATING_POINT, read_floating_point, restore_floating_point, describe_floating_point),
@@ -341,7 +342,7 @@ SETTINGS = (
     Setting("Python's output", _read_streams, _restore_streams, _describe_named),
     Setting("limits of resources", _read_limits, _restore_limits, _describe_limits),
     Setting("the umask", _read_umask, os.umask, lambda before, after: f"{after:03o} instead of {before:03o}"),
-    Setting("scheduling", _read_scheduling, _restore_scheduling, _describe_scheduling),
+    Setting(SCHEDULING, _read_scheduling, _restore_scheduling, _describe_scheduling),
 )
 """Every setting that is compared."""
 _OF_IMPORTS = frozenset(

@@ -23,6 +23,7 @@ from rnnbench.temporary import keep_folder
 from rnnbench.worker.process_settings import (
     OF_RESULTS,
     REPLACED_FUNCTIONS,
+    SCHEDULING,
     Values,
     changed_beyond_imports,
     changed_settings,
@@ -99,6 +100,8 @@ class ProcessWatch:
         self._findings: list[Finding] = []
         self._sampled: ProcessState | None = None
         """The process after the last command, where that was one of sampling and changed no setting."""
+        self._timed_on: object = None
+        """Niceness, policy and cores with which calls were sampled."""
 
     def take_findings(self) -> list[Finding]:
         """What was found since the last call of this method."""
@@ -124,8 +127,9 @@ class ProcessWatch:
         if gone:
             return Failed("run-failed", f"{stage} left a process without its modules {', '.join(gone)}", harmed=True)
         unlike = self._compare_settings(stage, trial, before, after)
-        if stage is WatchedWork.SAMPLE and before.settings == after.settings:
-            self._sampled = after
+        if stage is WatchedWork.SAMPLE:
+            self._timed_on = before.settings[SCHEDULING]
+            self._sampled = after if before.settings == after.settings else None
         if stage in JUDGED and (replaced := _replaced(before, after)):
             return Failed("run-failed", f"{stage} replaced {REPLACED_FUNCTIONS} ({replaced}): they measure and compare")
         left = self._compare_held(stage, trial, before, after)
@@ -169,7 +173,8 @@ class ProcessWatch:
         compare = changed_beyond_imports if stage in STARTS or _imported_since(before.modules) else changed_settings
         changed = compare(before.settings, after.settings)
         for name, what in changed.items():
-            self._tell(stage, trial, name, f"left {name} changed{_of(what)}")
+            if not (stage is WatchedWork.VERIFY and name == SCHEDULING and after.settings[name] == self._timed_on):
+                self._tell(stage, trial, name, f"left {name} changed{_of(what)}")
         if before.standard != after.standard:
             self._tell(stage, trial, "standard", "left standard input, output or error somewhere else")
         if not changed:
