@@ -458,8 +458,7 @@ def test_the_chooser_shows_what_fits_in_the_order_of_the_ranking(made, desktop):
     page.wait_for_function("() => document.getElementById('answer')?.textContent.startsWith('0 of')")
 
 
-def test_a_data_file_that_is_missing_is_a_sentence(made, desktop, tmp_path):
-    (tmp_path / "site").symlink_to(made.root)
+def test_a_data_file_that_is_missing_is_a_sentence(made, desktop):
     page = desktop.page
     page.route("**/data/list-0.js", lambda route: route.abort())
     page.goto((made.root / "trials.html").as_uri())

@@ -77,6 +77,7 @@ def test_settings_of_the_users_git_change_nothing(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for day in (1, 2):
         add(tmp_path / "asv", tmp_path, day)
+    assert len(list((tmp_path / "asv" / "results").glob("*/*-rnnbench.json"))) == 2
 
 
 def test_each_machine_of_merged_shards_has_its_own_results(tmp_path: Path) -> None:
