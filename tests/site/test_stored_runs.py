@@ -13,7 +13,7 @@ pytest.importorskip("duckdb")
 
 from rnnbench.devices import Device
 from rnnbench.history import History
-from rnnbench.results import CheckResult, ExpectedFailureResult, LatencyFloor, MemoryUse, Run, read_run
+from rnnbench.results import CheckResult, ExpectedFailureResult, LatencyFloor, MemoryUse, Run, read_run, words_of
 from rnnbench.site import newest_runs, write_site
 from rnnbench.site.content import read_content
 from rnnbench.site.stored_records import record_of
@@ -133,3 +133,17 @@ def test_a_damaged_row_is_a_value_error(stored, name, value):
     row = dict(next(iter(made.stored.values())))
     with pytest.raises(ValueError, match=r"."):
         record_of({**row, name: value})
+
+
+def test_a_command_with_spaces_in_a_path_is_stored_as_a_shell_takes_it(tmp_path):
+    command = ("rnnbench", "run", "my cases/fake case.yaml", "--set", "model.hidden=[1, 2]")
+    history = History(tmp_path / "history")
+    history.add(fake.write_run(tmp_path / "run", [fake.record()], command=command))
+    (entry,) = history.runs
+    assert entry.command == "rnnbench run 'my cases/fake case.yaml' --set 'model.hidden=[1, 2]'"
+    (run,) = newest_runs(history, tmp_path / "none")
+    assert run.info.command == command
+
+
+def test_a_command_that_an_earlier_version_stored_is_read():
+    assert words_of("rnnbench run it's.yaml") == ("rnnbench", "run", "it's.yaml")

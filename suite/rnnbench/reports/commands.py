@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from rnnbench.history import MEASURES, SILENCE, CheckEntry, Found, RunEntry
 from rnnbench.reports.escape import Markdown
-from rnnbench.results import parse_versions, sql_literal, visible
+from rnnbench.results import parse_versions, sql_literal, visible, words_of
 
 _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
 """Columns that show a fact, where it is not the column of its name."""
@@ -64,7 +64,7 @@ class Commands:
     def _case_file(self, case: str) -> str:
         """As the newest run that names it was started with."""
         for run in reversed(self.runs):
-            for word in run.command.split():
+            for word in words_of(run.command):
                 if PurePath(word).suffix in (".yaml", ".yml") and PurePath(word).stem == case:
                     return word
         return f"cases/{case}.yaml"

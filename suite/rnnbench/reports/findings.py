@@ -190,7 +190,7 @@ def run_table(view: View) -> Table:
     rows = [
         (
             run.name,
-            " ".join(run.info.command),
+            run.info.command_line,
             str(run.info.seed),
             ", ".join(f"{name} {units.seconds(value)}" for name, value in run.info.seconds.items()) or units.MISSING,
         )

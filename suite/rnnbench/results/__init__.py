@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
     from rnnbench.results.run import Run
-    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo
+    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo, words_of
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.scenarios import Server, Streams, StreamTest
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
@@ -223,7 +223,7 @@ _NAMES = {
     ),
     "rows": ("COLUMNS", "Row", "columns_table", "row"),
     "run": ("Run",),
-    "run_info": ("Conditions", "NodeInfo", "RunInfo"),
+    "run_info": ("Conditions", "NodeInfo", "RunInfo", "words_of"),
     "samples": ("SAMPLES_CAP", "SAMPLE_COLUMNS", "read_samples", "samples_file", "save_samples"),
     "shards": ("ShardInfo", "WholePlan", "write_whole_plan"),
     "store": ("Store", "read_info", "read_run", "run_name"),
@@ -431,6 +431,7 @@ __all__ = [
     "versions_text",
     "view_runs",
     "visible",
+    "words_of",
     "writable",
     "write_info",
     "write_merged",

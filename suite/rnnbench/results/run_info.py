@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -74,7 +75,20 @@ class RunInfo(FrozenModel):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
+    @property
+    def command_line(self) -> str:
+        """The command as a shell takes it."""
+        return shlex.join(self.command)
+
     def machine_of(self, record: Record) -> dict[str, Any]:
         """The machine that measured a record of this run: its node's, or the run's own."""
         node = self.nodes.get(record.node)
         return self.machine if node is None else node.machine
+
+
+def words_of(command_line: str) -> tuple[str, ...]:
+    """The words of a `command_line`; of one that an earlier version wrote, what is between its spaces."""
+    try:
+        return tuple(shlex.split(command_line))
+    except ValueError:
+        return tuple(command_line.split(" "))

@@ -21,6 +21,7 @@ from rnnbench.results import (
     read_run,
     shard_folders,
     sql_literal,
+    words_of,
 )
 from rnnbench.site.stored_records import Row, record_of
 
@@ -111,7 +112,7 @@ def _stored(history: History, entry: RunEntry, rows: Sequence[Row]) -> StoredRun
         started=entry.started,
         finished=entry.finished,
         rnnbench=entry.rnnbench,
-        command=tuple(entry.command.split(" ")),
+        command=words_of(entry.command),
         cases=entry.cases,
         seed=0,  # not stored; no page shows that of a stored run
         machine={
