@@ -255,3 +255,9 @@ def test_a_level_of_a_machine_that_is_not_there_has_not_returned() -> None:
     """A history may lose its machine, as in a branch that was begun again."""
     level = Found(machine="gone", what="bound", evidence="published", night="2026-01-07", run="r", ratio=1.2)
     assert not News({}, facts(), Silences({}, datetime(2026, 1, 10))).has_returned(level)
+
+
+def test_a_distance_counts_the_runs_of_the_machine_from_one_night_to_the_other() -> None:
+    fifth, eighth = event(day=5).night, event(day=8).night
+    assert [facts().distance("m", *pair) for pair in ((fifth, fifth), (fifth, eighth), (eighth, fifth))] == [0, 3, 3]
+    assert facts().distance("gone", fifth, eighth) == 0
