@@ -11,6 +11,7 @@ import pytest
 
 from rnnbench.history.alert import Alert, Found, Measured, new_id
 from rnnbench.history.alert_update import News
+from rnnbench.history.changes import NEAR
 from rnnbench.history.events import Event
 from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
 from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, _returned
@@ -261,3 +262,11 @@ def test_a_distance_counts_the_runs_of_the_machine_from_one_night_to_the_other()
     fifth, eighth = event(day=5).night, event(day=8).night
     assert [facts().distance("m", *pair) for pair in ((fifth, fifth), (fifth, eighth), (eighth, fifth))] == [0, 3, 3]
     assert facts().distance("gone", fifth, eighth) == 0
+
+
+@pytest.mark.parametrize(("runs", "alerts"), [(0, 1), (NEAR, 1), (NEAR + 1, 2)])
+def test_trials_with_the_same_news_at_about_one_time_are_one_alert(runs: int, alerts: int) -> None:
+    """It is the backend's news, and nights leave some trials out."""
+    found = list(facts(event(day=3), event("case/b", 3 + runs), last=10).worse())
+    assert len(found) == alerts
+    assert found[0].night == event(day=3).night

@@ -101,7 +101,7 @@ def test_a_level_is_known_after_five_nights(before: int, found: bool) -> None:
     assert bool(find_steps([values], SCREEN)[0]) == found
 
 
-@pytest.mark.parametrize(("after", "found"), [(PUBLISH.nights - 1, False), (PUBLISH.nights, True)])
+@pytest.mark.parametrize(("after", "found"), [(6, False), (7, True)])
 def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)
     assert bool(find_steps([values], PUBLISH)[0]) == found
@@ -137,6 +137,8 @@ def test_only_the_nights_near_a_change_are_its_levels() -> None:
     steps = find_steps([drifting], PUBLISH)[0]
     (step,) = [step for step in steps if abs(step.index - 228) <= 2]
     assert step.size == pytest.approx(0.1, abs=0.003)
+    one_piece = np.concatenate([np.full(200, -1.0), np.full(28, 0.0), np.full(28, 0.1), np.full(200, 0.2)])
+    assert _step(one_piece, (0, 228, 456), 0.001, 7).size == pytest.approx(0.1)
 
 
 def test_the_interval_of_a_step_is_one_of_ninety_five_per_cent() -> None:
