@@ -209,10 +209,11 @@ def event(trial: str = "case/a", day: int = 5, fact: str = "outcome", **changes:
     return Event("m", "fake", trial, fact, f"night{day:03d}", f"2026-01-{day:02d}T02:00:00", versions=("", ""), **said)
 
 
-def facts(*events: Event, last: int = 5) -> Facts:
-    """Of ten nights of a machine on which these happened."""
+def facts(*events: Event, last: int = 5, trials: int = 2) -> Facts:
+    """Of ten nights of a machine on which these happened, with trials of one backend."""
     of_days = [SimpleNamespace(machine="m", started=f"2026-01-{day:02d}T02:00:00") for day in range(1, 11)]
-    found = Facts(SimpleNamespace(nights=of_days, sql=lambda _: SimpleNamespace(rows=[])), last)
+    rows = [("m", "fake", f"night{day:03d}", trials) for day in range(1, 11)]
+    found = Facts(SimpleNamespace(nights=of_days, sql=lambda _: SimpleNamespace(rows=rows)), last)
     vars(found)["events"] = events
     return found
 
@@ -270,3 +271,9 @@ def test_trials_with_the_same_news_at_about_one_time_are_one_alert(runs: int, al
     found = list(facts(event(day=3), event("case/b", 3 + runs), last=10).worse())
     assert len(found) == alerts
     assert found[0].night == event(day=3).night
+
+
+@pytest.mark.parametrize(("bad", "trials", "whole"), [(2, 2, True), (2, 3, False), (1, 1, False)])
+def test_news_of_several_trials_that_are_all_of_a_backend_are_the_backends(bad: int, trials: int, whole: bool) -> None:
+    (found,) = facts(*[event(f"case/{number}", 7) for number in range(bad)], trials=trials).worse()
+    assert (len(found.members), found.whole_backend) == (bad, whole)
