@@ -277,3 +277,10 @@ def test_trials_with_the_same_news_at_about_one_time_are_one_alert(runs: int, al
 def test_news_of_several_trials_that_are_all_of_a_backend_are_the_backends(bad: int, trials: int, whole: bool) -> None:
     (found,) = facts(*[event(f"case/{number}", 7) for number in range(bad)], trials=trials).worse()
     assert (len(found.members), found.whole_backend) == (bad, whole)
+
+
+def test_a_case_that_ran_twice_on_a_date_has_one_night_the_first() -> None:
+    hours = ["02T02", "02T14", "03T02"]
+    runs = [SimpleNamespace(machine="m", cases=("case",), started=f"2026-01-{hour}:00:00") for hour in hours]
+    of = Silences.of(SimpleNamespace(nights=runs), datetime(2026, 1, 4)).nights
+    assert of == {("m", "case"): (runs[0], runs[2])}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _step, clip, find_steps, noise
 
@@ -155,3 +156,10 @@ def test_the_least_certain_cut_goes_first() -> None:
     values[24:27] += 0.03
     (step,) = find_steps([values], PUBLISH)[0]
     assert abs(step.index - 30) <= 1
+
+
+def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two_medians() -> None:
+    step = _step(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02, 7)
+    error = np.sqrt(np.pi / 2) * 0.02 * np.sqrt(1 / 28 + 1 / 14)
+    assert step.p == pytest.approx(2 * stats.t.sf(0.05 / error, 40))
+    assert (step.low, step.high) == pytest.approx(stats.t.interval(0.95, 40, 0.05, error))
