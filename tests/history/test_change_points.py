@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _step, clip, find_steps, noise
+from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _cuts, _step, clip, find_steps, noise
 
 NIGHTS = 60
 
@@ -163,3 +163,10 @@ def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two
     error = np.sqrt(np.pi / 2) * 0.02 * np.sqrt(1 / 28 + 1 / 14)
     assert step.p == pytest.approx(2 * stats.t.sf(0.05 / error, 40))
     assert (step.low, step.high) == pytest.approx(stats.t.interval(0.95, 40, 0.05, error))
+
+
+def test_a_cut_is_paid_for_by_the_length_of_its_own_series() -> None:
+    """A year of nights in the same batch makes no cut of a fortnight dearer."""
+    fortnight = (np.tile([0.001, -0.001], 7) + np.repeat([0.0, 0.003], 7)) / 0.002
+    assert _cuts([fortnight], 2) == [[7]]
+    assert _cuts([fortnight, np.zeros(2000)], 2) == [[7], []]
