@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -191,3 +192,45 @@ def test_a_cluster_at_an_ipv6_address_is_looked_for_without_the_brackets(monkeyp
     with pytest.raises(FleetError, match="no cluster is there"):
         require_cluster(Place("ray://[::1]:10001"))
     assert asked == [("::1", 10001)]
+
+
+SERVED = Place("ray://127.0.0.1:10001")
+
+
+def joining(monkeypatch, failures):
+    """A Ray whose side of the cluster fails to start that often, and what it was asked."""
+    asked = []
+
+    def init(**_):
+        asked.append("init")
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        if asked.count("init") <= failures:
+            raise ConnectionAbortedError("no side")
+
+    monkeypatch.setattr(cluster, "_require_listener", lambda place: None)
+    ray = use_ray(monkeypatch, init=init)
+    ray.shutdown = lambda: asked.append("shutdown")
+    return asked
+
+
+def test_a_cluster_that_fails_to_start_its_side_is_asked_again_and_left_at_the_end(monkeypatch):
+    asked = joining(monkeypatch, cluster.JOIN_TRIES - 1)
+    with cluster.join(SERVED):
+        assert asked == ["init", "shutdown"] * (cluster.JOIN_TRIES - 1) + ["init"]
+    assert asked[-2:] == ["init", "shutdown"], "it is left"
+
+
+def test_a_cluster_that_never_starts_its_side_is_told(monkeypatch):
+    asked = joining(monkeypatch, cluster.JOIN_TRIES)
+    with pytest.raises(FleetError, match="no side"), cluster.join(SERVED):
+        pass
+    assert asked.count("init") == cluster.JOIN_TRIES
+
+
+def test_a_signal_to_end_stays_the_suites_own_in_a_cluster(monkeypatch):
+    """Ray takes it as it starts."""
+    joining(monkeypatch, 0)
+    before = signal.getsignal(signal.SIGTERM)
+    with cluster.join(SERVED):
+        assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -13,7 +13,7 @@ from rnnbench.fleet import Place, run, run_on_cluster
 from rnnbench.fleet.dispatch import Left
 from rnnbench.fleet.messages import decode_work
 from rnnbench.plan import RunPlan, begin_run
-from rnnbench.results import Store, read_run
+from rnnbench.results import NodeInfo, Store, read_run
 
 SHORT = make_trial()
 LONG = [replace(make_trial(chunk=chunk), batch=2) for chunk in (2, 4)]
@@ -83,9 +83,11 @@ def test_a_node_knows_the_expected_failures_of_its_trials(groups, monkeypatch):
 
 def test_a_resumed_run_counts_what_nodes_spent_in_this_sitting(groups, monkeypatch):
     asked = []
+    nodes = {"node-a": NodeInfo(machine={}, versions={}, seconds={"build": 3.0})}
+    monkeypatch.setattr(run.FleetJournal, "nodes", nodes)
     monkeypatch.setattr(run, "worker_seconds", lambda before, after: asked.append((before, after)) or {"build": 1.0})
     _, done, _ = groups([])
     assert done.info.seconds["build"] == 1.0
     ((before, after),) = asked
-    assert before == after == {}
+    assert before == after == nodes
     assert before is not after, "what there was at the beginning"

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from rnnbench.history.alert import Alert, Found, Measured, new_id
-from rnnbench.history.fact_alerts import LATE, LEAST_NIGHTS, Silences, is_worse
+from rnnbench.history.alert_update import News
+from rnnbench.history.changes import NEAR
+from rnnbench.history.events import Event
+from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
 from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, _returned
 
 
@@ -199,3 +202,85 @@ def test_an_alert_is_told_certain_and_open_by_its_state_and_its_evidence(
     found = FOUND.model_copy(update={"what": what, "evidence": evidence})
     alert = Alert(id="one", state=state, ab=ab, found=found)
     assert (alert.is_certain, alert.is_open, alert.told) == (is_certain, is_open, told)
+
+
+def event(trial: str = "case/a", day: int = 5, fact: str = "outcome", **changes: str) -> Event:
+    said = {"before": "ok", "after": "crashed", **changes}
+    return Event("m", "fake", trial, fact, f"night{day:03d}", f"2026-01-{day:02d}T02:00:00", versions=("", ""), **said)
+
+
+def facts(*events: Event, last: int = 5, trials: int = 2) -> Facts:
+    """Of ten nights of a machine on which these happened, with trials of one backend."""
+    of_days = [SimpleNamespace(machine="m", started=f"2026-01-{day:02d}T02:00:00") for day in range(1, 11)]
+    rows = [("m", "fake", f"night{day:03d}", trials) for day in range(1, 11)]
+    found = Facts(SimpleNamespace(nights=of_days, sql=lambda _: SimpleNamespace(rows=rows)), last)
+    vars(found)["events"] = events
+    return found
+
+
+@pytest.mark.parametrize(("day", "is_news"), [(5, False), (6, True)])
+def test_events_before_the_last_runs_are_old(day: int, is_news: bool) -> None:
+    assert [found.night[8:10] for found in facts(event(day=day)).worse()] == [f"{day:02d}"] * is_news
+
+
+def test_what_has_been_mended_since_is_no_bad_news() -> None:
+    mended = event(day=8, before="crashed", after="ok")
+    assert [found.members for found in facts(event(day=7), event("case/b", 7), mended).worse()] == [("case/b",)]
+
+
+def test_trials_that_are_measured_no_longer_have_returned_once_each_is_measured() -> None:
+    gone = Found(machine="m", what=GONE, evidence="event", night="2026-01-07", run="r", members=("case/a", "case/b"))
+    assert not facts(event(fact=GONE), event("case/b", fact=GONE)).has_returned(gone)
+    assert not facts(event("case/b", fact=GONE)).has_returned(gone)
+    assert facts(event("case/c", fact=GONE), event(fact="outcome")).has_returned(gone)
+
+
+def test_bad_news_has_returned_once_no_trial_has_it() -> None:
+    found = Found(
+        machine="m",
+        backend="fake",
+        what="outcome",
+        evidence="event",
+        night="2026-01-07",
+        run="r",
+        before="ok",
+        after="crashed",
+        members=("case/a", "case/b"),
+    )
+    good, bad = {"before": "crashed", "after": "ok"}, {"before": "ok", "after": "timed-out"}
+    assert facts(event(**good), event("case/b", **good)).has_returned(found)
+    assert not facts(event(**good), event("case/b", **bad)).has_returned(found), "it is bad in another way"
+    assert not facts().has_returned(found), "nothing is known of it"
+
+
+def test_a_level_of_a_machine_that_is_not_there_has_not_returned() -> None:
+    """A history may lose its machine, as in a branch that was begun again."""
+    level = Found(machine="gone", what="bound", evidence="published", night="2026-01-07", run="r", ratio=1.2)
+    assert not News({}, facts(), Silences({}, datetime(2026, 1, 10))).has_returned(level)
+
+
+def test_a_distance_counts_the_runs_of_the_machine_from_one_night_to_the_other() -> None:
+    fifth, eighth = event(day=5).night, event(day=8).night
+    assert [facts().distance("m", *pair) for pair in ((fifth, fifth), (fifth, eighth), (eighth, fifth))] == [0, 3, 3]
+    assert facts().distance("gone", fifth, eighth) == 0
+
+
+@pytest.mark.parametrize(("runs", "alerts"), [(0, 1), (NEAR, 1), (NEAR + 1, 2)])
+def test_trials_with_the_same_news_at_about_one_time_are_one_alert(runs: int, alerts: int) -> None:
+    """It is the backend's news, and nights leave some trials out."""
+    found = list(facts(event(day=3), event("case/b", 3 + runs), last=10).worse())
+    assert len(found) == alerts
+    assert found[0].night == event(day=3).night
+
+
+@pytest.mark.parametrize(("bad", "trials", "whole"), [(2, 2, True), (2, 3, False), (1, 1, False)])
+def test_news_of_several_trials_that_are_all_of_a_backend_are_the_backends(bad: int, trials: int, whole: bool) -> None:
+    (found,) = facts(*[event(f"case/{number}", 7) for number in range(bad)], trials=trials).worse()
+    assert (len(found.members), found.whole_backend) == (bad, whole)
+
+
+def test_a_case_that_ran_twice_on_a_date_has_one_night_the_first() -> None:
+    hours = ["02T02", "02T14", "03T02"]
+    runs = [SimpleNamespace(machine="m", cases=("case",), started=f"2026-01-{hour}:00:00") for hour in hours]
+    of = Silences.of(SimpleNamespace(nights=runs), datetime(2026, 1, 4)).nights
+    assert of == {("m", "case"): (runs[0], runs[2])}

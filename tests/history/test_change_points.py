@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _step, clip, find_steps, noise
+from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _cuts, _step, clip, find_steps, noise
 
 NIGHTS = 60
 
@@ -101,7 +102,7 @@ def test_a_level_is_known_after_five_nights(before: int, found: bool) -> None:
     assert bool(find_steps([values], SCREEN)[0]) == found
 
 
-@pytest.mark.parametrize(("after", "found"), [(PUBLISH.nights - 1, False), (PUBLISH.nights, True)])
+@pytest.mark.parametrize(("after", "found"), [(6, False), (7, True)])
 def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)
     assert bool(find_steps([values], PUBLISH)[0]) == found
@@ -137,6 +138,8 @@ def test_only_the_nights_near_a_change_are_its_levels() -> None:
     steps = find_steps([drifting], PUBLISH)[0]
     (step,) = [step for step in steps if abs(step.index - 228) <= 2]
     assert step.size == pytest.approx(0.1, abs=0.003)
+    one_piece = np.concatenate([np.full(200, -1.0), np.full(28, 0.0), np.full(28, 0.1), np.full(200, 0.2)])
+    assert _step(one_piece, (0, 228, 456), 0.001, 7).size == pytest.approx(0.1)
 
 
 def test_the_interval_of_a_step_is_one_of_ninety_five_per_cent() -> None:
@@ -153,3 +156,17 @@ def test_the_least_certain_cut_goes_first() -> None:
     values[24:27] += 0.03
     (step,) = find_steps([values], PUBLISH)[0]
     assert abs(step.index - 30) <= 1
+
+
+def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two_medians() -> None:
+    step = _step(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02, 7)
+    error = np.sqrt(np.pi / 2) * 0.02 * np.sqrt(1 / 28 + 1 / 14)
+    assert step.p == pytest.approx(2 * stats.t.sf(0.05 / error, 40))
+    assert (step.low, step.high) == pytest.approx(stats.t.interval(0.95, 40, 0.05, error))
+
+
+def test_a_cut_is_paid_for_by_the_length_of_its_own_series() -> None:
+    """A year of nights in the same batch makes no cut of a fortnight dearer."""
+    fortnight = (np.tile([0.001, -0.001], 7) + np.repeat([0.0, 0.003], 7)) / 0.002
+    assert _cuts([fortnight], 2) == [[7]]
+    assert _cuts([fortnight, np.zeros(2000)], 2) == [[7], []]

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_records as fake
 import pytest
@@ -15,6 +16,7 @@ pytest.importorskip("duckdb")
 
 from rnnbench.history import History, find_changes
 from rnnbench.history.database import ZONES
+from rnnbench.history.entry import run_id
 from rnnbench.results import StoreError, append_record, read_run
 
 OLD = Path(__file__).parents[2] / "results" / "scaling"
@@ -233,3 +235,11 @@ def test_a_history_that_is_all_of_the_future_is_used(root: Path, with_future: Pa
     history = History(root)
     assert [entry.run for entry in history.runs] == ["ahead"]
     assert history.warnings == ()
+
+
+def test_a_run_is_another_one_with_another_name_start_or_seed() -> None:
+    """Two machines begin runs of one name in one second: their seeds differ."""
+    info = fake.info()
+    other = {"run": "other", "started": "2026-01-01T00:00:00+00:00", "seed": info.seed + 1}
+    changed = [info.model_copy(update={key: value}) for key, value in other.items()]
+    assert len({run_id(SimpleNamespace(info=one)) for one in (info, *changed)}) == 4

@@ -11,6 +11,7 @@ from harness_trials import make_trial
 from rnnbench.night import measure
 from rnnbench.night.measure import CONFIRMATION
 from rnnbench.night.state import write_state
+from rnnbench.pipeline import SideError
 from rnnbench.plan import unavailable
 from rnnbench.results import FactChange
 
@@ -42,9 +43,11 @@ def test_a_second_comparison_has_twice_the_budget_of_the_first(nights, monkeypat
         return confirm(slower, sides, budget_s, *others)
 
     monkeypatch.setattr(measure, "confirmed", noted)
-    nights.measure()
+    compared = nights.measure().backends["fake"].compared
     assert seconds == [2 * nights.plan().budget.seconds]
     assert CONFIRMATION == 2
+    assert compared.slower
+    assert not compared.worse, "that comparison decides, and not the first"
 
 
 def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights):
@@ -153,3 +156,22 @@ def test_before_a_run_was_begun_the_last_good_version_takes_the_place_of_one_tha
     monkeypatch.setattr(measure, "begin_run", begin_run)
     nights.index({"1.0": "", "1.1": NOT_INSTALLABLE})
     assert nights.measure().backends["fake"].measured.version == "1.0"
+
+
+def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(nights, monkeypatch):
+    begin_newer(nights)
+    compare, compared = measure.compare_sides, []
+
+    def first_alone(*arguments, **named):
+        compared.append(arguments)
+        if len(compared) > 1:
+            raise SideError("its environment is gone")
+        return compare(*arguments, **named)
+
+    def not_confirmed(*arguments):
+        raise SideError("it cannot be made")
+
+    monkeypatch.setattr(measure, "compare_sides", first_alone)
+    monkeypatch.setattr(measure, "confirmed", not_confirmed)
+    night = nights.measure(same_trials=1)
+    assert night.problems == ("fake: not confirmed: it cannot be made", "A/A: its environment is gone")

@@ -27,11 +27,14 @@ def release_change_lines(series: Sequence[ReleaseSeries], smallest: float = SMAL
 
 
 def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
-    """ "between 1.20.1 and 1.21.0 the bound latency of … rose by 4.2 % (3.5 % to 4.9 %)"."""
+    """ "between 1.20.1 and 1.21.0 the bound latency of … rose by 4.2 % (3.5 % to 4.9 %)".
+
+    Its verdict is SLOWER or FASTER, so its interval is on one side of 1.
+    """
     judged = step.judged
     low, high = judged.interval or (judged.ratio, judged.ratio)
     rose = judged.ratio > 1
-    bounds = sorted(100 * abs(bound - 1) * (1 if (bound > 1) == rose else -1) for bound in (low, high))
+    bounds = sorted(100 * abs(bound - 1) for bound in (low, high))
     return (
         f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial} "
         f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({bounds[0]:.1f} % to {bounds[1]:.1f} %)"
