@@ -125,6 +125,20 @@ def test_states_are_followed_whatever_way_they_take(folder, tmp_path):
         assert not found.notes, name
 
 
+def test_constants_between_layers_are_read(folder, tmp_path):
+    """As the places that are added to what each step is given: Keras has them in the layers, by name a NumPy array."""
+    import keras
+    from keras import layers, ops
+
+    x = keras.Input(batch_shape=(1, None, 3), name="x")
+    y = layers.GRU(4, stateful=True, return_sequences=True, name="gru")(x + np.array([1.5, 2, 3], np.float32))
+    model, path = keras.Model(x, y * ops.convert_to_tensor([[[2.0, 3, 4, 5]]])), tmp_path / "constants.keras"
+    model.save(path)
+    given = np.random.default_rng(0).standard_normal((1, 2, 3))
+    made = oracle_of(path).run({"x": given, "gru_h": np.zeros((1, 4))})
+    np.testing.assert_allclose(next(iter(made.values())), np.asarray(model(given)), atol=1e-6)
+
+
 def test_tokens_in_floats_are_told_with_their_range(folder, tmp_path):
     import keras
     from keras import layers

@@ -649,3 +649,29 @@ def test_a_file_that_was_compiled_for_an_accelerator_is_told_so(tmp_path, name, 
     writer.model.operatorCodes[0].customCode = name
     with pytest.raises(ModelFileError, match=f"compiled for {told}, .* give the file that it was compiled from"):
         describe(files.saved(writer, tmp_path / "compiled.tflite"))
+
+
+def test_a_file_that_needs_operators_of_tensorflow_is_told_what_to_do(tmp_path):
+    """As a layer of Keras with an open batch becomes: its loop writes into a list of TensorFlow."""
+    writer = files.elman(1)
+    writer.model.operatorCodes[0].customCode = b"FlexTensorListReserve"
+    with pytest.raises(
+        ModelFileError, match=r"it needs FlexTensorListReserve, .* again with a fixed batch .* unroll=True"
+    ):
+        describe(files.saved(writer, tmp_path / "lists.tflite"))
+
+
+def test_states_of_operators_are_found_in_a_file_without_names(tmp_path):
+    """As tools for microcontrollers leave them out, and the signature too."""
+    writer = files.lstm()
+    writer.model.signatureDefs = []
+    for tensor in writer.graph.tensors:
+        tensor.name = b""
+    path = files.saved(writer, tmp_path / "lstm.tflite")
+    found = describe(path)
+    assert [array.name for array in found.of_role("input", "output")] == ["input0", "output0"]
+    assert [(pair.before, pair.after) for pair in found.state] == [
+        ("lstm_h", "lstm_h_next"),
+        ("lstm_c", "lstm_c_next"),
+    ]
+    assert check_state(oracle_of(path), found, section_of(found, path.name)).lost == ()

@@ -70,8 +70,8 @@ _MODULES_OF_OPERATIONS = frozenset(
     ("keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math", "keras.src.ops.core")
 )
 _TENSOR = "__keras_tensor__"
-_PLAIN = frozenset((_TENSOR, "__slice__", "__ellipsis__"))
-"""What stands for a tensor or an index."""
+_PLAIN = frozenset((_TENSOR, "__slice__", "__ellipsis__", "__tensor__", "__numpy__"))
+"""What stands for a tensor, an index or an array of constants."""
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 """Names of scopes in TensorFlow, which traces each layer in one of its name."""
 NARROW = frozenset(("float16", "bfloat16", "mixed_float16", "mixed_bfloat16"))

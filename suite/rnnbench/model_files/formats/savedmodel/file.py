@@ -27,6 +27,7 @@ from rnnbench.outside_text import describe_error, one_line, safe_text
 _TRANSFORM = "export the network between the Fourier transforms, which takes and gives spectra as real numbers"
 INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("PrintV2", "StringFormat"), "save the network without tf.print"),
+    "StatelessRandom": "build the network without dropout in its recurrent layers, give it these weights, and save it",
     "RFFT": _TRANSFORM,
     "IRFFT": _TRANSFORM,
     "LookupTable": "write the table's values as a tensor, and read them with tf.gather",

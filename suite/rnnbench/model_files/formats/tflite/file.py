@@ -34,8 +34,13 @@ from rnnbench.model_files.formats.tflite.schema import (
     require_schema,
     text_of,
 )
-from rnnbench.model_files.formats.tflite.variables import OPERATORS, with_own_names, with_states
-from rnnbench.outside_text import describe_error
+from rnnbench.model_files.formats.tflite.variables import (
+    OPERATORS,
+    names_of_ends,
+    with_own_names,
+    with_states,
+)
+from rnnbench.outside_text import describe_error, safe_text
 
 T = TypeVar("T")
 _DTYPES = frozenset(
@@ -49,6 +54,8 @@ _MAIN = "serving_default"
 """The signature that is read where a file has several."""
 _COMPILED = {"edgetpu-custom-op": "an Edge TPU", "ethos-u": "an Arm Ethos-U"}
 """What the operators are for into which compilers of accelerators put whole networks."""
+_OF_TENSORFLOW = "Flex"
+"""How the names of operators begin that the converter takes from TensorFlow."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
 
@@ -158,6 +165,12 @@ class _Reader:
                 raise ModelFileError(
                     f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that "
                     "it was compiled from"
+                )
+            if name.startswith(_OF_TENSORFLOW):
+                raise ModelFileError(
+                    f"it needs {safe_text(name, 60)}, an operator of TensorFlow (SELECT_TF_OPS), without which LiteRT "
+                    "does not run it; convert the network again with a fixed batch ([1, steps, inputs]), for which the "
+                    "converter writes LiteRT's own LSTM, or with unroll=True, or give its .keras or .h5 file"
                 )
             return f"custom {name}"
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
@@ -284,10 +297,7 @@ class _Reader:
 
 def _by_name(graph: Graph, ends: Sequence[int], kind: str) -> dict[str, int]:
     """The inputs or outputs by the names of their tensors; by their places where a tool has left out the names."""
-    names = [graph.tensors[number].name for number in ends]
-    if not all(names) or len({*names}) != len(names):
-        names = [f"{kind}{place}" for place in range(len(ends))]
-    return dict(zip(names, ends, strict=True))
+    return dict(zip(names_of_ends([graph.tensors[number].name for number in ends], kind), ends, strict=True))
 
 
 def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:

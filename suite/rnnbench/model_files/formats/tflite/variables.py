@@ -319,10 +319,19 @@ def _signature(graph: Any) -> Any:
     signature = require_schema().SignatureDefT()
     signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
     signature.inputs, signature.outputs = (
-        [_named(text_of(graph.tensors[number].name), int(number)) for number in _numbers(side)]
-        for side in (graph.inputs, graph.outputs)
+        [_named(name, int(number)) for name, number in zip(_names(graph, side, kind), side, strict=True)]
+        for side, kind in ((_numbers(graph.inputs), "input"), (_numbers(graph.outputs), "output"))
     )
     return signature
+
+
+def _names(graph: Any, ends: Sequence[int], kind: str) -> list[str]:
+    return names_of_ends([text_of(graph.tensors[number].name) for number in ends], kind)
+
+
+def names_of_ends(names: list[str], kind: str) -> list[str]:
+    """Names of inputs or outputs; by their places where a tool has left them out."""
+    return names if all(names) and len({*names}) == len(names) else [f"{kind}{place}" for place in range(len(names))]
 
 
 def _named(name: str, number: int) -> Any:
