@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from rnnbench.backends import answers, registry
 from rnnbench.backends.base import Artifact, Probe, ProgramFiles, Support
 from rnnbench.explain import worker as explain_worker
 from rnnbench.measure import roof
+from rnnbench.optional import MissingExtraError
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
@@ -61,8 +63,12 @@ ROOMY = 64 << 30
 ROOF_PIECE_S = 1e-4
 """Of a timed piece of the roof's probe. Those of a run would take a quarter of a second of its process."""
 
-ABOVE = {"plan", "history", "reports", "sampling", "pipeline", "fleet", "fidelity", "explain", "site", "night", "cli"}
-"""Rooms of the suite that a started worker has not imported. It does not look for replaced functions in them either."""
+WATCHED = "rnnbench.measure"
+"""The room of the suite in which a forked worker looks for replaced functions, beside Python's and NumPy's.
+
+A started one looks in all that it has imported. Here that would be the whole suite, in pages of memory that are shared
+with the tests' process until somebody looks: a quarter of what a worker takes of the processor.
+"""
 
 _variables: dict[str, Mapping[str, str]] = {sys.executable: {}}
 """What an interpreter adds to its environment, by its path. Other interpreters are started."""
@@ -94,7 +100,21 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
         for message in (command, _reply_type(command)):
             _adapter(message)
     patch.setattr(roof, "PIECE_S", ROOF_PIECE_S)
+    with suppress(MissingExtraError):
+        compiler = _compiler()
+        patch.setattr(roof, "_Compiler", lambda: compiler)
     patch.setattr(launcher, "subprocess", SimpleNamespace(Popen=_started, DEVNULL=subprocess.DEVNULL))
+
+
+@cache
+def _compiler() -> roof._Compiler:
+    """The one of all probes, which has compiled what those of float32 run."""
+    compiler = roof._Compiler()
+    compiler.function = cache(compiler.function)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roof, "_Compiler", lambda: compiler)
+        roof.RoofProbe((), "float32", 1).close()
+    return compiler
 
 
 def fork_file_readers(patch: pytest.MonkeyPatch) -> None:
@@ -142,7 +162,7 @@ def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, 
         sys.argv = [module, str(channel)]
         if fake := sys.modules.get("rnnbench_fake"):
             fake._opened_in = 0  # A test of this process may have opened a program. A started worker has not.
-        FUNCTIONS._modules |= {name for name in sys.modules if {*name.split(".")[1:2]} & ABOVE}
+        FUNCTIONS._modules |= {name for name in sys.modules if not name.startswith(WATCHED)}
         MAINS[module]()
         os._exit(0)
     finally:

@@ -23,6 +23,7 @@ from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
 from rnnbench.worker import adapter_process
 
+DYING = {"dying", "dying-entry"}
 PROBE, ENTRY = "RNNBENCH_DYING_PROBE", "RNNBENCH_DYING_ENTRY"
 WAYS = (
     *("raises", "memory-error", "system-exit", "os-exit-0", "sigsegv", "kills-its-group", "writes-rubbish"),
@@ -32,12 +33,28 @@ WAYS = (
 SLOW = ("sleeps", "becomes-a-program-that-sleeps", "grows-in-a-child")
 """Ways that a limit ends."""
 HASTE_S = 0.5
+FIRST, LAST = "fake:honest", "numpy:eager"
+"""Healthy targets, which are asked before and after one that dies. Each answers in one process in all of the tests."""
+
+
+@pytest.fixture(scope="module")
+def is_enlisted(tmp_path_factory):
+    with enlisted(tmp_path_factory.mktemp("dying")):
+        yield
 
 
 @pytest.fixture
-def dying(tmp_path_factory):
-    with enlisted(tmp_path_factory.mktemp("dying")):
-        yield
+def dying(is_enlisted):
+    """Backends that die, of which nothing is known yet."""
+    yield
+    close_dying()
+    for name in DYING:
+        adapters._adapters.pop(name, None)
+
+
+def close_dying():
+    for name in DYING & adapters._adapters.keys():
+        adapters._adapters[name].close()
 
 
 def suite_state():
@@ -57,7 +74,7 @@ def open_files():
 
 def outcome_of(target: str) -> tuple[str, Failure | None]:
     """The outcome of a trial of the target, examined between two healthy ones."""
-    first, failure, last = (one.failure for one in examine_all(map(make_trial, ("fake:honest", target, "numpy:eager"))))
+    first, failure, last = (one.failure for one in examine_all(map(make_trial, (FIRST, target, LAST))))
     assert (first, last) == (None, None)
     return ("ok" if failure is None else failure.outcome), failure
 
@@ -86,35 +103,6 @@ def named(stage: str, way: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return "dying:honest" if stage == "probe" else "dying-entry:honest"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
-def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, stage, way):
-    target = named(stage, way, monkeypatch)
-    before, opened = suite_state(), open_files()
-    outcome, failure = outcome_of(target)
-    adapters.close_adapters()
-    assert outcome in outcomes(way, stage), failure
-    if failure is not None:
-        assert failure.stage == ("support" if stage == "support" else "probe")
-        assert failure.outcome != "crashed" or {"entry": "import"}.get(stage, stage) in failure.reason
-    assert suite_state() == before
-    assert open_files() <= opened
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("way", SLOW)
-@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
-def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way):
-    monkeypatch.setattr(adapter_process, "MEMORY_LIMIT", 200 << 20)
-    limit = HASTE_S if way != "grows-in-a-child" else 30.0
-    outcome_of("fake:honest")
-    target = named(stage, way, monkeypatch)
-    monkeypatch.setattr(adapter_process, "ANSWER_LIMIT_S", limit)
-    failure = examine_all([make_trial(target)])[0].failure
-    assert failure is not None
-    assert failure.outcome in outcomes(way, stage)
-
-
 def test_what_one_route_leaves_in_the_process_harms_no_trial_of_another_route(monkeypatch):
     """The support of one route breaks the process for all that is asked after it, without a word."""
     with unasked_adapters():
@@ -129,6 +117,58 @@ def test_what_one_route_leaves_in_the_process_harms_no_trial_of_another_route(mo
         monkeypatch.setattr(adapter, "support", support, raising=False)
         routes = ("wrong-bound", "honest", "wrong-bound", "honest")
         assert [one.failure for one in examine_all(make_trial(f"fake:{route}") for route in routes)] == [None] * 4
+
+
+def test_many_requests_are_answered_by_one_process(monkeypatch):
+    trials = [make_trial("fake:honest", chunk=chunk) for chunk in range(1, 301)]
+    with unasked_adapters():
+        forks = counted_forks(monkeypatch)
+        assert all(one.failure is None for one in examine_all(trials))
+    assert len(forks) == 1
+
+
+def test_one_failure_among_many_answers_is_of_its_request_alone():
+    routes = [("honest", "support-raises", "support-exits", "wrong-bound")[number % 4] for number in range(100)]
+    with unasked_adapters():
+        requests = [request_of(make_trial(f"fake:{route}"), Weights(())) for route in routes]
+        answers = adapters.supports("fake", requests)
+    for route, answer in zip(routes, answers, strict=True):
+        if "support" in route:
+            assert isinstance(answer, AdapterError)
+            assert answer.outcome == ("crashed" if route == "support-exits" else "run-failed")
+        else:
+            assert isinstance(answer, Support)
+            assert answer.environment == {"RNNBENCH_FAKE": route}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
+def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, stage, way):
+    outcome_of(FIRST)
+    target = named(stage, way, monkeypatch)
+    before, opened = suite_state(), open_files()
+    outcome, failure = outcome_of(target)
+    close_dying()
+    assert outcome in outcomes(way, stage), failure
+    if failure is not None:
+        assert failure.stage == ("support" if stage == "support" else "probe")
+        assert failure.outcome != "crashed" or {"entry": "import"}.get(stage, stage) in failure.reason
+    assert suite_state() == before
+    assert open_files() <= opened
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("way", SLOW)
+@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
+def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way):
+    monkeypatch.setattr(adapter_process, "MEMORY_LIMIT", 200 << 20)
+    limit = HASTE_S if way != "grows-in-a-child" else 30.0
+    outcome_of(FIRST)
+    target = named(stage, way, monkeypatch)
+    monkeypatch.setattr(adapter_process, "ANSWER_LIMIT_S", limit)
+    failure = examine_all([make_trial(target)])[0].failure
+    assert failure is not None
+    assert failure.outcome in outcomes(way, stage)
 
 
 def test_what_an_adapter_started_ends_with_its_process(dying):
@@ -163,28 +203,6 @@ def test_an_adapter_that_hangs_in_every_answer_is_not_asked_for_ever(dying, monk
     assert {failure.outcome for failure in failures if failure} == {"timed-out"}
     assert "is not asked for the support of support.sleeps again" in failures[-1].reason
     assert len(forks) <= 1 + ENOUGH
-
-
-def test_many_requests_are_answered_by_one_process(monkeypatch):
-    trials = [make_trial("fake:honest", chunk=chunk) for chunk in range(1, 301)]
-    with unasked_adapters():
-        forks = counted_forks(monkeypatch)
-        assert all(one.failure is None for one in examine_all(trials))
-    assert len(forks) == 1
-
-
-def test_one_failure_among_many_answers_is_of_its_request_alone():
-    routes = [("honest", "support-raises", "support-exits", "wrong-bound")[number % 4] for number in range(100)]
-    with unasked_adapters():
-        requests = [request_of(make_trial(f"fake:{route}"), Weights(())) for route in routes]
-        answers = adapters.supports("fake", requests)
-    for route, answer in zip(routes, answers, strict=True):
-        if "support" in route:
-            assert isinstance(answer, AdapterError)
-            assert answer.outcome == ("crashed" if route == "support-exits" else "run-failed")
-        else:
-            assert isinstance(answer, Support)
-            assert answer.environment == {"RNNBENCH_FAKE": route}
 
 
 def test_a_process_of_an_adapter_ends_with_the_suite(dying):
