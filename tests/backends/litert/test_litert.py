@@ -21,6 +21,7 @@ from rnnbench.backends.litert import LitertBackend
 from rnnbench.backends.litert.convert import convert
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedSession
+from rnnbench.backends.tensorflow.process import prepare_process
 from rnnbench.cases.trial import Precision, State, Strategy
 from rnnbench.model_files import FileNetwork, answered, describe, network_of, section_of
 from rnnbench.rnn.reference import run_reference
@@ -167,42 +168,42 @@ def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: st
     np.testing.assert_array_equal(np.array(result["y"], np.float32), program.open().step({"x": x})["y"])
 
 
-CONVERT = """
-import sys
-import numpy as np
-import tensorflow as tf
-weights = tf.constant(np.random.default_rng(0).standard_normal((8, 8)), tf.float32)
-specs = [tf.TensorSpec((1, 4, 8), tf.float32, "x"), tf.TensorSpec((), tf.bool, "reset")]
+def save_loop(path: Path) -> None:
+    """A loop, with a flag as an argument, and another signature with the same names."""
+    prepare_process(1)
+    import tensorflow as tf
 
-class Network(tf.Module):
-    @tf.function(input_signature=specs)
-    def other(self, x, reset):
-        return {"y": x * 3.0}
+    weights = tf.constant(np.random.default_rng(0).standard_normal((8, 8)), tf.float32)
+    signature = [tf.TensorSpec((1, 4, 8), tf.float32, "x"), tf.TensorSpec((), tf.bool, "reset")]
 
-    @tf.function(input_signature=specs)
-    def loop(self, x, reset):
-        made = tf.TensorArray(tf.float32, 4, element_shape=(1, 8))
-        h = tf.where(reset, tf.zeros((1, 8)), tf.ones((1, 8)))
-        for step in tf.range(4):
-            h = tf.tanh(x[:, step] + h @ weights)
-            made = made.write(step, h)
+    def loop(x: Any, reset: Any) -> dict[str, Any]:
+        start = (
+            0,
+            tf.where(reset, tf.zeros((1, 8)), tf.ones((1, 8))),
+            tf.TensorArray(tf.float32, 4, element_shape=(1, 8)),
+        )
+
+        def step(at: Any, h: Any, made: Any) -> tuple[Any, Any, Any]:
+            h = tf.tanh(x[:, at] + h @ weights)
+            return at + 1, h, made.write(at, h)
+
+        *_, made = tf.while_loop(lambda at, *_: at < 4, step, start)
         return {"y": tf.transpose(made.stack(), [1, 0, 2])}
 
-network = Network()
-signatures = {"other": network.other, "serving_default": network.loop}
-tf.saved_model.save(network, sys.argv[1] + "/saved", signatures=signatures)
-converter = tf.lite.TFLiteConverter.from_saved_model(sys.argv[1] + "/saved", signature_keys=[*signatures])
-open(sys.argv[1] + "/loop.tflite", "wb").write(converter.convert())
-"""
+    network = tf.Module()
+    network.weights = weights
+    network.loop = tf.function(loop, input_signature=signature, autograph=False)
+    network.other = tf.function(lambda x, reset: {"y": x * 3.0}, input_signature=signature, autograph=False)
+    signatures = {"other": network.other, "serving_default": network.loop}
+    saved = str(path.with_name("saved"))
+    tf.saved_model.save(network, saved, signatures=signatures)
+    path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(saved, signature_keys=[*signatures]).convert())
 
 
 def test_a_file_with_a_loop_a_flag_and_several_signatures_runs_as_the_oracle(tmp_path: Path) -> None:
     """A loop moves tensors in the interpreter's memory. Another signature has the same names."""
-    (tmp_path / "convert.py").write_text(CONVERT)
-    subprocess.run(
-        [sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True, timeout=PATIENCE_S
-    )
     path = tmp_path / "loop.tflite"
+    save_loop(path)
     found = describe(path)
     section = answered(section_of(found, path.name), found, ["constants.reset=true"])
     network = network_of(path, section, found)
@@ -289,24 +290,17 @@ def test_an_operators_own_state_may_be_zero_in_every_call(tmp_path: Path, kind: 
     np.testing.assert_array_equal(bound.output()["y"], first)
 
 
-LAYER = """
-import sys
-import keras
-import tensorflow as tf
-x, h, c = (keras.Input(shape, batch_size=1, name=name) for name, shape in (("x", (1, 3)), ("h", (4,)), ("c", (4,))))
-y, *after = keras.layers.LSTM(4, return_sequences=True, return_state=True)(x, initial_state=[h, c])
-converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model([x, h, c], [y, *after]))
-open(sys.argv[1] + "/layer.tflite", "wb").write(converter.convert())
-"""
-
-
 def test_a_layer_of_keras_whose_loop_gives_its_states_runs_as_the_oracle(tmp_path: Path) -> None:
     """What a loop gives has no memory before the first call."""
-    (tmp_path / "convert.py").write_text(LAYER)
-    subprocess.run(
-        [sys.executable, tmp_path / "convert.py", tmp_path], check=True, capture_output=True, timeout=PATIENCE_S
-    )
+    prepare_process(1)
+    import keras
+    import tensorflow as tf
+
+    x, h, c = (keras.Input(shape, batch_size=1, name=name) for name, shape in (("x", (1, 3)), ("h", (4,)), ("c", (4,))))
+    y, *after = keras.layers.LSTM(4, return_sequences=True, return_state=True)(x, initial_state=[h, c])
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model([x, h, c], [y, *after]))
     path = tmp_path / "layer.tflite"
+    path.write_bytes(converter.convert())
     found = describe(path)
     assert found.operators["WHILE"] == 1
     section = answered(section_of(found, path.name), found, ["state.h=output_1", "state.c=output_2"])
