@@ -87,9 +87,9 @@ def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
 
 def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
     """A trial: its id, and what must be equal where two targets or two strategies are compared."""
-    lengths = f"{count(row.steps, 'step')}, batch {row.batch}"
-    rest = f"{lengths}, {row.dtype}, {row.device}, {count(row.threads, 'thread')}"
-    workload = f"{row.case}: {_model(row.model)}, {rest}"
+    steps = count(row.steps, "step") + (f" with {row.lengths} lengths" if row.lengths != "full" else "")
+    rest = f"batch {row.batch}, {row.dtype}, {row.device}, {count(row.threads, 'thread')}"
+    workload = f"{row.case}: {_model(row.model)}, {steps}, {rest}"
     strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
     return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk
 

@@ -171,7 +171,7 @@ def test_rounds_without_scatter_have_no_outlier() -> None:
     assert _statistics(np.ones(3), 1)["outliers"] == "0;0"
 
 
-def test_samples_that_took_no_time_are_none(run, tmp_path) -> None:
+def test_samples_that_took_no_time_are_none(tmp_path) -> None:
     record = fake.record(spread=0.0)
     rows = np.zeros((4, len(SAMPLE_COLUMNS)))
     rows[1:, SAMPLE_COLUMNS.index("seconds")] = 1e-4

@@ -1,0 +1,29 @@
+"""The data of the compare page: which trials it compares with each other."""
+
+from __future__ import annotations
+
+import json
+
+import fake_records as fake
+import pytest
+
+from rnnbench.history import History
+from rnnbench.results import read_run
+from rnnbench.site import write_site
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
+def test_full_and_ragged_lengths_are_not_compared_as_one_workload(tmp_path, stored):
+    full = fake.record(state="none")
+    params = full.params.model_copy(update={"lengths": "ragged"})
+    ragged = full.model_copy(update={"trial": f"{full.trial}-ragged", "params": params})
+    run = fake.write_run(tmp_path / "run", [full, ragged])
+    history = History(tmp_path / "history")
+    if stored:
+        history.add(run)
+    write_site([read_run(run)], history if stored else None, tmp_path / "site")
+    script = (tmp_path / "site" / "data" / "trials.js").read_text()
+    data = json.loads(script[script.index("{") : script.rindex("}") + 1])
+    workloads = {trial: data["texts"][workload] for trial, workload, *_ in data["trials"]}
+    assert workloads[ragged.trial] == workloads[full.trial].replace("steps,", "steps with ragged lengths,")
+    assert workloads[ragged.trial] != workloads[full.trial]
