@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnbench.history import level_alerts
 from rnnbench.history.alert import Found
+from rnnbench.history.change_points import PUBLISH, SCREEN
 from rnnbench.history.changes import NEAR, Change
 from rnnbench.history.level_alerts import Levels
 
@@ -137,5 +139,22 @@ def test_a_distance_is_in_runs_in_which_the_trials_were_measured() -> None:
     assert some.distance(found(A, day=26), found(A)) == 3
     assert some.distance(found(A, B), found(A, day=26)) == 6
     assert some.distance(found("case/gone"), found(A, day=26)) == 6
-    lost = found(A, run="a run that the history lost")
-    assert some.distance(lost, found(A, day=26)) == 3, "it was at about that night"
+    lost = found(B, run="a run that the history lost")
+    assert some.distance(lost, found(B, day=26)) == 6, "it is taken for the first run from that night on"
+
+
+def test_changes_of_the_environment_are_no_alerts_and_those_of_the_machine_are_its_moves(monkeypatch) -> None:
+    program, environment = change(A), change(B, cause="environment")
+    machine = change("m", level="machine", cause="environment")
+    asked = []
+
+    def changes_of(name: str, trials: Any, settings: Any) -> list[Change]:
+        asked.append((name, trials, settings))
+        return [machine, program, environment]
+
+    monkeypatch.setattr(level_alerts, "changes_of", changes_of)
+    trials = SimpleNamespace(part=lambda runs: runs)
+    made = Levels.of("m", trials, 30)
+    assert asked == [("m", -30, SCREEN), ("m", -30, PUBLISH)]
+    assert (made.changes, made.published, made.moves) == ((program,), (program,), (machine,))
+    assert made.trials is trials, "a level has returned by all its runs"
