@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rnnbench.cases import CaseError
 from rnnbench.cases.overrides import override
-from rnnbench.yaml_files import Source
+from rnnbench.yaml_files import Place, Source
 
 
 def test_a_value_a_list_and_a_whole_section_can_be_set(load):
@@ -97,3 +97,10 @@ def test_a_mistake_of_the_file_in_a_section_that_a_setting_changes_is_told_in_th
     (problem,) = refusal("input: 8, ", "", overrides=["model.hidden=4"])
     assert problem.startswith("case.yaml:3:")
     assert "'input' is missing" in problem
+
+
+def test_a_section_stays_where_the_file_has_it_and_one_that_a_setting_makes_is_the_settings():
+    place = Place("f", 3, 8)
+    source = override(Source("f", {"model": {"hidden": 1}}, {("model",): place}), ["model.hidden=2", "limits.build=3"])
+    assert source.place(("model",)) == place
+    assert source.place(("limits",)).source == "--set limits.build=3"

@@ -15,6 +15,9 @@ from rnnbench.history.changes import NEAR
 from rnnbench.history.events import Event
 from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
 from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, _returned
+from rnnbench.history.machine_alarms import false_alarms
+from rnnbench.history.release_words import release_change_lines
+from rnnbench.history.releases import ReleasePoint, ReleaseSeries
 
 
 @pytest.mark.parametrize(
@@ -284,3 +287,16 @@ def test_a_case_that_ran_twice_on_a_date_has_one_night_the_first() -> None:
     runs = [SimpleNamespace(machine="m", cases=("case",), started=f"2026-01-{hour}:00:00") for hour in hours]
     of = Silences.of(SimpleNamespace(nights=runs), datetime(2026, 1, 4)).nights
     assert of == {("m", "case"): (runs[0], runs[2])}
+
+
+def test_a_comparison_with_itself_that_judged_nothing_has_no_share_of_wrong_verdicts() -> None:
+    """All its trials failed, say."""
+    nothing = SimpleNamespace(same=True, verdicts=(), machine="m")
+    assert false_alarms(SimpleNamespace(comparisons=[nothing])) == ()
+
+
+def test_what_a_release_does_not_support_was_no_failure_to_measure_it() -> None:
+    outcomes = {"1.0": "ok", "1.1": "unsupported", "1.2": "crashed"}
+    points = tuple(ReleasePoint(version, "", outcome, "Why.", ()) for version, outcome in outcomes.items())
+    series = ReleaseSeries("m", "fakelib", "1.0", "case/a", "bound", points)
+    assert list(release_change_lines([series]))[2:] == ["  1.2 was not measured: crashed: Why."]

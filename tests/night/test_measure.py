@@ -121,12 +121,12 @@ def test_what_failed_in_the_run_of_the_night_is_not_compared_with_itself(nights)
     assert [trial for _, trial in of_itself(nights, "2026-01-01", same_trials=2)] == [nights.trials[0].id]
 
 
-def test_a_last_good_version_in_the_place_of_the_newest_is_not_checked_again(nights):
+def test_a_last_good_version_in_the_place_of_the_newest_is_neither_checked_nor_compared_again(nights):
     nights.conforming({})
     nights.index({"1.0": ""})
     nights.night()
     nights.index({"1.0": "", "1.1": NOT_INSTALLABLE})
-    nights.night()
+    assert nights.measure().backends["fake"].compared is None, "there is nothing beside it"
     assert nights.checked == ["1.0"]
 
 
