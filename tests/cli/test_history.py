@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-STORED = Path(__file__).parents[2] / "results" / "scaling"
+STORED = Path(__file__).parents[1] / "results" / "runs_of_schema_1" / "scaling"
+RELEASES = Path(__file__).parents[2] / "results" / "releases"
 TRIALS = len((STORED / "records.jsonl").read_text().splitlines())
 
 
@@ -28,7 +29,7 @@ def test_a_run_is_added_once_listed_queried_and_compared(rnnbench, folder):
 
 def test_a_query_that_fails_ends_in_a_sentence(rnnbench):
     query = "SELECT * FROM read_text('/etc/passwd')"
-    failed = rnnbench("history", "sql", query, "--history", str(STORED.parent / "releases"), status=2)
+    failed = rnnbench("history", "sql", query, "--history", str(RELEASES), status=2)
     assert failed.stderr.startswith("rnnbench: the query failed: Permission Error")
     assert "Traceback" not in failed.stderr
 

@@ -19,7 +19,7 @@ from rnnbench.history.database import ZONES
 from rnnbench.history.entry import run_id
 from rnnbench.results import StoreError, append_record, read_run
 
-OLD = Path(__file__).parents[2] / "results" / "scaling"
+OLD = Path(__file__).parents[1] / "results" / "runs_of_schema_1" / "scaling"
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_the_interval_of_an_exponent_is_that_of_a_line_through_logarithms() -> N
 
 def test_a_fixed_part_takes_a_degree_of_freedom(monkeypatch: pytest.MonkeyPatch) -> None:
     freedoms = []
-    monkeypatch.setattr(fits, "_quantile", lambda freedom: freedoms.append(freedom) or 1.0)
+    monkeypatch.setattr(fits, "_students_t", lambda freedom: freedoms.append(freedom) or 1.0)
     growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 * (1.01 if chunk > 64 else 1) for chunk in BUILDS})
     assert growth is not None
     assert growth.fixed > 0

@@ -88,11 +88,11 @@ def _renamed(content: Mapping[str, Any], names: Mapping[str, str]) -> Content:
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: Migration(
-        "A latency stands under its path's name in `timing.latency`, with its `sampling` apart and the figures of its "
-        "path in `figures`. `artifact.operations` has the stages `input` and `compiled`; the origin of `tvm:tir` is "
-        "`kernel`. `expected` is now `expected_failures`, `timing.dispatch` is `timing.dispatch_floor`, "
-        "`anchor.part` is `anchor.group`, `environment.threads_asked` and `affinity_asked` are `threads_requested` "
-        "and `affinity_requested`. `baseline` and `metrics` are new.",
+        "A latency is under the name of its path in `timing.latency`. Its `sampling` is a part of its own, and the "
+        "figures of its path are in `figures`. `artifact.operations` has the stages `input` and `compiled`; the "
+        "origin of `tvm:tir` is `kernel`. `expected` is now `expected_failures`, `timing.dispatch` is "
+        "`timing.dispatch_floor`, `anchor.part` is `anchor.group`, `environment.threads_asked` and `affinity_asked` "
+        "are `threads_requested` and `affinity_requested`. `baseline` and `metrics` are new.",
         record=_record_to_2,
         info=dict,
     ),
