@@ -24,13 +24,12 @@ def test_an_operator_that_no_exporter_writes_is_a_sentence(tmp_path, read):
     ("name", "told"),
     [
         ("net.pth", "may be a pickle"),
-        ("net.H5", "save the network with Keras 3"),
         ("net.ts", "TorchScript, as in a .ts file, is a program with pickles"),
         ("net.ort", "made for one runtime; give the file that it was made of"),
         ("net.safetensors", "has weights and no program"),
         ("net.onnx.gz", "unpack it"),
         ("net.mlirbc", "call the file .mlir"),
-        ("net.abc", "the suffix '.abc' is not known; .keras, .onnx"),
+        ("net.abc", "the suffix '.abc' is not known; .keras, .h5, .hdf5, .onnx"),
     ],
 )
 def test_a_file_of_another_kind_is_told_what_to_do(tmp_path, name, told):

@@ -193,29 +193,37 @@ def test_states_of_keras_2_are_followed_though_they_are_inputs_of_the_layer(kera
     assert {pair.before: pair.after for pair in describe(path).state} == {"h": "lstm_1", "c": "lstm_2"}
 
 
-def test_a_model_in_a_model_of_keras_2_has_its_own_weights(keras, tmp_path):
-    """Keras 2 counts the calls of a model in a model from 1."""
-    inner = of_layers(
-        [given("inside", None, WIDTH), connected("lstm", "LSTM", [[["inside", 0, 0, {}]]])],
-        [("inside", 0)],
-        [("lstm", 0)],
-        name="inner",
-    )
-    nested = {**inner, "name": "inner", "inbound_nodes": [[["x", 0, 0, {}]]]}
-    last = connected("gru", "GRU", [[["inner", 1, 0, {}]]], reset_after=False)
-    config = of_layers([given("x", None, WIDTH), nested, last], [("x", 0)], [("gru", 0)])
+@pytest.mark.parametrize("begin", [0, 1])
+@pytest.mark.parametrize("kind", ["Functional", "Sequential"])
+def test_a_model_in_a_model_of_keras_2_has_its_own_weights_and_calls(keras, tmp_path, kind, begin):
+    """Keras 2 counts the calls of a model in a model from 1, and before 2.4 from 0. Its second call is an output."""
+    inner = sequential(layer("LSTM", batch_input_shape=[None, None, WIDTH]))
+    inner["config"]["name"] = "inner"
+    if kind == "Functional":
+        layers = [given("inside", None, WIDTH), connected("lstm", "LSTM", [[["inside", 0, 0, {}]]])]
+        inner = of_layers(layers, [("inside", 0)], [("lstm", 0)], name="inner")
+    nested = {**inner, "name": "inner", "inbound_nodes": [[["x", 0, 0, {}]], [["other", 0, 0, {}]]]}
+    last = connected("gru", "GRU", [[["inner", begin, 0, {}]]], reset_after=False)
+    ends = [given("x", None, WIDTH), given("other", None, WIDTH)]
+    config = of_layers([*ends, nested, last], [("x", 0), ("other", 0)], [("gru", 0), ("inner", begin + 1)])
     weights = {"inner": gates("LSTM"), "gru": gates("GRU") | {"kernel": np.ones((UNITS, 3 * UNITS))}}
     with pytest.raises(ModelFileError, match="its weights of 'inner' do not fit the layer"):
         describe(stored(tmp_path / "other.h5", config, weights))
     path = stored(tmp_path / "old.h5", config, weights)
     renamed(path, "inner", "lstm")
-    x = np.random.default_rng(1).standard_normal((2, 5, WIDTH))
+    x, other = np.random.default_rng(1).standard_normal((2, 2, 5, WIDTH))
     alone = stored(tmp_path / "alone.h5", sequential(first("LSTM")), {"lstm": gates("LSTM")})
-    inside = oracle_of(alone).run({describe(alone).of_role("input")[0].name: x})["lstm"]
     rest = sequential(layer("GRU", batch_input_shape=[None, None, UNITS], reset_after=False))
     rest = stored(tmp_path / "rest.h5", rest, {"gru": weights["gru"]})
-    expected = oracle_of(rest).run({describe(rest).of_role("input")[0].name: inside})["gru"]
-    np.testing.assert_allclose(oracle_of(path).run({"x": x})["gru"], expected, atol=1e-12)
+    made = oracle_of(path).run({"x": x, "other": other})
+    np.testing.assert_allclose(made["gru"], of_one(rest, of_one(alone, x)), atol=1e-12)
+    np.testing.assert_allclose(made["inner"], of_one(alone, other), atol=1e-12)
+
+
+def of_one(path, x):
+    """What a network of one input and one output gives."""
+    (y,) = oracle_of(path).run({describe(path).of_role("input")[0].name: x}).values()
+    return y
 
 
 def renamed(path, group, layer_name):

@@ -345,6 +345,7 @@ def enlarged(folder):
 REFUSED = {
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
+    "normalises": (with_operation("FusedBatchNormV3"), "has it in float32 alone; give the network as a .keras or .h5"),
     "draws": (with_operation("StatelessRandomUniformV2"), "build the network without dropout in its recurrent layers"),
     "prints": (with_operation("PrintV2"), "those that are read; save the network without tf.print"),
     "transforms": (with_operation("RFFT"), "those that are read; export the network between the Fourier transforms"),

@@ -79,8 +79,8 @@ def _load(layer: Any, given: Mapping[str, Any], name: str) -> None:
     """The weights of a layer come in one order, those that are not trained last."""
     targets = [*layer.trainable_weights, *layer.non_trainable_weights]
     pairs = list(zip(targets, given.items(), strict=False))
-    is_model = hasattr(layer, "layers")
-    if len(targets) == len(given) and all(_fits(target, *stored, is_model=is_model) for target, stored in pairs):
+    model = layer.name if hasattr(layer, "layers") else None
+    if len(targets) == len(given) and all(_fits(target, *stored, model) for target, stored in pairs):
         for target, (_, value) in pairs:
             target.assign(value)
         return
@@ -92,12 +92,12 @@ def _load(layer: Any, given: Mapping[str, Any], name: str) -> None:
     )
 
 
-def _fits(target: Any, path: str, value: Any, *, is_model: bool) -> bool:
-    """Whether a stored weight is this one, by shape and name, and by its layer where a model has several."""
+def _fits(target: Any, path: str, value: Any, model: str | None) -> bool:
+    """Whether a stored weight is this one, by shape and name, and by its layer where it is of a model in the model."""
     own, stored = target.path.split("/"), path.partition(":")[0].split("/")
     name = _NUMBER.sub("", stored[-1])
     same = tuple(target.shape) == value.shape and own[-1] in (stored[-1], name, _RENAMED.get(name))
-    return same and (not is_model or bool({*own[:-1]} & {*stored[:-1]}))
+    return same and (model is None or bool({*own[:-1]} & {*stored[:-1]} - {model}))
 
 
 def _texts(group: Any, name: str) -> list[str]:

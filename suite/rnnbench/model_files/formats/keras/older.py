@@ -7,7 +7,7 @@ Sources: keras/src/legacy/saving, models/functional.py (Keras 3.15); tf_keras/sr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
@@ -25,7 +25,6 @@ _OF_KERAS_2 = frozenset(
     ("CuDNNLSTM", "CuDNNGRU", "TFOpLambda", "SlicingOpLambda", "ThresholdedReLU", "LocallyConnected1D")
 )
 _EXPORT = "export the network with the Keras that made it, as a SavedModel or to ONNX (tf2onnx)"
-Tensor = tuple[str, int, int]
 
 
 def in_keras_3(config: Any, version: str) -> Config:
@@ -69,7 +68,7 @@ class _Translator:
         if kind == _SEQUENTIAL:
             return {**layer, "config": _sequential(config)}
         if kind == _FUNCTIONAL:
-            return {**layer, "config": _functional(config)}
+            return {**layer, "config": _functional(config)} if self._is_old else layer
         if kind == _INPUT:
             return {**layer, "config": {_SHAPE: config.get(_SHAPE_2), **_without(config, _SHAPE_2)}}
         # Files of before Keras 2.3 do not say a type, which was float32.
@@ -126,43 +125,72 @@ def _sequential(config: Config | list[Config]) -> Config:
 
 def _functional(config: Config) -> Config:
     """Calls of layers are lists of tensors in Keras 2, and arguments by place and name in Keras 3."""
-    kinds = {layer["config"].get("name"): layer["class_name"] for layer in config["layers"]}
+    calls = _Calls(config)
     layers = [
         {
             **layer,
             "config": _without(layer["config"], _SHAPE_2),
-            "inbound_nodes": [_call(node, layer["class_name"], kinds) for node in layer.get("inbound_nodes", [])],
+            "inbound_nodes": [calls.node(node, layer["class_name"]) for node in layer.get("inbound_nodes", [])],
         }
         for layer in config["layers"]
     ]
-    return {**config, "layers": layers}
+    return {**config, "layers": layers, "output_layers": calls.outputs(config["output_layers"])}
 
 
-def _call(node: Any, kind: str, kinds: Mapping[str, str]) -> Any:
-    if not isinstance(node, list):
-        return node
-    tensors = [_tensor(entry, kinds) for entry in node]
-    named = node[0][3] if len(node[0]) > 3 else {}
-    named = {key: _with_tensors(value, kinds) for key, value in named.items()}
-    if len(tensors) > 1 and (kind in RECURRENT or kind == _BIDIRECTIONAL):
-        return {"args": tensors[:1], "kwargs": {**named, "initial_state": tensors[1:]}}
-    return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": named}
+class _Calls:
+    """The calls of the layers of a model. Keras 2 counts those of a model in it from 1, or from 0 (before 2.4)."""
+
+    def __init__(self, model: Config) -> None:
+        layers = {layer["config"].get("name"): layer for layer in model["layers"]}
+        self._kinds = {name: layer["class_name"] for name, layer in layers.items()}
+        named = [[layer.get("inbound_nodes", []) for layer in layers.values()], model["output_layers"]]
+        last = dict(sorted(_references(named)))
+        self._first = {
+            name: int(layer["class_name"] in MODELS and last.get(name) == len(layer.get("inbound_nodes", [])))
+            for name, layer in layers.items()
+        }
+        """The number of the first call of each layer."""
+
+    def node(self, node: Any, kind: str) -> Any:
+        """One call of a layer of this kind."""
+        if not isinstance(node, list):
+            return node
+        tensors = [self._tensor(entry) for entry in node]
+        named = {key: self._with_tensors(value) for key, value in (node[0][3] if len(node[0]) > 3 else {}).items()}
+        if len(tensors) > 1 and (kind in RECURRENT or kind == _BIDIRECTIONAL):
+            return {"args": tensors[:1], "kwargs": {**named, "initial_state": tensors[1:]}}
+        return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": named}
+
+    def outputs(self, value: Any) -> Any:
+        """What the model gives. There Keras 3 counts the calls of a functional model from 1."""
+        if isinstance(value, list) and len(value) == 3 and isinstance(value[0], str):
+            name, call, index = value
+            return [name, call - self._first.get(name, 0) + (self._kinds.get(name) == _FUNCTIONAL), index]
+        if isinstance(value, dict):
+            return {key: self.outputs(each) for key, each in value.items()}
+        return [self.outputs(each) for each in value]
+
+    def _with_tensors(self, value: Any) -> Any:
+        if isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and value[0] in self._kinds:
+            return self._tensor(value)
+        return [self._with_tensors(each) for each in value] if isinstance(value, list) else value
+
+    def _tensor(self, entry: Any) -> Config:
+        """What a layer gave in one of its calls."""
+        if not isinstance(entry, list) or len(entry) not in (3, 4) or entry[0] not in self._kinds:
+            raise ModelFileError("its layers are connected in a way of Keras 2 that is not read here")
+        name, call, index = entry[:3]
+        history = [name, call - self._first[name], index]
+        config = {"shape": [], "dtype": "float32", "keras_history": history}
+        return {"class_name": "__keras_tensor__", "config": config}
 
 
-def _with_tensors(value: Any, kinds: Mapping[str, str]) -> Any:
-    if isinstance(value, list) and len(value) == 3 and value[0] in kinds:
-        return _tensor(value, kinds)
-    return [_with_tensors(each, kinds) for each in value] if isinstance(value, list) else value
-
-
-def _tensor(entry: Any, kinds: Mapping[str, str]) -> Config:
-    """What a layer gave in one of its calls. Keras 2 counts those of a model in a model from 1."""
-    if not isinstance(entry, list) or len(entry) not in (3, 4) or entry[0] not in kinds:
-        raise ModelFileError("its layers are connected in a way of Keras 2 that is not read here")
-    name, call, index = entry[:3]
-    call -= kinds[name] in MODELS
-    config = {"shape": [], "dtype": "float32", "keras_history": [name, call, index]}
-    return {"class_name": "__keras_tensor__", "config": config}
+def _references(value: Any) -> Iterator[tuple[str, int]]:
+    """Layers and the numbers of their calls, as Keras 2 names tensors."""
+    if isinstance(value, list) and len(value) > 2 and isinstance(value[0], str) and isinstance(value[1], int):
+        yield value[0], value[1]
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _references(each)
 
 
 def _keras(module: str, kind: str, config: Config) -> Config:
