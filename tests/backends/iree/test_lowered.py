@@ -15,7 +15,6 @@ from rnnbench.backends.program_store import described
     [
         ({}, "looped 1"),
         ({"layers": 2, "state": "stateful", "hidden": 33, "batch": 3}, "looped 2"),
-        ({"time": "unrolled"}, "unrolled 4"),
         ({"time": "unrolled", "layers": 2}, "unrolled 8"),
         ({"time": "unrolled:2", "state": "stateful", "hidden": 33}, "looped 1 of 2"),
         ({"cell": "counter", "input": 5, "hidden": 5}, "looped 1"),
