@@ -20,7 +20,7 @@ import pytest
 from backend_jobs import FAKES, collects, is_run, job_of
 
 from rnnbench.backends import registry
-from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request
+from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
 from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.plan import adapters
@@ -133,19 +133,23 @@ IMPORTERS = {
 
 FROM_TORCH = [
     Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
-    Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 2), batch=1),
     Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
 ]
 """For programs in which torch's modules arrive unrolled, a copy of the cell for each step, layer and direction."""
 
 INDUCTOR = [
     Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=1),
-    Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
+    Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 2), batch=1),
     Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=3, tails=False),
+    Plan(RNNOISE, Strategy("unrolled", "stateful", 1), batch=3, tails=False),
 ]
-AHEAD_OF_TIME = [Plan(GRU_AFTER, Strategy("fused", "stitched", 4), batch=1, tails=False)]
-"""For programs that a C++ compiler makes of generated code: 5 to 20 s each. `NETWORKS` adds one that is looped and
-stateful, and torch/test_pt2_types.py one that is neither looped nor fused. torch/test_torch.py looks at two of them."""
+AHEAD_OF_TIME = [
+    Plan(GRU_AFTER, Strategy("fused", "stitched", 4), batch=1, tails=False),
+    Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False),
+]
+"""For programs that a C++ compiler makes of generated code: 5 to 20 s each. torch/test_pt2_types.py has one ahead of
+time that is neither looped nor fused. torch/test_torch.py looks at two of them."""
 
 FROM_TENSORFLOW = [
     Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
@@ -181,7 +185,7 @@ INT8 = [
 """Programs with int8 weights. For every target: few take any of them."""
 
 NETWORKS = [Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False)]
-"""Networks of other layers than cells, for every route that has them (`Probe.authors`)."""
+"""Networks of other layers than cells, for every route that has them (`Probe.authors`). Inductor's have others."""
 
 ON_VULKAN = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
@@ -213,6 +217,17 @@ class Subject:
     request: Request
     program: Program
     store: ProgramStore
+    opened: list[Session] = field(default_factory=list)
+    """Sessions that the test at hand has opened."""
+
+    def open(self) -> Session:
+        """A session until the end of the test. torch gives its stream to the next one, and loads less."""
+        self.opened.append(self.program.open())
+        return self.opened[-1]
+
+    def close_sessions(self) -> None:
+        while self.opened:
+            self.opened.pop().close()
 
     @property
     def cache(self) -> Path:
@@ -268,6 +283,12 @@ class Workshop:
             self.built[key] = Subject(backend, plan, request, backend.build(request, store.programs), store)
         return self.built[key]
 
+    def lent(self, target: Target, plan: Plan) -> Iterator[Subject]:
+        """To one test."""
+        subject = self.subject(target, plan)
+        yield subject
+        subject.close_sessions()
+
     def store(self, target: Target) -> ProgramStore:
         """Where the next program of a target is built."""
         place = INDUCTOR_FOLDER if target in INDUCTOR_TARGETS else str(len(self.built))
@@ -302,33 +323,45 @@ def cache_for(workshop: Workshop, tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def stream(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+def stream(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """A program whose state outlives a call."""
-    return workshop.subject(*request.param)
+    yield from workshop.lent(*request.param)
 
 
 @pytest.fixture
-def ragged_stream(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+def ragged_stream(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """A streaming program that is also fed what its chunk does not divide."""
-    return workshop.subject(*request.param)
+    yield from workshop.lent(*request.param)
 
 
 @pytest.fixture
-def whole(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+def whole(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """A program that starts from zeros at every call."""
-    return workshop.subject(*request.param)
+    yield from workshop.lent(*request.param)
 
 
 @pytest.fixture
-def rows(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+def rows(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """A program whose rows have lengths of their own."""
-    return workshop.subject(*request.param)
+    yield from workshop.lent(*request.param)
 
 
 @pytest.fixture
-def program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
+def program(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """Any program."""
-    return workshop.subject(*request.param)
+    yield from workshop.lent(*request.param)
+
+
+@pytest.fixture
+def looped_network(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
+    """A program of a network of other layers than cells, with a loop for each that has a state."""
+    yield from workshop.lent(*request.param)
+
+
+@pytest.fixture
+def steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
+    """A program of several steps, whose compiler makes the loops and copies that it is given."""
+    yield from workshop.lent(*request.param)
 
 
 @pytest.fixture
@@ -343,13 +376,22 @@ def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subje
     return workshop.subject(request.param, _plans(request.param)[0])
 
 
+def _is_stack(model: Network) -> bool:
+    """Whether it is a stack of cells with products. LLVM unrolls the loop of a counter."""
+    return isinstance(model, Model) and not model.is_exact
+
+
 CHOICES = {
     "stream": lambda plan: plan.strategy.state != "none",
     "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
     "whole": lambda plan: plan.strategy.state == "none" and not plan.ragged,
     "rows": lambda plan: plan.ragged,
     "program": lambda plan: not plan.ragged,
+    "steps": lambda plan: _is_stack(plan.model) and plan.strategy.time != "fused" and plan.strategy.chunk > 1,
+    "looped_network": lambda plan: not isinstance(plan.model, Model) and plan.strategy.time == "looped",
 }
+TARGETS = {"steps": {"iree:linalg", "jax:jit", "tvm:relax", "tvm:tir"}}
+"""Of a choice that is for some targets alone. Other compilers change the form of a program, or have tests of it."""
 
 
 LOST = pytest.StashKey[str]()
@@ -432,13 +474,17 @@ def _plans(target: Target) -> list[Plan]:
             return False
         return adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported"
 
-    return list(filter(is_run, (*PLANS.get(target, shared), *NETWORKS, *RAGGED, *INT8)))
+    chosen = PLANS.get(target, shared)
+    networks = [] if target in INDUCTOR_TARGETS else NETWORKS
+    return list(filter(is_run, (*chosen, *networks, *RAGGED, *INT8)))
 
 
 @cache
 def _subjects(name: str) -> list[Any]:
     subjects = []
     for target, reason in _targets():
+        if str(target) not in TARGETS.get(name, {str(target)}):
+            continue
         if reason:
             subjects.append(_param(target, reason))
         else:

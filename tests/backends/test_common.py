@@ -27,8 +27,15 @@ def kept(arrays: Any) -> dict[str, np.ndarray]:
     return {name: array.copy() for name, array in arrays.items()}
 
 
+def test_a_new_session_starts_from_zeros(stream) -> None:
+    """The first of these tests: later sessions may take over what closed ones left."""
+    session, x = stream.open(), stream.inputs(stream.chunk)
+    stream.assert_state(session.get_state(), {n: np.zeros_like(a) for n, a in stream.state().items()})
+    stream.assert_close(session.step({"x": x})["y"], stream.oracle(x).y)
+
+
 def test_step_follows_the_oracle(stream) -> None:
-    session, x, state = stream.program.open(), stream.inputs(12), stream.state()
+    session, x, state = stream.open(), stream.inputs(12), stream.state()
     session.set_state(state)
     expected = stream.oracle(x, state)
     for start in range(0, 12, stream.chunk):
@@ -37,14 +44,8 @@ def test_step_follows_the_oracle(stream) -> None:
         stream.assert_state(session.get_state(), {n: a[end - 1] for n, a in expected.states.items()})
 
 
-def test_a_new_session_starts_from_zeros(stream) -> None:
-    session, x = stream.program.open(), stream.inputs(stream.chunk)
-    stream.assert_state(session.get_state(), {n: np.zeros_like(a) for n, a in stream.state().items()})
-    stream.assert_close(session.step({"x": x})["y"], stream.oracle(x).y)
-
-
 def test_reset_returns_to_zeros(stream) -> None:
-    session, x = stream.program.open(), stream.inputs(stream.chunk)
+    session, x = stream.open(), stream.inputs(stream.chunk)
     first = session.step({"x": x})["y"]
     session.reset()
     assert not any(array.any() for array in session.get_state().values())
@@ -52,7 +53,7 @@ def test_reset_returns_to_zeros(stream) -> None:
 
 
 def test_one_call_may_have_many_chunks(stream) -> None:
-    session, x, state = stream.program.open(), stream.inputs(3 * stream.chunk), stream.state()
+    session, x, state = stream.open(), stream.inputs(3 * stream.chunk), stream.state()
     session.set_state(state)
     expected = stream.oracle(x, state)
     stream.assert_close(session.step({"x": x})["y"], expected.y)
@@ -62,7 +63,7 @@ def test_one_call_may_have_many_chunks(stream) -> None:
 @pytest.mark.parametrize("split", [(9,), (1, 8), (4, 1, 4), (1,) * 9], ids=str)
 def test_a_stream_may_be_cut_anywhere(ragged_stream, split: tuple[int, ...]) -> None:
     subject = ragged_stream
-    session, x, state = subject.program.open(), subject.inputs(9), subject.state()
+    session, x, state = subject.open(), subject.inputs(9), subject.state()
     session.set_state(state)
     expected = subject.oracle(x, state)
     start = 0
@@ -76,7 +77,7 @@ def test_a_stream_may_be_cut_anywhere(ragged_stream, split: tuple[int, ...]) -> 
 
 def test_sessions_are_independent(stream) -> None:
     streams = [stream.inputs(2 * stream.chunk, seed) for seed in (1, 2)]
-    sessions = [stream.program.open() for _ in streams]
+    sessions = [stream.open() for _ in streams]
     expected = [stream.oracle(x).y for x in streams]
     for start in (0, stream.chunk):
         for session, x, y in zip(sessions, streams, expected, strict=True):
@@ -85,14 +86,14 @@ def test_sessions_are_independent(stream) -> None:
 
 
 def test_a_session_outlives_another_that_was_closed(stream) -> None:
-    first, second, x = stream.program.open(), stream.program.open(), stream.inputs(stream.chunk)
+    first, second, x = stream.open(), stream.open(), stream.inputs(stream.chunk)
     first.step({"x": x})
     first.close()
     stream.assert_close(second.step({"x": x})["y"], stream.oracle(x).y)
 
 
 def test_a_state_moves_between_sessions(stream) -> None:
-    first, second = stream.program.open(), stream.program.open()
+    first, second = stream.open(), stream.open()
     x, later = stream.inputs(stream.chunk), stream.inputs(stream.chunk, seed=2)
     first.step({"x": x})
     second.set_state(first.get_state())
@@ -101,7 +102,7 @@ def test_a_state_moves_between_sessions(stream) -> None:
 
 
 def test_what_is_returned_belongs_to_the_caller(stream) -> None:
-    session, x = stream.program.open(), stream.inputs(2 * stream.chunk)
+    session, x = stream.open(), stream.inputs(2 * stream.chunk)
     expected = stream.oracle(x)
     y, state = session.step({"x": x[: stream.chunk]})["y"], session.get_state()
     untouched, untouched_state = y.copy(), kept(state)
@@ -115,7 +116,7 @@ def test_what_is_returned_belongs_to_the_caller(stream) -> None:
 
 
 def test_what_is_given_stays_the_callers(stream) -> None:
-    session = stream.program.open()
+    session = stream.open()
     x, state = stream.inputs(stream.chunk).copy(), kept(stream.state())
     given_x, given_state = x.copy(), kept(state)
     session.set_state(state)
@@ -130,14 +131,14 @@ def test_what_is_given_stays_the_callers(stream) -> None:
 
 
 def test_arrays_may_lie_in_memory_in_any_way(stream) -> None:
-    plain, x = stream.program.open(), stream.inputs(stream.chunk)
+    plain, x = stream.open(), stream.inputs(stream.chunk)
     ring = [stream.inputs(stream.chunk, seed) for seed in range(RING)]
     plain.set_state(stream.state())
     y, state = plain.step({"x": x})["y"], plain.get_state()
     bound = plain.bind([{"x": x} for x in ring])
     bound()
     for how, lay in LAYOUTS.items():
-        odd = stream.program.open()
+        odd = stream.open()
         odd.set_state({name: lay(array) for name, array in stream.state().items()})
         np.testing.assert_array_equal(odd.step({"x": lay(x)})["y"], y, err_msg=how)
         same(odd.get_state(), state)
@@ -174,7 +175,7 @@ class Bench:
     def __init__(self, subject) -> None:
         self.subject = subject
         self.ring = [subject.inputs(subject.chunk, seed) for seed in range(RING)]
-        self.session: Session = subject.program.open()
+        self.session: Session = subject.open()
         self.bound = self.session.bind([{"x": x} for x in self.ring])
         self.calls = 0
         self.state = {n: np.zeros_like(a) for n, a in subject.state().items()}
@@ -215,7 +216,7 @@ def test_a_bound_call_advances_by_the_next_chunk_of_the_ring(stream) -> None:
 
 
 def test_binding_runs_no_step(stream) -> None:
-    session, state = stream.program.open(), stream.state()
+    session, state = stream.open(), stream.state()
     session.set_state(state)
     session.bind([{"x": stream.inputs(stream.chunk, seed)} for seed in range(RING)])
     same(session.get_state(), state)
@@ -293,7 +294,7 @@ def wrong_states(subject) -> list[tuple[Any, str]]:
 
 
 def test_a_wrong_array_is_named_and_changes_nothing(stream) -> None:
-    session, x, state = stream.program.open(), stream.inputs(stream.chunk), stream.state(seed=4)
+    session, x, state = stream.open(), stream.inputs(stream.chunk), stream.state(seed=4)
     session.set_state(state)
     for inputs, complaint in wrong_inputs(stream):
         with pytest.raises(ArrayError, match=re.escape(complaint)):
@@ -308,7 +309,7 @@ def test_a_wrong_array_is_named_and_changes_nothing(stream) -> None:
 
 
 def test_a_ring_holds_chunks_of_the_programs_size(program) -> None:
-    session, x = program.program.open(), program.inputs(program.chunk + 1)
+    session, x = program.open(), program.inputs(program.chunk + 1)
     with pytest.raises(ArrayError, match="ring: expected at least one chunk, got none"):
         session.bind([])
     with pytest.raises(ArrayError, match=rf"x: expected shape \[{program.chunk}, .*got \[{program.chunk + 1}, "):
@@ -316,7 +317,7 @@ def test_a_ring_holds_chunks_of_the_programs_size(program) -> None:
 
 
 def test_without_a_state_every_call_starts_from_zeros(whole) -> None:
-    session = whole.program.open()
+    session = whole.open()
     for seed in (1, 2, 1):
         x = whole.inputs(whole.chunk, seed)
         whole.assert_close(session.step({"x": x})["y"], whole.oracle(x).y)
@@ -327,7 +328,7 @@ def test_without_a_state_every_call_starts_from_zeros(whole) -> None:
 
 
 def test_without_a_state_a_call_is_a_whole_sequence(whole) -> None:
-    session = whole.program.open()
+    session = whole.open()
     for steps in {whole.chunk + 1, 2 * whole.chunk}:
         with pytest.raises(ArrayError, match=f"x: expected {whole.chunk} steps, got {steps}"):
             session.step({"x": whole.inputs(steps)})
@@ -336,7 +337,7 @@ def test_without_a_state_a_call_is_a_whole_sequence(whole) -> None:
 
 
 def test_without_a_state_a_bound_call_starts_from_zeros(whole) -> None:
-    session = whole.program.open()
+    session = whole.open()
     ring = [whole.inputs(whole.chunk, seed) for seed in range(RING)]
     bound = session.bind([{"x": x} for x in ring])
     for call in range(RING + 2):
@@ -371,7 +372,7 @@ def test_a_second_build_loads_the_first(program) -> None:
     assert (program.program.cached, again.cached) == (False, True)
     assert (again.artifact, again.files) == (program.program.artifact, program.program.files)
     x = program.inputs(program.chunk)
-    np.testing.assert_array_equal(again.open().step({"x": x})["y"], program.program.open().step({"x": x})["y"])
+    np.testing.assert_array_equal(again.open().step({"x": x})["y"], program.open().step({"x": x})["y"])
     again.close()
 
 
@@ -384,3 +385,18 @@ def test_different_programs_have_different_digests(programs) -> None:
             what = (plan.model, plan.batch, plan.strategy.chunk, plan.strategy.state == "none")
             assert seen.setdefault(getattr(subject.artifact, digest), what) == what
         assert len(seen) > 1
+
+
+def test_each_layer_with_a_state_has_a_loop(looped_network) -> None:
+    """TorchScript's executor also makes a loop over eight copies of each."""
+    loops = sum(bool(layer.states) for layer in looped_network.plan.model.graph)
+    target = looped_network.backend.name, looped_network.request.route
+    of_executor = f" + looped {loops} of 8" if target == ("torch", "script") else ""
+    assert loops > 1
+    assert looped_network.program.artifact.lowered == f"looped {loops}{of_executor}"
+
+
+def test_steps_have_the_form_that_was_asked_for(steps) -> None:
+    loops, (time, _, copies) = len(steps.plan.model.graph), steps.plan.strategy.time.partition(":")
+    forms = {"looped": f"looped {loops}", "unrolled": f"unrolled {loops * steps.chunk}"}
+    assert steps.program.artifact.lowered == (f"looped {loops} of {copies}" if copies else forms[time])

@@ -39,7 +39,7 @@ def chunks(subject) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def test_a_row_ends_where_its_length_says(rows) -> None:
-    session = rows.program.open()
+    session = rows.open()
     for x, lengths in chunks(rows):
         y = session.step({"x": x, "lengths": lengths})["y"]
         rows.assert_close(y, rows.oracle(x, lengths=lengths).y)
@@ -47,7 +47,7 @@ def test_a_row_ends_where_its_length_says(rows) -> None:
 
 
 def test_what_is_beyond_a_length_changes_nothing(rows) -> None:
-    session = rows.program.open()
+    session = rows.open()
     for x, lengths in chunks(rows):
         y = session.step({"x": x, "lengths": lengths})["y"]
         poisoned = np.where((np.arange(rows.chunk)[:, None] >= lengths)[..., None], np.nan, x).astype(x.dtype)
@@ -57,7 +57,7 @@ def test_what_is_beyond_a_length_changes_nothing(rows) -> None:
 def test_a_bound_call_has_the_lengths_of_its_chunk(rows) -> None:
     ring = chunks(rows)
     given = [{"x": x, "lengths": lengths.copy()} for x, lengths in ring]
-    bound = rows.program.open().bind(given)
+    bound = rows.open().bind(given)
     for inputs in given:
         inputs["lengths"].fill(1)
     for call in range(RING + 2):
@@ -67,7 +67,7 @@ def test_a_bound_call_has_the_lengths_of_its_chunk(rows) -> None:
 
 
 def test_wrong_lengths_are_refused(rows) -> None:
-    session = rows.program.open()
+    session = rows.open()
     x, lengths = chunks(rows)[0]
     for wrong in (np.zeros_like(lengths), lengths + rows.chunk, lengths.astype(np.int64), lengths[:1].repeat(9)):
         with pytest.raises(ArrayError, match="lengths: expected"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,25 +14,47 @@ from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.model_files import ModelFileError, describe, oracle_of
 from rnnbench.rnn import Arithmetic, RandomRounding
 
+SAVED_MODELS = {
+    **{name: (name, name) for name in ("float64", "bfloat16", "float16")},
+    "counted": ("float32", "float32"),
+    "mixed": ("float64", "float32"),
+    "half": ("float32", "float16"),
+}
+"""By name: the type of x and of the state, and that of the product inside."""
+
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Cells with their state in variables, and a counter of steps beside it: as SavedModels, and as `.keras` files."""
+def saved_model(tmp_path_factory):
+    """`saved_model(name)`: a cell with its state in variables, and a counter of steps beside it."""
+    from rnnbench.backends.tensorflow.process import prepare_process
+
+    prepare_process(1)
+    import tensorflow as tf
+
+    folder = tmp_path_factory.mktemp("types")
+
+    @cache
+    def saved(name):
+        dtype, inside = (getattr(tf, each) for each in SAVED_MODELS[name])
+        tf.saved_model.save(*_cell(tf, dtype, inside, folder / name))
+        return folder / name / "saved_model.pb"
+
+    return saved
+
+
+@pytest.fixture(scope="module")
+def keras_file(tmp_path_factory):
+    """`keras_file(policy)`: a layer that keeps its state, in the types of a policy; `several`: a head in another."""
     from rnnbench.backends.tensorflow.process import prepare_process
 
     prepare_process(1)
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     import keras
-    import tensorflow as tf
 
     folder = tmp_path_factory.mktemp("types")
-    for name, dtype, inside in (
-        *(("float64", tf.float64, tf.float64), ("counted", tf.float32, tf.float32)),
-        *(("mixed", tf.float64, tf.float32), ("half", tf.float32, tf.float16)),
-        *(("bfloat16", tf.bfloat16, tf.bfloat16), ("float16", tf.float16, tf.float16)),
-    ):
-        tf.saved_model.save(*_cell(tf, dtype, inside, folder / name))
-    for policy in ("float64", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "several"):
+
+    @cache
+    def saved(policy):
         keras.utils.set_random_seed(0)
         given = keras.Input((None, 3), batch_size=1)
         first, last = ("float32", "float64") if policy == "several" else (policy, policy)
@@ -39,7 +62,9 @@ def folder(tmp_path_factory):
         start = {"recurrent_initializer": "glorot_uniform"}
         made = keras.layers.GRU(4, stateful=True, return_sequences=True, dtype=first, **start)(given)
         keras.Model(given, keras.layers.Dense(2, dtype=last)(made)).save(folder / f"{policy}.keras")
-    return folder
+        return folder / f"{policy}.keras"
+
+    return saved
 
 
 def _cell(tf, dtype, inside, path):
@@ -69,12 +94,12 @@ def _cell(tf, dtype, inside, path):
         *(("tensorflow:graph", "float16", "stitched"), ("tensorflow:xla", "float16", "stateful")),
     ],
 )
-def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
+def test_a_saved_model_of_other_types(saved_model, tmp_path, on, name, state):
     backend, route = on.split(":")
     adapter = find(backend)
     if lack := adapter.probe().lack(route):
         pytest.skip(f"{on} {lack.reason}; {lack.install}")
-    request = typed.asked(folder / name / "saved_model.pb", route, ("batch=0", "time=null"), state)
+    request = typed.asked(saved_model(name), route, ("batch=0", "time=null"), state)
     assert request.model.types == {
         "int32",
         {"mixed": "float64", "half": "float32", "counted": "float32"}.get(name, name),
@@ -92,8 +117,8 @@ def test_a_saved_model_of_other_types(folder, tmp_path, on, name, state):
         ("bfloat16", "float32", "stitched"),
     ],
 )
-def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
-    request = typed.asked(folder / f"{policy}.keras", "keras", (), state)
+def test_keras_layers_of_other_types(keras_file, tmp_path, policy, dtype, state):
+    request = typed.asked(keras_file(policy), "keras", (), state)
     assert request.precision.uniform == dtype
     typed.assert_right(TensorflowBackend(), request, tmp_path)
 
@@ -102,10 +127,10 @@ def test_keras_layers_of_other_types(folder, tmp_path, policy, dtype, state):
     ("name", "low", "high"),
     [("mixed", 1e-9, 1e-6), ("half", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2), ("float16", 1e-5, 5e-3)],
 )
-def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder, name, low, high):
+def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(saved_model, name, low, high):
     import tensorflow as tf
 
-    path = folder / name / "saved_model.pb"
+    path = saved_model(name)
     oracle, given = oracle_of(path), {"x": np.ones((1, 3)), "h": np.full((1, 4), 0.5), "count": np.array(6, np.int32)}
     exact = oracle.run(given)
     widest = "float64" if name == "mixed" else "float32"
@@ -127,11 +152,11 @@ def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(folder,
         *(("float16", 1e-5, 5e-3), ("bfloat16", 1e-4, 5e-2)),
     ],
 )
-def test_keras_layers_of_several_types_are_rounded_where_they_round(folder, policy, low, high):
+def test_keras_layers_of_several_types_are_rounded_where_they_round(keras_file, policy, low, high):
     import keras
     import tensorflow as tf
 
-    path = folder / f"{policy}.keras"
+    path = keras_file(policy)
     found, oracle = describe(path), oracle_of(path)
     x, model = np.random.default_rng(0).standard_normal((1, 4, 3)), keras.models.load_model(path)
     given = {array.name: np.zeros((1, 4)) for array in found.of_role("state_in")}
@@ -144,7 +169,8 @@ def test_keras_layers_of_several_types_are_rounded_where_they_round(folder, poli
     assert np.abs(theirs - exact[name]).max() < high
 
 
-def test_keras_layers_of_other_types_are_refused_and_told_what_to_do(folder, tmp_path):
+@pytest.mark.usefixtures("keras_file")
+def test_keras_layers_of_other_types_are_refused_and_told_what_to_do(tmp_path):
     import keras
 
     given = keras.Input((None, 3), batch_size=1)
