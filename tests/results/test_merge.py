@@ -106,9 +106,27 @@ def test_a_torn_file_of_a_shard_is_merged_from_its_copy(tmp_path, damage):
     assert len(again.shards[0].records) == len(run.shards[0].records) > 0
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    """The folder of what `make_shards` makes, with its shards and the others."""
+    folder = tmp_path_factory.mktemp("shards")
+    return folder, *make_shards(folder)
+
+
+@pytest.fixture
+def shards_and_others(made_once, tmp_path):
+    """A copy of them."""
+    folder, shards, others = made_once
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    return [copy / path.relative_to(folder) for path in shards], {
+        name: copy / path.relative_to(folder) for name, path in others.items()
+    }
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
-def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, damage):
-    shards, others = make_shards(tmp_path)
+def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, shards_and_others, damage):
+    shards, others = shards_and_others
     own = {record.trial: record for record in read_run(shards[0]).records}
     damage.do(shards[0], others)
     if damage.outcome == "refused":
