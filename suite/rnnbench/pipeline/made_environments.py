@@ -29,6 +29,7 @@ from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
 from rnnbench.locks import locked
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
+from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.results import unwritable
 from rnnbench.worker import run_helper
 
@@ -276,7 +277,7 @@ def _run(command: list[str], requirements: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
     if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.startswith("ERROR")]
-        said = _shortened(" ".join(lines[-2:])) or (done.stderr or done.stdout).strip()[-300:]
+        output = done.stderr or done.stdout
+        said = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
         raise SideError(f"'{requirements}': the environment could not be made: {said}")
     return done.stderr
