@@ -47,3 +47,14 @@ def test_a_lack_of_memory_is_no_damage(tmp_path, monkeypatch, read):
     monkeypatch.setattr(formats, "format_of", without_memory)
     with pytest.raises(MemoryError, match="Cannot allocate memory"):
         read(tmp_path / "network.onnx")
+
+
+@pytest.mark.parametrize("read", [describe, oracle_of])
+def test_a_file_that_may_not_be_read_is_not_damaged(tmp_path, monkeypatch, read):
+    def forbidden(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(formats, "format_of", forbidden)
+    path = tmp_path / "network.onnx"
+    with pytest.raises(ModelFileError, match=f"{path}: {path} cannot be read: Permission denied; see who may read it"):
+        read(path)

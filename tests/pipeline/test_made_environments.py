@@ -24,6 +24,7 @@ from rnnbench.cases.trial import Target, Trial
 from rnnbench.pipeline import SideError
 from rnnbench.pipeline import made_environments as made
 from rnnbench.pipeline.made_environments import extras_of, make_environment, own_versions, this_suite
+from rnnbench.results import StoreError
 
 
 def wheel(folder: Path, name: str, number: str) -> None:
@@ -217,3 +218,14 @@ def test_a_version_for_a_device_has_the_packages_own_extra(text: str, extras: li
 def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / made.READY)
     assert made._intact(tmp_path) is None
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_place_in_which_none_can_be_made_is_told_with_the_option_that_names_another(tmp_path, monkeypatch, may_write):
+    cache = tmp_path / "environments"
+    if may_write:
+        cache.write_text("a file")
+    else:  # Root may write everywhere.
+        monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StoreError, match=f"cannot write to {cache}: .* another place with --environments"):
+        make_environment("fake==1", [], cache)

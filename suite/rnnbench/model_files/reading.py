@@ -45,4 +45,7 @@ def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOMEM:
             raise MemoryError(describe_error(error)) from error
+        if isinstance(error, PermissionError):
+            where = error.filename or path
+            raise ModelFileError(f"{path}: {where} cannot be read: {error.strerror}; see who may read it") from error
         raise ModelFileError(f"{path}: it is damaged, or is not made as expected: {describe_error(error)}") from error

@@ -5,6 +5,7 @@
     ab               `compare_sides`: what `rnnbench ab` does
     environments     the two sides of a comparison; `made_environments` makes one from requirements,
                      `environment_worker` says what is in one
+    pip_errors       why pip failed
     anchors          trials of pinned versions, in environments of their own
     releases         the releases of a package
     backfill         `measure_releases`: releases, each beside a reference

@@ -6,6 +6,7 @@ The upper one has what the requirements name. Python finds a package in the uppe
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -28,6 +29,8 @@ from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
 from rnnbench.locks import locked
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_worker import source_digest
+from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
+from rnnbench.results import unwritable
 from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
@@ -188,6 +191,7 @@ def _make(
     content = [list(wanted), list(pins), below, list(source), sys.version]
     folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     python = folder / "bin" / "python"
+    _require_writable(cache)
     with locked(cache / f"{folder.name}.lock"):
         if (made := _intact(folder)) is not None:
             return made
@@ -213,6 +217,16 @@ def _make(
         ready = {"requirements": requirements, "yanked": made.yanked, "packages": _packages(folder)}
         write_text(folder / READY, json.dumps(ready, indent=2) + "\n")
     return made
+
+
+def _require_writable(cache: Path) -> None:
+    """Raises StoreError, with the option that names another folder, where no environment can be made there."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        if not os.access(cache, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))
+    except OSError as error:
+        raise unwritable(cache, error, "--environments") from error
 
 
 def _intact(folder: Path) -> MadeEnvironment | None:
@@ -263,7 +277,7 @@ def _run(command: list[str], requirements: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
     if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.startswith("ERROR")]
-        said = _shortened(" ".join(lines[-2:])) or (done.stderr or done.stdout).strip()[-300:]
+        output = done.stderr or done.stdout
+        said = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
         raise SideError(f"'{requirements}': the environment could not be made: {said}")
     return done.stderr

@@ -14,6 +14,7 @@ from packaging.version import Version
 
 from rnnbench.disk import read_plain
 from rnnbench.pipeline.made_environments import SideError
+from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.plan import probe_or_stand_in
 from rnnbench.spelling import absent
 from rnnbench.worker import run_helper
@@ -155,9 +156,10 @@ def _of_index(package: str, *options: str) -> list[str]:
         raise SideError(f"{package}: the package index gave no answer: {error}; give --list FILE") from error
     found = _AVAILABLE.search(done.stdout)
     if done.returncode or found is None:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        if has_no_index(done.stderr):
+            raise SideError(f"{package}: {NO_INDEX}; or give --list FILE")
         raise SideError(
-            f"{package}: the package index names no releases: {' '.join(lines[-1:]) or done.stderr[-200:].strip()}; "
+            f"{package}: the package index names no releases: {errors_of(done.stderr, 1)}; "
             "check the name (--package), or give --list FILE"
         )
     return [text.strip() for text in found[1].split(",")]

@@ -1,0 +1,22 @@
+"""Why pip failed, as a person needs to know it."""
+
+from __future__ import annotations
+
+import re
+
+_GIVEN_UP = re.compile(r"Retry\(total=0, .*after connection broken by")
+"""What pip says of its last attempt to reach a package index, before it says that the index has no such package."""
+NO_INDEX = (
+    "the package index cannot be reached; see whether there is a network, and which index `pip config list` names"
+)
+
+
+def has_no_index(output: str) -> bool:
+    """Whether pip failed because it reached no package index."""
+    return _GIVEN_UP.search(output) is not None
+
+
+def errors_of(output: str, most: int) -> str:
+    """The last of pip's own errors, also of a pip that it ran; the end of the output where it says none."""
+    lines = [line.strip() for line in output.splitlines()]
+    return " ".join([line for line in lines if line.startswith("ERROR")][-most:]) or output.strip()[-300:]
