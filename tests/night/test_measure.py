@@ -175,3 +175,21 @@ def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(n
     monkeypatch.setattr(measure, "confirmed", not_confirmed)
     night = nights.measure(same_trials=1)
     assert night.problems == ("fake: not confirmed: it cannot be made", "A/A: its environment is gone")
+
+
+def test_a_run_that_was_begun_does_not_go_on_with_another_version(nights, monkeypatch):
+    begin_newer(nights)
+    run_trials = measure.run_trials
+    monkeypatch.setattr(measure, "run_trials", interrupt)
+    with pytest.raises(Interrupted):
+        nights.measure()
+    monkeypatch.setattr(measure, "run_trials", run_trials)
+    nights.index({"1.0": "", "1.1": NOT_INSTALLABLE})
+    fake = nights.measure().backends["fake"]
+    assert (fake.measured.version, bool(fake.problem)) == ("1.1", True)
+
+
+def test_a_night_that_could_measure_nothing_compares_nothing_with_itself(nights):
+    nights.index({"1.0": NOT_INSTALLABLE})
+    night = nights.measure(same_trials=1)
+    assert (night.run_ended, night.same) == (False, None)

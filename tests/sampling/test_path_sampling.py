@@ -62,6 +62,8 @@ def test_a_further_process_can_bring_the_precision():
     samplings = [sample_to_the_end(sampling_of(measure), process_scatter=0.008, seed=seed) for seed in range(20)]
     later = [sampling for sampling in samplings if sampling.stopped_by == "precision" and len(sampling.processes) > 3]
     assert later
+    for medians in (process_medians(sampling.processes) for sampling in later):
+        assert half_width(interval_of(medians)) <= 0.01 < half_width(interval_of(medians[:-1])), "not before"
 
 
 def test_noise_within_a_process_is_answered_with_all_its_rounds():
