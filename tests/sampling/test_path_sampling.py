@@ -178,3 +178,13 @@ def test_a_process_has_no_more_than_its_rounds():
         assert not sampling.process_is_done
         sampling.add(block(0.01, CALL_S * (1 + 0.1 * number)))
     assert sampling.process_is_done
+
+
+def test_a_warm_up_that_ran_out_of_time_was_not_stationary():
+    blocks = PathBlocks(PATHS["bound"])
+    warmup = WarmUp(0.1, 0.01)
+    blocks.begin_process(warmup)
+    warmup.windows.append(block(0.2))
+    blocks.add(block(0.01))
+    assert warmup.is_over
+    assert blocks.samples().warmup.stationary == 0
