@@ -50,11 +50,12 @@ def test_a_second_comparison_has_twice_the_budget_of_the_first(nights, monkeypat
     assert not compared.worse, "that comparison decides, and not the first"
 
 
-def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights):
+def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights, monkeypatch):
     nights.conforming({})
     begin_newer(nights)
     first = nights.measure(same_trials=1)
     assert nights.compared == ["1.1"] * 3, "the comparison, the one that confirms it, and that with itself"
+    monkeypatch.setattr(measure, "run_trials", interrupt)
     assert nights.measure(same_trials=1) == first
     assert (nights.compared, nights.checked) == ([], ["1.0", "1.1"])
 
