@@ -50,11 +50,12 @@ def test_a_second_comparison_has_twice_the_budget_of_the_first(nights, monkeypat
     assert not compared.worse, "that comparison decides, and not the first"
 
 
-def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights):
+def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights, monkeypatch):
     nights.conforming({})
     begin_newer(nights)
     first = nights.measure(same_trials=1)
     assert nights.compared == ["1.1"] * 3, "the comparison, the one that confirms it, and that with itself"
+    monkeypatch.setattr(measure, "run_trials", interrupt)
     assert nights.measure(same_trials=1) == first
     assert (nights.compared, nights.checked) == ([], ["1.0", "1.1"])
 
@@ -175,3 +176,21 @@ def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(n
     monkeypatch.setattr(measure, "confirmed", not_confirmed)
     night = nights.measure(same_trials=1)
     assert night.problems == ("fake: not confirmed: it cannot be made", "A/A: its environment is gone")
+
+
+def test_a_run_that_was_begun_does_not_go_on_with_another_version(nights, monkeypatch):
+    begin_newer(nights)
+    run_trials = measure.run_trials
+    monkeypatch.setattr(measure, "run_trials", interrupt)
+    with pytest.raises(Interrupted):
+        nights.measure()
+    monkeypatch.setattr(measure, "run_trials", run_trials)
+    nights.index({"1.0": "", "1.1": NOT_INSTALLABLE})
+    fake = nights.measure().backends["fake"]
+    assert (fake.measured.version, bool(fake.problem)) == ("1.1", True)
+
+
+def test_a_night_that_could_measure_nothing_compares_nothing_with_itself(nights):
+    nights.index({"1.0": NOT_INSTALLABLE})
+    night = nights.measure(same_trials=1)
+    assert (night.run_ended, night.same) == (False, None)

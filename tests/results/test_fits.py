@@ -187,3 +187,10 @@ def test_what_a_plain_power_leaves_is_rounding_and_no_fixed_part(power: float) -
         growth = fit_growth({chunk: scale * chunk**power for chunk in BUILDS})
         assert growth is not None
         assert growth.fixed == 0.0
+
+
+def test_a_fit_that_leaves_less_than_rounding_explains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    above = fits.Growth(fits.Estimate(1.5, 0.1), 1e-9)
+    monkeypatch.setattr(fits, "_fit_above", lambda chunks, logs: (above, 0.0))
+    assert fit_growth({chunk: 0.3 * chunk**1.5 for chunk in BUILDS}) != above
+    assert fit_growth({chunk: 0.3 * chunk**1.5 * (1 + chunk % 3 / 1000) for chunk in BUILDS}) == above

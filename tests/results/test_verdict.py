@@ -206,11 +206,12 @@ def test_what_is_left_out_depends_on_neither_the_sides_nor_the_scale(pairs: list
     assert len(undisturbed(ratios, [scatter * 2.0 ** round(scale) for scatter in scatters])) == len(kept)
 
 
-def test_the_interval_of_runs_apart_is_scipys() -> None:
+@pytest.mark.parametrize("error_rate", [ERROR_RATE, 0.2])
+def test_the_interval_of_runs_apart_is_scipys(error_rate: float) -> None:
     for seed in range(20):
         base, new = medians(1.0, 0.03, 2 + seed % 4, 2 * seed), medians(1.1, 0.05, 2 + seed % 5, 2 * seed + 1)
-        judged = judge_apart(base, new)
-        expected = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(1 - ERROR_RATE)
+        judged = judge_apart(base, new, error_rate=error_rate)
+        expected = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(1 - error_rate)
         assert judged.interval == pytest.approx((np.exp(expected.low), np.exp(expected.high)), rel=1e-9)
 
 

@@ -91,12 +91,12 @@ def test_a_case_that_asks_for_none_has_none(meter) -> None:
 
 
 def test_a_counter_that_breaks_leaves_its_reason_and_no_half_of_a_figure(meter) -> None:
-    sampling, worker, metering = sampled(processes=3), Worker(), meter(readings=3)
+    sampling, worker, metering, said = sampled(processes=3), Worker(), meter(readings=3), []
     for _ in range(3):
-        metering.sample(worker, sampling, lambda said: None)
+        metering.sample(worker, sampling, said.append)
     assert sampling.energy == []
     assert sampling.unmeasured == {"energy": "The fake is broken."}
-    assert len(worker.plans) == 2, "it is not tried again"
+    assert len(worker.plans) == len(said) == 2, "it is not tried again"
 
 
 def test_a_device_without_a_counter_is_not_asked(monkeypatch) -> None:

@@ -62,6 +62,8 @@ def test_a_further_process_can_bring_the_precision():
     samplings = [sample_to_the_end(sampling_of(measure), process_scatter=0.008, seed=seed) for seed in range(20)]
     later = [sampling for sampling in samplings if sampling.stopped_by == "precision" and len(sampling.processes) > 3]
     assert later
+    for medians in (process_medians(sampling.processes) for sampling in later):
+        assert half_width(interval_of(medians)) <= 0.01 < half_width(interval_of(medians[:-1])), "not before"
 
 
 def test_noise_within_a_process_is_answered_with_all_its_rounds():
@@ -176,3 +178,13 @@ def test_a_process_has_no_more_than_its_rounds():
         assert not sampling.process_is_done
         sampling.add(block(0.01, CALL_S * (1 + 0.1 * number)))
     assert sampling.process_is_done
+
+
+def test_a_warm_up_that_ran_out_of_time_was_not_stationary():
+    blocks = PathBlocks(PATHS["bound"])
+    warmup = WarmUp(0.1, 0.01)
+    blocks.begin_process(warmup)
+    warmup.windows.append(block(0.2))
+    blocks.add(block(0.01))
+    assert warmup.is_over
+    assert blocks.samples().warmup.stationary == 0

@@ -87,3 +87,11 @@ def test_the_working_sets_of_all_trials_are_measured(monkeypatch, tmp_path):
     RoofWorker(trials, [RoofLog(), RoofLog()], context_in(tmp_path), "roof.log")
     assert len(sizes) > len({reading.working_set for reading in cost_of(trials[0]).readings})
     assert set(started[0].working_sets) == sizes
+
+
+def test_quantised_weights_are_read_at_their_own_size():
+    def bytes_of(dtype):
+        trial = replace(make_trial(), dtype=dtype)
+        return sum(reading.nbytes * reading.times for reading in cost_of(Checked(Built(examine(trial)))).readings)
+
+    assert bytes_of("int8_weights") < bytes_of("float16") < bytes_of("float32") == bytes_of("float64") / 2
