@@ -359,6 +359,12 @@ def looped_network(request: pytest.FixtureRequest, workshop: Workshop) -> Iterat
 
 
 @pytest.fixture
+def written_steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
+    """A program of several steps, whose compiler makes the loops and copies that it is given."""
+    yield from workshop.lent(*request.param)
+
+
+@pytest.fixture
 def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject]:
     """All programs of one target."""
     return [workshop.subject(request.param, plan) for plan in _plans(request.param) if not plan.ragged]
@@ -370,14 +376,22 @@ def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subje
     return workshop.subject(request.param, _plans(request.param)[0])
 
 
+def _is_stack(model: Network) -> bool:
+    """Whether it is a stack of cells with products. LLVM unrolls the loop of a counter."""
+    return isinstance(model, Model) and not model.is_exact
+
+
 CHOICES = {
     "stream": lambda plan: plan.strategy.state != "none",
     "ragged_stream": lambda plan: plan.strategy.state != "none" and plan.tails,
     "whole": lambda plan: plan.strategy.state == "none" and not plan.ragged,
     "rows": lambda plan: plan.ragged,
     "program": lambda plan: not plan.ragged,
+    "written_steps": lambda plan: _is_stack(plan.model) and plan.strategy.time != "fused" and plan.strategy.chunk > 1,
     "looped_network": lambda plan: not isinstance(plan.model, Model) and plan.strategy.time == "looped",
 }
+TARGETS = {"written_steps": {"numpy:eager", "iree:linalg", "jax:jit", "tvm:relax", "tvm:tir"}}
+"""Of a choice that is for some targets alone. Other compilers change the form of a program, or have tests of it."""
 
 
 LOST = pytest.StashKey[str]()
@@ -469,6 +483,8 @@ def _plans(target: Target) -> list[Plan]:
 def _subjects(name: str) -> list[Any]:
     subjects = []
     for target, reason in _targets():
+        if str(target) not in TARGETS.get(name, {str(target)}):
+            continue
         if reason:
             subjects.append(_param(target, reason))
         else:

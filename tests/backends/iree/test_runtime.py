@@ -35,9 +35,7 @@ def stream(program: Any, chunks: int) -> tuple[np.ndarray, dict[str, np.ndarray]
     [
         {"state": "stitched"},
         {"state": "stateful"},
-        {"state": "stateful", "hidden": 33, "layers": 2, "batch": 3},
         {"state": "stitched", "cell": "gru", "reset_after": False, "batch": 3},
-        {"state": "stateful", "time": "unrolled:2", "hidden": 33},
         {"state": "stitched", "input": 1, "hidden": 1, "time": "unrolled"},
         {"state": "stateful", "cell": "rnn", "hidden": 1, "layers": 2, "chunk": 1, "activation": "relu", "bias": False},
     ],
