@@ -19,7 +19,9 @@ from waiting import PATIENCE_S, join
 from rnnbench.backends.base import BuildError, Program, Request
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.counting import body_copies, lowered
+from rnnbench.backends.torch.inductor import network, tracing_settings
 from rnnbench.backends.torch.inductor_code import lowered_code
+from rnnbench.backends.torch.network import example_inputs, module_to_trace
 from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.cells import LayerBody
@@ -257,16 +259,21 @@ def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> 
 @pytest.mark.parametrize(("name", "layers"), [("gla", 1), ("mamba2", 2), ("mingru", 3)])
 def test_steps_without_products_are_copies_where_no_loop_goes_over_them(name, layers) -> None:
     loop = "while (1) {\n if (done) { break; }\n}\n"
-    network = families()[name](hidden=12)
-    assert lowered_code(make_request(network, "compile", "unrolled", chunk=1), "") == f"unrolled {layers}"
-    assert lowered_code(make_request(network, "compile", "unrolled"), "") == f"unrolled {4 * layers}"
-    assert lowered_code(make_request(network, "compile", "looped"), layers * loop) == f"looped {layers}"
+    linear = families()[name](hidden=12)
+    assert lowered_code(make_request(linear, "compile", "unrolled", chunk=1), "") == f"unrolled {layers}"
+    assert lowered_code(make_request(linear, "compile", "unrolled"), "") == f"unrolled {4 * layers}"
+    assert lowered_code(make_request(linear, "compile", "looped"), layers * loop) == f"looped {layers}"
 
 
 @pytest.mark.parametrize("name", ["gla", "mamba2"])
-def test_sizes_of_a_linear_recurrence_are_numbers_to_the_tracer(name, inductor) -> None:
-    artifact = build(make_request(families()[name](hidden=12), "compile", "unrolled", chunk=1), inductor).artifact
-    assert artifact.lowered.startswith("unrolled")
+def test_sizes_of_a_linear_recurrence_are_numbers_to_the_tracer(name) -> None:
+    """A function of NumPy would make a tensor of them, and a size that is known in a call alone."""
+    request = make_request(families()[name](hidden=12), "compile", "unrolled", chunk=1)
+    with tracing_settings(request):
+        exported = torch.export.export(module_to_trace(request, network(request)), example_inputs(request), strict=True)
+    values = [value for node in exported.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)]
+    assert values
+    assert {type(size) for value in values for size in value.shape} == {int}
 
 
 def test_products_that_inductor_writes_out_are_not_expected_in_its_code() -> None:
@@ -312,22 +319,12 @@ def test_state_that_others_still_read_is_not_overwritten() -> None:
         np.testing.assert_array_equal(torch.stack(state), expected)
 
 
-@pytest.mark.parametrize(
-    ("route", "time", "lowered"),
-    [
-        ("eager", "looped", "looped 5"),
-        ("script", "looped", "looped 5 + looped 5 of 8"),
-        ("script", "unrolled", "unrolled 20"),
-        ("compile", "looped", "looped 5"),
-    ],
-)
-def test_a_network_of_other_layers_has_a_loop_or_copies_for_each_layer_with_a_state(route, time, lowered, inductor):
-    """The requests are those of the common suite, which has built the one for `compile`."""
-    weights = draw_weights(RNNOISE, 1)
-    request = replace(make_request(RNNOISE, route, time, "stateful"), batch=3, weights=weights)
-    program = build(request, inductor)
-    assert program.artifact.lowered == lowered
-    x = draw_inputs(RNNOISE, 8, 3, 0)
+def test_a_network_of_other_layers_has_copies_for_each_layer_with_a_state(tmp_path) -> None:
+    """The common suite has loops."""
+    request = make_request(RNNOISE, "script", "unrolled", "stateful")
+    program = build(request, tmp_path)
+    assert program.artifact.lowered == "unrolled 20"
+    x = draw_inputs(RNNOISE, 8, 1, 0)
     session = program.open()
     expected = run_reference(RNNOISE, request.weights, x)
     np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
@@ -337,12 +334,12 @@ def test_a_network_of_other_layers_has_a_loop_or_copies_for_each_layer_with_a_st
 OTHER_PROCESS = """
 import os, sys
 from pathlib import Path
-from test_torch import LSTM, build, make_request
+from test_torch import COUNTER, build, make_request
 import torch._dynamo.utils as dynamo
 
 def show():
     before = set(Path(sys.argv[1]).rglob("*.so"))
-    program = build(make_request(LSTM, "compile", "unrolled"), Path(sys.argv[1]))
+    program = build(make_request(COUNTER, "compile", "unrolled"), Path(sys.argv[1]))
     libraries = set(Path(sys.argv[1]).rglob("*.so")) - before
     print(program.cached, program.artifact.lowered, dict(dynamo.counters["inductor"]), len(libraries), flush=True)
 
