@@ -20,6 +20,7 @@ from rnnbench.rnn.weights import draw_inputs, draw_weights
 pytest.importorskip("tvm")
 
 LSTM = Model(cell="lstm", input=4, hidden=6)
+CHUNK = 2
 MODELS = [
     Model(cell="lstm", input=4, hidden=6, projection=3, bias=False),
     Model(cell="rnn", input=4, hidden=6, direction="bidirectional"),
@@ -30,39 +31,41 @@ MODELS = [
 
 def ask(route: str, model: Model = LSTM, time: str = "fused", state: State = "stitched") -> Request:
     state = state if model.direction == "forward" else "none"
-    strategy = Strategy(time, state, 3)
+    strategy = Strategy(time, state, CHUNK)
     return Request(route, model, draw_weights(model, 0), strategy, batch=2, precision=Precision.of("float32"))
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests: they build a program once."""
+    return tmp_path_factory.mktemp("imported")
+
+
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.cell}-{model.direction}-{model.projection}")
-def test_torchs_modules_arrive_unrolled(tmp_path: Path, model: Model) -> None:
+def test_torchs_modules_arrive_unrolled(folder: Path, model: Model) -> None:
     pytest.importorskip("torch")
     request = ask("torch", model)
-    program = TvmBackend().build(request, tmp_path)
-    assert program.artifact.lowered == f"unrolled {3 * model.layers * model.directions}"
+    program = TvmBackend().build(request, folder)
+    assert program.artifact.lowered == f"unrolled {CHUNK * model.layers * model.directions}"
     assert program.artifact.origin == "imported"
-    x = draw_inputs(model, 3, 2, seed=1)
+    x = draw_inputs(model, CHUNK, 2, seed=1)
     expected = run_reference(model, request.weights, x).y
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
-def test_no_weight_of_torch_is_transposed_when_the_program_runs(tmp_path: Path) -> None:
+def test_no_weight_of_torch_is_transposed_when_the_program_runs(folder: Path) -> None:
     pytest.importorskip("torch")
-    compiled = TvmBackend().build(ask("torch", MODELS[-1]), tmp_path).artifact.operations["compiled"]
+    compiled = TvmBackend().build(ask("torch", MODELS[-1]), folder).artifact.operations["compiled"]
     assert not [name for name in compiled if "transpose" in name or "permute" in name]
-
-
-def test_an_unrolled_onnx_graph_is_imported(tmp_path: Path) -> None:
-    pytest.importorskip("onnx")
-    program = TvmBackend().build(ask("onnx", time="unrolled"), tmp_path)
-    assert (program.artifact.lowered, program.artifact.origin) == ("unrolled 3", "imported")
 
 
 def test_an_onnx_graph_without_a_state_has_y_as_its_only_result(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     request = ask("onnx", time="unrolled", state="none")
-    session = TvmBackend().build(request, tmp_path).open()
-    x = draw_inputs(LSTM, 3, 2, seed=1)
+    program = TvmBackend().build(request, tmp_path)
+    assert (program.artifact.lowered, program.artifact.origin) == (f"unrolled {CHUNK}", "imported")
+    session = program.open()
+    x = draw_inputs(LSTM, CHUNK, 2, seed=1)
     expected = run_reference(LSTM, request.weights, x).y
     np.testing.assert_allclose(session.step({"x": x})["y"], expected, atol=1e-6)
     bound = session.bind([{"x": x}])
@@ -70,16 +73,15 @@ def test_an_onnx_graph_without_a_state_has_y_as_its_only_result(tmp_path: Path) 
     np.testing.assert_allclose(bound.output()["y"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("state", ["none", "stitched"])
-def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path, state: State) -> None:
+def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    built_and_right(TvmBackend(), request_for(Mixed(), "onnx", Strategy("unrolled", state, 3)), tmp_path)
+    built_and_right(TvmBackend(), request_for(Mixed(), "onnx", Strategy("unrolled", "stitched", CHUNK)), tmp_path)
 
 
 def test_copies_are_counted_for_each_layer_with_a_state(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", "stitched", 4))
-    assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 20"
+    request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", "stitched", CHUNK))
+    assert TvmBackend().build(request, tmp_path).artifact.lowered == f"unrolled {5 * CHUNK}"
 
 
 @pytest.mark.parametrize(
@@ -112,5 +114,5 @@ def test_copies_of_a_counter_and_of_long_chunks_are_counted(tmp_path: Path, time
     model = MODELS[-1] if time == "fused" else Model(cell="counter", input=4, hidden=4)
     pytest.importorskip("torch" if time == "fused" else "onnx")
     request = ask("torch" if time == "fused" else "onnx", model, time)
-    request = replace(request, strategy=replace(request.strategy, chunk=16))
-    assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 16"
+    request = replace(request, strategy=replace(request.strategy, chunk=10))
+    assert TvmBackend().build(request, tmp_path).artifact.lowered == "unrolled 10"
