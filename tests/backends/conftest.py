@@ -359,7 +359,7 @@ def looped_network(request: pytest.FixtureRequest, workshop: Workshop) -> Iterat
 
 
 @pytest.fixture
-def steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
+def written_steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
     """A program of several steps, whose compiler makes the loops and copies that it is given."""
     yield from workshop.lent(*request.param)
 
@@ -387,10 +387,10 @@ CHOICES = {
     "whole": lambda plan: plan.strategy.state == "none" and not plan.ragged,
     "rows": lambda plan: plan.ragged,
     "program": lambda plan: not plan.ragged,
-    "steps": lambda plan: _is_stack(plan.model) and plan.strategy.time != "fused" and plan.strategy.chunk > 1,
+    "written_steps": lambda plan: _is_stack(plan.model) and plan.strategy.time != "fused" and plan.strategy.chunk > 1,
     "looped_network": lambda plan: not isinstance(plan.model, Model) and plan.strategy.time == "looped",
 }
-TARGETS = {"steps": {"iree:linalg", "jax:jit", "tvm:relax", "tvm:tir"}}
+TARGETS = {"written_steps": {"numpy:eager", "iree:linalg", "jax:jit", "tvm:relax", "tvm:tir"}}
 """Of a choice that is for some targets alone. Other compilers change the form of a program, or have tests of it."""
 
 

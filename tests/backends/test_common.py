@@ -396,7 +396,7 @@ def test_each_layer_with_a_state_has_a_loop(looped_network) -> None:
     assert looped_network.program.artifact.lowered == f"looped {loops}{of_executor}"
 
 
-def test_steps_have_the_form_that_was_asked_for(steps) -> None:
-    loops, (time, _, copies) = len(steps.plan.model.graph), steps.plan.strategy.time.partition(":")
-    forms = {"looped": f"looped {loops}", "unrolled": f"unrolled {loops * steps.chunk}"}
-    assert steps.program.artifact.lowered == (f"looped {loops} of {copies}" if copies else forms[time])
+def test_steps_have_the_form_that_was_asked_for(written_steps) -> None:
+    loops, (time, _, copies) = len(written_steps.plan.model.graph), written_steps.plan.strategy.time.partition(":")
+    forms = {"looped": f"looped {loops}", "unrolled": f"unrolled {loops * written_steps.chunk}"}
+    assert written_steps.program.artifact.lowered == (f"looped {loops} of {copies}" if copies else forms[time])
