@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from decisions import accept, report
 
 from rnnbench.history import Alert, Alerts, Found, Measured
-from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect_night, measure
+from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect, collect_night, measure
 from rnnbench.night.folders import DATA
-from rnnbench.night.state import Good, Held, write_state
+from rnnbench.night.state import Build, Good, Held, write_state
 from rnnbench.pipeline import SideError
 
 BOTH = {"1.0": "", "1.1": ""}
@@ -195,3 +196,37 @@ def test_a_version_that_came_after_the_check_was_planned_is_not_good(nights):
     collect_night([measured], nights.folders, nights.said.append, [nights.store.read(check)])
     assert any("is of rnnbench-fake 1.0, which is not the newest" in said for said in nights.said)
     assert nights.state.good["fake"].version == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "as_expected", "passes_unexpectedly", "failed"),
+    [
+        ("ok", False, False, False),
+        ("ok", False, True, True),
+        ("unsupported", False, False, False),
+        ("crashed", False, False, True),
+        ("crashed", True, False, False),
+    ],
+)
+def test_a_trial_has_failed_where_it_is_not_as_expected(outcome, as_expected, passes_unexpectedly, failed):
+    record = {"outcome": outcome, "fails_as_expected": as_expected, "passes_unexpectedly": passes_unexpectedly}
+    assert collect._has_failed(SimpleNamespace(**record)) == failed
+
+
+@pytest.mark.parametrize(("good", "again"), [(None, False), ("1.0", False), ("1.1", True)])
+def test_only_the_last_good_version_itself_is_good_again(good, again):
+    known = Good(version=good, requirements="", since="2026-01-01") if good else None
+    assert collect._is_good_again(Build(version="1.1", requirements=""), known) == again
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [("1.1", "no new version"), ("1.0", "it is the last good version now"), (None, "it is the last")],
+)
+def test_a_version_that_was_good_before_is_no_new_one(before, said):
+    newest = Build(version="1.1", requirements="")
+    night = SimpleNamespace(newest=newest, measured=newest)
+    outcome = SimpleNamespace(night=night, check=None, backend="fake", counts={})
+    good = {version: Good(version=version, requirements="", since="2026-01-01") for version in ("1.0", "1.1")}
+    states = [SimpleNamespace(good={"fake": good[version]} if version else {}) for version in (before, "1.1")]
+    assert collect._line(outcome, *states).said.startswith(said)
