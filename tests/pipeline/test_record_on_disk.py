@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -54,6 +55,24 @@ def test_a_disk_that_is_full_ends_a_check_with_what_was_finished(tmp_path, monke
     with pytest.raises(StoreError, match="No space left"):
         check_trials(plan, SilentObserver(), 2)
     assert not read_run(plan.folder).records
+
+
+def test_of_two_threads_that_end_a_worker_one_alone_waits_for_it(tmp_path, monkeypatch):
+    """Waiting takes long, so that both would be at it at once."""
+    wait, waited = os.waitpid, []
+
+    def slow(process, options):
+        waited.append(process)
+        time.sleep(0.3)
+        return wait(process, options)
+
+    monkeypatch.setattr(os, "waitpid", slow)
+    monkeypatch.setattr("rnnbench.pipeline.record.error_of_disk", lambda folder: BROKEN)
+    plan = begin_run([make_trial("fake:build-hangs"), make_trial("fake:build-fails")], Store(tmp_path))
+    with pytest.raises(StoreError, match="No space left"):
+        check_trials(plan, SilentObserver(), 2)
+    assert waited
+    assert len(waited) == len(set(waited))
 
 
 def test_samples_that_cannot_be_written_lose_no_record(tmp_path, monkeypatch):

@@ -121,7 +121,11 @@ class CheckPool:
         self._open: set[ForkingWorker] = set()
 
     def run(self, jobs: int, examined: Sequence[Examined]) -> None:
-        """Check the trials of the plan. An interrupt or a full disk ends the workers, and leaves what is finished."""
+        """Check the trials of the plan. An interrupt or a full disk ends the workers, and leaves what is finished.
+
+        Each worker is closed by the thread that uses it: of two threads that wait for the end of one process, the
+        second finds none.
+        """
         close_adapters()
         for one in examined:
             if one.failure is not None:
@@ -136,7 +140,7 @@ class CheckPool:
             except BaseException:
                 self._interrupted.set()
                 for worker in list(self._open):
-                    worker.close()
+                    worker.kill()
                 raise
 
     def _work(self, waiting: WaitingTrials, job: int, core: int) -> None:

@@ -49,6 +49,10 @@ class ForkingWorker:
         """End the child. The next one need not import what its build imported. Raises WorkerError."""
         self._modules = self.process.ask(EndFork(), START_LIMIT_S).modules
 
+    def kill(self) -> None:
+        """From any thread. The one that uses it sees that it has ended, and closes it."""
+        self.process.kill()
+
     def close(self) -> None:
         if not self.is_closed:
             self.process.close()
