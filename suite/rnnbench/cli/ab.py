@@ -54,8 +54,8 @@ def ab(
 
     \b
     Exit status:
-      0  nothing below was seen
-      1  something is SLOWER in B, or ok in A and not in B, or nonconforming
+      0  none of the following was found
+      1  a trial is SLOWER in B, or ok in A and not in B, or nonconforming
       3  a trial failed
     """
     from rnnbench.cli.exit_status import exit_status

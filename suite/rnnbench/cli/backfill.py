@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--reference",
     metavar="V",
     type=GivenText(),
-    help="The release that stands beside each.  [default: the newest]",
+    help="The release that is sampled in turn with each other one.  [default: the newest]",
 )
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")
 @click.option("--filter", "filters", multiple=True, metavar="EXPR", help="Keep only trials that match.")

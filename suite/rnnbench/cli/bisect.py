@@ -69,7 +69,7 @@ def bisect(
     \b
     Exit status:
       0  the first bad release is known
-      1  it is one of several, since the others were skipped
+      1  it is one of several releases, because some were skipped
       2  the good and the bad release do not differ, or cannot be used
     """
     from rnnbench.pipeline import (

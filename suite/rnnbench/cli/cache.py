@@ -16,7 +16,8 @@ def cache(clear: bool) -> None:
     """Show what earlier runs left: the folder, programs by backend, results of checks, and reference trajectories.
 
     A later run of the same trial takes them from there and builds nothing. RNNBENCH_CACHE names another folder, and
-    RNNBENCH_CACHE_SIZE sets its largest size: 4GiB by default, 0 for no cache. What was used longest ago goes first.
+    RNNBENCH_CACHE_SIZE sets its largest size: 4GiB by default, 0 for no cache. Entries that
+    were used longest ago are removed first.
     """
     from rnnbench.cache import Cache
     from rnnbench.pipeline import CacheError, user_cache

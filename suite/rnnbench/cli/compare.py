@@ -39,8 +39,9 @@ STDOUT = "-"
     "names",
     multiple=True,
     metavar="NAME,…",
-    help="What exits with 1: nonconforming, failed, unsupported, slower, vanished, checks, believed, support, lowered, "
-    "build, memory, artifact, operations; all, none.  [default: nonconforming,failed,unsupported,slower]",
+    help="Changes that end with status 1: nonconforming, failed, unsupported, slower, vanished, checks, believed, "
+    "support, lowered, build, memory, artifact, operations; all, none.  "
+    "[default: nonconforming,failed,unsupported,slower]",
 )
 @click.option("--across-machines", is_flag=True, help="Compare runs of two machines, and mark every result.")
 @click.option("--markdown", metavar="FILE", help="Write a page for a pull request's comment; - is standard output.")

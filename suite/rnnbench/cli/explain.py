@@ -49,7 +49,7 @@ NAMED = 8
     "environment",
     metavar="ENV",
     help="Explain what another environment makes of it: a virtual environment's folder, or requirements such as "
-    "'onnxruntime==1.30.0', of which one is made.",
+    "'onnxruntime==1.30.0', from which one is made.",
 )
 @ENVIRONMENT_FOLDER
 def explain(
@@ -57,9 +57,9 @@ def explain(
 ) -> None:
     """Build one trial of CASE… on each target, and show the stages that its program goes through.
 
-    For each stage: the text of its IR, its operations and its loops. Then what the program offers to its caller, and
-    the plan of its calls: what goes in and out, who keeps the state, and what a reset does. Where a case has several
-    trials, choose one with --filter or --only.
+    Each stage has the text of its IR, its operations and its loops. Then follow the functions that the program offers
+    to its caller, and the plan of its calls: inputs and outputs, who keeps the state, and what a reset does. If a case
+    has several trials, choose one with --filter or --only.
 
     \b
     Example:
@@ -69,7 +69,7 @@ def explain(
     \b
     Exit status:
       0  every supported trial was explained
-      3  one could not be explained, or none is supported
+      3  a trial could not be explained, or none is supported
     """
     from rnnbench.cli.exit_status import FAILED, OK
     from rnnbench.explain import ExplainError, explain_trial, print_explained, title_of

@@ -48,7 +48,7 @@ def history() -> None:
 def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Path) -> None:
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
 
-    Of a merged run, each shard is added as a run of its own.
+    Each shard of a merged run is added as a run of its own.
     """
     from rnnbench.history import History
     from rnnbench.plan import compress_run

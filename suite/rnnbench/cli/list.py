@@ -24,7 +24,8 @@ def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, an
 
     `rnnbench run` adds those of NumPy, its baseline. They are printed with --shard, or with --backend=numpy.
 
-    With --shard, those that `rnnbench run` with the same options runs, the baseline's and the pinned anchors included.
+    With --shard, print the trials that `rnnbench run` with the same options runs: also the baseline's and the pinned
+    anchors.
     """
     from rnnbench.plan import anchor_trials, shard_of
     from rnnbench.spelling import count

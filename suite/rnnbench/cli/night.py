@@ -123,9 +123,9 @@ def night(
 ) -> None:
     """Measure CASE… with the newest version of each backend, and compare it with the last good one.
 
-    What became slower is compared once more, and then confirmed as an alert. With --check, each new version is also
-    checked on other cases. The history, the alerts, a summary and the site are brought up to date. A night that was
-    interrupted goes on where it ended: give the same command.
+    A trial that became slower is compared once more, and then confirmed as an alert. With --check, each new version is
+    also checked on other cases. The command updates the history, the alerts, a summary and the site. To continue a
+    night that was interrupted, give the same command.
 
     \b
     Example:
@@ -134,7 +134,7 @@ def night(
 
     \b
     Exit status:
-      0  there is nothing to tell
+      0  no alert was confirmed
       1  an alert was confirmed, or a trial is nonconforming
       3  a trial or a step failed
     """

@@ -122,7 +122,7 @@ def _package(context: click.Context, option: click.Parameter, name: str | None) 
 
 
 PACKAGE = click.option(
-    "--package", callback=_package, help="The package whose releases are meant.  [default: the backend's own]"
+    "--package", callback=_package, help="The package whose releases are used.  [default: the backend's own]"
 )
 RELEASE_LIST = click.option(
     "--list",
@@ -159,8 +159,8 @@ ANCHORS = click.option(
     "--anchors",
     metavar="FILE",
     type=GivenText(),
-    help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which tell what "
-    "the machine did. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
+    help="Case file of the anchors: programs of pinned versions, each in an environment of its own, which show "
+    "changes of the machine. 'none' leaves them out.  [default: those that rnnbench brings, in a night and in a shard]",
 )
 NO_BASELINE = click.option("--no-baseline", is_flag=True, help="Do not add NumPy's trials as the baseline.")
 EXPECTATIONS = click.option(

@@ -15,8 +15,9 @@ from rnnbench.cli.output import tell
 def publish(folder: Path) -> None:
     """Bring issues and comments of GitHub up to date with the summary in NIGHT, as reports/night.
 
-    Each certain alert has one issue, which is updated, and closed when the alert is mended. One that a person closed
-    stays closed. Open pull requests that change versions get the summary as a comment, which is replaced each night.
+    Each certain alert has one issue, which is updated, and closed when the alert is mended. An issue that a
+    person closed stays closed. Open pull requests that change versions get the summary as a comment, which is replaced
+    each night.
 
     It calls `gh` in the folder of a clone; `gh` needs a token that may write issues and pull requests.
     """

@@ -27,14 +27,14 @@ _VERSIONS = ("listed", "newest", "here")
     type=click.Choice(_VERSIONS),
     default="listed",
     show_default=True,
-    help="The versions of its head, the newest releases, or those of the environment that runs rnnbench.",
+    help="Package versions: those that the program lists, the newest releases, or those of this environment.",
 )
 @ENVIRONMENT_FOLDER
 def repro(names: tuple[str, ...], everything: bool, versions: str, environments: Path) -> None:
     """Print and run the smallest program that shows a fault, and say whether the fault is still there.
 
-    Without a NAME, list the programs. They lie in docs/upstream, each beside a report for the makers of the compiler,
-    and need nothing of this suite.
+    Without a NAME, list the programs. They are in docs/upstream, each beside a report for the developers of the
+    compiler, and do not import this suite.
 
     A program that compares two releases measures them in turn, and names an interval. The earlier release always has
     an environment of its own.
@@ -44,8 +44,8 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
     \b
     Exit status:
       0  every fault is still there
-      1  one is mended
-      3  one could not be told, or is undecided
+      1  a fault is mended
+      3  a program gave no answer, or a fault is undecided
     """
     from rnnbench.pipeline import find_reproduction, reproductions
 

@@ -67,8 +67,8 @@ _AS_IT_BEGAN = ("reports", "environments", "keep_artifacts", "rebuild")
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Continue an interrupted run: give its folder, its name, or 'latest'. Its files go where the first command "
-    "said.",
+    help="Continue an interrupted run: give its folder, its name, or 'latest'. Its files go to the folders of the "
+    "first command.",
 )
 @NO_BASELINE
 @ANCHORS

@@ -28,10 +28,10 @@ from rnnbench.cli.output import tell, tell_warnings
 def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file: Path, results: Path) -> None:
     """Make static pages: what moved, what is fastest, what conforms.
 
-    They open from a disk and from any static host. The records of each RUN are shown (a folder, a name or 'latest');
-    without one, those of the newest run of each case in the history. Where the folder of results does not have such a
-    run, its rows in the history are shown: they have all figures, but no samples and no details of checks. Series,
-    changes and releases come from the history, where there is one, and the states of alerts from their file.
+    The pages open from a disk and from any static host. They show the records of each RUN (a folder, a name or
+    'latest'). Without a RUN, they show the newest run of each case in the history. If the folder of results does not
+    have such a run, they show its rows in the history, which have all figures, but no samples and no details of checks.
+    Series, changes and releases come from the history, if there is one, and the states of alerts from their file.
     """
     from rnnbench.history import Alerts, History
     from rnnbench.results import Store, StoreError
