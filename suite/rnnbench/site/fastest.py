@@ -123,7 +123,7 @@ def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequenc
 
 
 def _origins(shown: Sequence[Shown]) -> list[str]:
-    """One for each. Where no program was built: that of the target's programs which advance alike, or of any of them."""
+    """One for each. Where no program was built: as the target's programs that advance alike, or as any of them."""
     known = [each.entry for each in shown if each.entry.origin]
     of_time = {(entry.target, entry.record.params.time): entry.origin for entry in known}
     of_target = {entry.target: entry.origin for entry in known}
