@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.results import Run, read_run, view_runs
+from rnnbench.results import CheckResult, Run, read_run, view_runs
 from rnnbench.site.anatomy import call_parts, distribution, preparation_parts, span_of
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
@@ -19,6 +19,7 @@ from rnnbench.site.method import _html, slug_of
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import issue_address, script_json, with_whole_figures
 from rnnbench.site.sparkline import HEIGHT, sparkline
+from rnnbench.site.trial_page import _words
 
 FIGURES = st.lists(st.none() | st.floats(1e-9, 1e6), max_size=6)
 
@@ -40,6 +41,19 @@ def test_a_build_of_an_earlier_run_has_its_day():
     earlier = record.timing.model_copy(update={"built": "2026-11-01T02:03:04Z"})
     assert preparation_parts(record)[0].name == "build"
     assert preparation_parts(record.model_copy(update={"timing": earlier}))[0].name == "build, 2026-11-01"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "detail", "words"),
+    [
+        ("pass", "503 of 4,000 kept outputs in its 0.03 s", "503 of 4,000 kept outputs in its 0.03 s; a pass needs 17"),
+        ("fail", "output 3 changed", "output 3 changed; 503 of 4,000 repetitions; a pass needs 17"),
+    ],
+)
+def test_a_check_says_its_repetitions_once(verdict, detail, words):
+    figures = {"done": 503.0, "planned": 4000.0, "least": 17.0}
+    assert _words(CheckResult(verdict=verdict, detail=detail, figures=figures)) == words
+    assert _words(CheckResult(verdict="fail", figures={"growth": 0.25})) == "growth 0.250"
 
 
 def test_the_command_of_a_case_that_the_run_does_not_name_guesses_its_file(tmp_path):

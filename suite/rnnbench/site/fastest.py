@@ -124,12 +124,15 @@ def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequenc
 
 def _origins(shown: Sequence[Shown]) -> list[str]:
     """One for each. Where no program was built: as the target's programs that advance alike, or as any of them."""
-    known = [each.entry for each in shown if each.entry.origin]
-    of_time = {(entry.target, entry.record.params.time): entry.origin for entry in known}
-    of_target = {entry.target: entry.origin for entry in known}
+    of_time: dict[tuple[str, str], str] = {}
+    of_target: dict[str, str] = {}
+    entries = [each.entry for each in shown]
+    for entry in entries:
+        if entry.origin:
+            of_target[entry.target] = of_time[entry.target, entry.record.params.time] = entry.origin
     return [
-        entry.origin or of_time.get((entry.target, entry.record.params.time)) or of_target.get(entry.target, "")
-        for entry in (each.entry for each in shown)
+        entry.origin or of_time.get((entry.target, entry.record.params.time), of_target.get(entry.target, ""))
+        for entry in entries
     ]
 
 

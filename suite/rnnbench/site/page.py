@@ -18,7 +18,7 @@ from typing import Any
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
-from rnnbench.reports import device_facts, digits, multiple, nbytes, ratio, seconds
+from rnnbench.reports import device_facts, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
 from rnnbench.spelling import count
 
@@ -73,7 +73,6 @@ class Folder:
             "nbytes": nbytes,
             "ratio": ratio,
             "multiple": multiple,
-            "digits": digits,
             "issue": issue_address,
             "day": lambda night: night[:10],
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnbench.history import MEASURES, Change
 from rnnbench.measure import PATHS
-from rnnbench.reports import P99_SAMPLES, program, strategy
+from rnnbench.reports import P99_SAMPLES, digits, program, strategy
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, NO_ANSWER, CheckResult, Place, Ranking, Record, rank
 from rnnbench.site.anatomy import Distribution, call_parts, distribution, preparation_parts
 from rnnbench.site.changes import sentence_of
@@ -143,8 +143,8 @@ class Checks:
     unanswered: tuple[tuple[str, CheckResult], ...]
     figures: tuple[tuple[str, CheckResult], ...]
     """With a figure, or failed."""
-    details: tuple[tuple[str, CheckResult], ...]
-    """Those of `figures` that have a detail or further figures."""
+    details: tuple[tuple[str, str], ...]
+    """What those of `figures` say, in words."""
 
 
 def _checks(record: Record) -> Checks:
@@ -152,7 +152,20 @@ def _checks(record: Record) -> Checks:
     bits = [name for name, check in answered if check.verdict == "pass" and _has_no_figure(check) and not check.detail]
     others = tuple((name, check) for name, check in answered if name not in bits)
     unanswered = tuple((name, check) for name, check in record.conformance.items() if check.verdict in NO_ANSWER)
-    return Checks(tuple(bits), unanswered, others, tuple((n, c) for n, c in others if c.detail or c.figures))
+    details = tuple((name, words) for name, check in others if (words := _words(check)))
+    return Checks(tuple(bits), unanswered, others, details)
+
+
+def _words(check: CheckResult) -> str:
+    """The detail, and the figures beside it. That of a pass has its repetitions."""
+    figures = dict(check.figures)
+    done, planned, least = (figures.pop(name, None) for name in ("done", "planned", "least"))
+    parts = [check.detail] if check.detail else []
+    if done is not None and planned is not None and check.verdict != "pass":
+        parts.append(f"{done:,.0f} of {planned:,.0f} repetitions")
+    if least is not None:
+        parts.append(f"a pass needs {least:,.0f}")
+    return "; ".join((*parts, *(f"{name} {digits(value)}" for name, value in figures.items())))
 
 
 def _has_no_figure(check: CheckResult) -> bool:
