@@ -33,8 +33,8 @@ def fingerprint(machine: Mapping[str, Any]) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Dotted keys whose values differ, with both values; a value that is absent counts as `none`."""
-    for key in sorted({*old, *new}):
+    """Dotted keys whose values differ, with both values, in their order. A value that is absent counts as `none`."""
+    for key in dict.fromkeys((*old, *new)):
         a, b = old.get(key), new.get(key)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             yield from differences(a, b, f"{prefix}{key}.")
