@@ -53,7 +53,7 @@ def test_what_cannot_be_told_ends_with_3(folder):
     (folder / "broken.py").write_text(HEAD + "import nothing_of_this_name\n")
     done = run("broken", "--versions=here")
     assert done.exit_code == 3
-    assert "broken: could not be told (versions: here: numpy==" in done.output
+    assert "broken: no answer (versions: here: numpy==" in done.output
     assert "No module named 'nothing_of_this_name'" in done.output
 
 
@@ -81,7 +81,7 @@ def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path, monk
     (folder / "old.py").write_text(HEAD.replace("numpy", "no-such-package-of-rnnbench==1"))
     done = run("old", "--environments", str(tmp_path / "environments"))
     assert done.exit_code == 3
-    assert "old: could not be told (versions: listed)" in done.output
+    assert "old: no answer (versions: listed)" in done.output
     assert "no-such-package-of-rnnbench==1" in done.output
 
 

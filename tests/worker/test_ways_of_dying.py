@@ -105,7 +105,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may_have(start, 
 
 def test_a_second_reply_that_nobody_asked_for_is_never_taken_for_the_next_one(start):
     worker = start(ANSWER_ONCE.replace("REPLY", "REPLY * 2", 1) + "time.sleep(3600)")
-    assert failure(worker).reason == "it sent something that nobody asked for; killed"
+    assert failure(worker).reason == "it sent a message that was not requested; killed"
 
 
 def test_a_worker_that_does_not_read_is_not_waited_for_longer_than_its_limit(start):

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     "environment",
     metavar="ENV",
     help="Check in another environment: a virtual environment's folder, or requirements such as "
-    "'onnxruntime==1.30.0', of which one is made.",
+    "'onnxruntime==1.30.0', from which one is made.",
 )
 @ENVIRONMENT_FOLDER
 @SHARD

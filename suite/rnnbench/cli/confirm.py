@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "identities",
     multiple=True,
     metavar="ID",
-    help="Only this one.  [default: each new one that can be compared]",
+    help="Compare only this alert.  [default: each new alert that can be compared]",
 )
 @BUDGET
 @ALERTS

@@ -166,9 +166,7 @@ def _mistake(error: Exception) -> str | None:
     if isinstance(error, FileNotFoundError) and not _has_folder():
         return "the folder in which this command runs was removed; change to another one"
     if isinstance(error, OSError) and error.errno in LIMIT_ERRORS:
-        what_to_do = (
-            "raise it (`ulimit -n` is that of open files, `ulimit -u` that of processes), or end other programs"
-        )
+        what_to_do = "raise it (`ulimit -n` for open files, `ulimit -u` for processes), or end other programs"
         return f"a limit of this machine or of its user is reached: {error.strerror}; {what_to_do}"
     return None
 

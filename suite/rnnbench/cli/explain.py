@@ -49,7 +49,7 @@ NAMED = 8
     "environment",
     metavar="ENV",
     help="Explain what another environment makes of it: a virtual environment's folder, or requirements such as "
-    "'onnxruntime==1.30.0', of which one is made.",
+    "'onnxruntime==1.30.0', from which one is made.",
 )
 @ENVIRONMENT_FOLDER
 def explain(

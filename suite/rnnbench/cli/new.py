@@ -42,7 +42,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
         raise click.UsageError(f"{output} is there already; give another name with -o")
     name = re.sub(r"[^a-z0-9_.-]+", "_", output.stem.lower()).strip("_.-")[:64] or "mine"
     if what in names and answers:
-        raise click.UsageError(f"--set says what a model file does not; {what} is none. Edit the case that is written")
+        raise click.UsageError(f"--set completes a model file, and {what} is not a model file. Edit the case instead")
     if what in names:
         text = case_of_network(what, name)
     elif Path(what).suffix or os.sep in what or Path(what).exists():

@@ -42,7 +42,7 @@ class FaultState(Enum):
     STILL_THERE = "still there"
     MENDED = "mended"
     UNDECIDED = "undecided on this machine"
-    UNKNOWN = "could not be told"
+    UNKNOWN = "no answer"
 
 
 class ReproductionError(Exception):

@@ -44,7 +44,7 @@ class Shard:
         if not 1 <= of <= MOST_SHARDS:
             raise ValueError(f"'{text}': a plan is cut into 1 to {MOST_SHARDS:,} shards, not into {of:,}")
         if not 1 <= number <= of:
-            raise ValueError(f"'{text}': the first number is that of the shard, from 1 to {of}, not {number}")
+            raise ValueError(f"'{text}': the first number is the number of the shard, from 1 to {of}, not {number}")
         return cls(number, of)
 
     def __str__(self) -> str:

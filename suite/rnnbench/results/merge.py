@@ -136,7 +136,7 @@ def _other_plan(first: Run, plan: WholePlan, other: Run, other_plan: WholePlan) 
     trials, others = ({trial for shard in each.shards for trial in shard} for each in (plan, other_plan))
     if only := sorted(trials ^ others):
         where = first.path if only[0] in trials else other.path
-        found = f"one of them alone has {count(len(only), 'trial')}, for example {only[0]} in that of {where}"
+        found = f"only one of them has {count(len(only), 'trial')}, for example {only[0]} in {where}"
         return f"{begin}{found}.{how}"
     return f"{begin}they have the same trials, with other limits, anchors or ways of sampling.{how}"
 
@@ -247,7 +247,7 @@ def _first(foreign: Mapping[Path, str]) -> Iterator[str]:
     """What was left out, and how much more there is."""
     yield from islice(foreign.values(), MOST_TOLD)
     if (more := len(foreign) - MOST_TOLD) > 0:
-        yield f"{more} more files of samples are not those of their records, and were left out"
+        yield f"{more} more files of samples do not belong to their records, and were left out"
 
 
 def _is_plain(file: Path) -> bool:

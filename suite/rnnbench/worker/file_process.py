@@ -24,8 +24,8 @@ COPIES_TO_RUN = 12
 TOO_SLOW: Mapping[str, str] = {
     "reading": f"reading it takes more than {READ_LIMIT_S:.0f} s, so it is not read; export a smaller network",
     "calling": (
-        f"its calls in float64 take more than {READ_LIMIT_S:.0f} s, so nobody knows whether its states are states. Its "
-        "oracle computes node by node, and loops of many passes take long: export fewer passes or steps a call"
+        f"its calls in float64 take more than {READ_LIMIT_S:.0f} s, so it is not known whether its states are states. "
+        "Its oracle computes node by node, and loops of many passes take long: export fewer passes or steps a call"
     ),
 }
 """What to do where a limit of time ended the process, by what it did."""

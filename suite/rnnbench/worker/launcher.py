@@ -148,7 +148,7 @@ class ChannelProcess(Generic[Ready]):
         """
         deadline = time.monotonic() + timeout
         if self._channel.has_more:
-            self._fail("crashed", "it sent something that nobody asked for; killed")
+            self._fail("crashed", "it sent a message that was not requested; killed")
         self._oom_kills = OomKills()
         try:
             self._channel.send(encode_command(command), max(timeout, 0.001))
