@@ -21,10 +21,10 @@ def lines() -> list[tuple[str, ...]]:
 PUBLISHED = [pytest.param(line, id=line[0].strip("`")) for line in lines() if line[1] != "—"]
 
 
-def test_the_table_has_every_shipped_case_once() -> None:
+def test_the_table_has_every_shipped_case() -> None:
     shipped = [path.relative_to(ROOT / "cases") for path in (ROOT / "cases").rglob("*.yaml")]
     cases = {"conformance/*" if path.parts[0] == "conformance" else str(path.with_suffix("")) for path in shipped}
-    named = [name for line in lines() for name in re.findall(r"`([^`]+)`", line[0])]
+    named = {name for line in lines() for name in re.findall(r"`([^`]+)`", line[0])}
     assert sorted(named) == sorted(cases - {"expectations"})
 
 

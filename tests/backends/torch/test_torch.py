@@ -105,6 +105,30 @@ def test_a_library_operator_names_its_kernels(model, chunk, dtype, kernel, tmp_p
     assert artifact.origin == "library"
 
 
+@pytest.mark.parametrize(
+    ("model", "dtype", "ragged"),
+    [
+        (GRU, "float32", False),
+        (LSTM, "float64", False),
+        (LSTM, "int8_dynamic", False),
+        (GRU, "float32", True),
+        (LSTM, "float32", True),
+    ],
+    ids=str,
+)
+def test_kernels_of_an_operator_that_loops_are_those_of_its_body(model, dtype, ragged, tmp_path) -> None:
+    """Those that it runs grow with the chunk, which would contradict `looped 1`."""
+    few, many = (
+        build(
+            replace(make_request(model, "eager", "fused", "none", chunk, dtype), batch=3, ragged=ragged), tmp_path
+        ).artifact
+        for chunk in (5, 40)
+    )
+    assert few.lowered == many.lowered == "looped 1"
+    assert few.operations == many.operations
+    assert few.operations["compiled"]
+
+
 def test_onednn_is_on_again_after_a_call_without_it(tmp_path) -> None:
     session = build(make_request(LSTM, "eager", "fused", chunk=1), tmp_path).open()
     x = draw_inputs(LSTM, 1, 1, 0)

@@ -15,11 +15,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import describe_lowered
+from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_KERNEL
 from rnnbench.backends.torch.operators import Operators
+from rnnbench.backends.torch.stream import Stream
 from rnnbench.rnn import Network
 
 MARKS = ("tanh", "relu", "sigmoid", "add")
 """Operators by which copies of a body are counted, where its step has them: the first ones are in a step alone."""
+WHOLE_KERNELS = {ONEDNN_KERNEL, CUDNN_KERNEL}
+"""oneDNN has one kernel for all steps of a layer, cuDNN one for all layers and steps."""
 
 
 class Kernel(NamedTuple):
@@ -48,6 +52,32 @@ def dispatched(call: Callable[[], object]) -> list[Kernel]:
     with recorder, torch.no_grad():
         call()
     return recorder.kernels
+
+
+def operator_kernels(stream: Stream, x: Tensor, *, ragged: bool) -> dict[str, int]:
+    """How often torch dispatches to each kernel in a call of an RNN operator on x [chunk, batch, input].
+
+    An operator without a kernel for all steps is a loop over the kernels of one step. Of it these are counted once, in
+    a call of one step: a loop's passes are no operations of their own. `ragged` rows have different lengths.
+    """
+    lengths = _different_lengths(x) if ragged else None
+    kernels = _counts(partial(stream.step, x, lengths))
+    if kernels.keys() & WHOLE_KERNELS:
+        return kernels
+    if lengths is None:
+        return _counts(partial(stream.step, x[:1]))
+    with torch.backends.mkldnn.flags(enabled=False):  # It would take rows of one length.
+        return _counts(partial(stream.step, x, torch.ones_like(lengths)))
+
+
+def _counts(call: Callable[[], object]) -> dict[str, int]:
+    return dict(sorted(Counter(kernel.name for kernel in dispatched(call)).items()))
+
+
+def _different_lengths(x: Tensor) -> Tensor:
+    """torch uses oneDNN's LSTM only where all rows of a packed chunk are equally long."""
+    chunk, batch, _ = x.shape
+    return (chunk - torch.arange(batch)).clamp(min=1)
 
 
 @dataclass(frozen=True)

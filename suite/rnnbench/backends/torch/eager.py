@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.torch import file_program, quantised
-from rnnbench.backends.torch.counting import dispatched
+from rnnbench.backends.torch.counting import operator_kernels
 from rnnbench.backends.torch.device import CPU, device_of
 from rnnbench.backends.torch.fused import FusedStream, lowered
 from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_MIN_STEPS, library_module, uses_onednn
@@ -50,8 +48,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
     device = device_of(request)
     stream = _library_stream(request, library_module(model, dtype, weights, device), dtype)
     x = torch.zeros(request.strategy.chunk, request.batch, model.input, dtype=dtype, device=device)
-    lengths = _different_lengths(request) if request.ragged else None
-    kernels = dict(sorted(Counter(kernel.name for kernel in dispatched(partial(stream.step, x, lengths))).items()))
+    kernels = operator_kernels(stream, x, ragged=request.ragged)
     torch.save(weights, path)
     cudnn, onednn = CUDNN_KERNEL in kernels, device == CPU and (request.ragged or uses_onednn(request))
     if request.ragged:
@@ -72,11 +69,6 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
         notes=(note, "bound calls use the operator, without nn's checks of its arguments"),
     )
     return artifact, "\n".join(f"{name} {count}" for name, count in kernels.items())
-
-
-def _different_lengths(request: Request) -> Tensor:
-    """torch uses oneDNN's LSTM only where all rows of a packed chunk are equally long."""
-    return (request.strategy.chunk - torch.arange(request.batch)).clamp(min=1)
 
 
 def _make_looped(request: Request, dtype: torch.dtype, path: Path, source: str) -> Described:

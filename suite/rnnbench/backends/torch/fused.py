@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.torch.counting import WHOLE_KERNELS
 from rnnbench.backends.torch.device import CPU, device_of
-from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_KERNEL, uses_onednn
+from rnnbench.backends.torch.library import uses_onednn
 from rnnbench.backends.torch.stream import PreparedStream
 from rnnbench.rnn import Model
 
@@ -103,8 +104,7 @@ def settings_of(model: Model, module: nn.RNNBase) -> tuple[Any, ...]:
 
 
 def lowered(model: Model, kernels: Mapping[str, int]) -> str:
-    """oneDNN has one kernel for all steps of a layer, cuDNN one call for all layers. Everything else is a loop in C++
-    over the kernels of one step."""
-    if kernels.get(ONEDNN_KERNEL) or kernels.get(CUDNN_KERNEL):
+    """An operator without a kernel for all steps is a loop in C++ over the kernels of one step."""
+    if kernels.keys() & WHOLE_KERNELS:
         return "fused"
     return f"looped {model.layers * model.directions}"

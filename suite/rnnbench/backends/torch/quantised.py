@@ -6,9 +6,7 @@ its modules always set.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from torch import Tensor
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.shared import int8_notes, int8_operations
-from rnnbench.backends.torch.counting import dispatched
+from rnnbench.backends.torch.counting import operator_kernels
 from rnnbench.backends.torch.fused import FusedStream, lowered
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build
 from rnnbench.backends.torch.stream import Opener, inference
@@ -97,7 +95,7 @@ def _make(request: Request, path: Path, source: str) -> Described:
     model, weights = request.stack, int8_weights(request)
     stream = QuantisedStream(request, quantised_module(model, weights))
     x = torch.zeros(request.strategy.chunk, request.batch, model.input)
-    kernels = dict(sorted(Counter(kernel.name for kernel in dispatched(partial(stream.step, x))).items()))
+    kernels = operator_kernels(stream, x, ragged=False)
     torch.save(weights, path)
     operations = {OperationStage.COMPILED: kernels}
     artifact = Artifact(
