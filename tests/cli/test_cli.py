@@ -101,7 +101,10 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("ab", "tiny.yaml", "--threshold", "300%"), "from 0.1% to 90%, such as 3% or 0.03, got '300%'"),
         (("new", "lstm", "-o", "tiny.yaml/my.yaml"), "cannot use tiny.yaml: File exists; see what lies there"),
         (("new", "lstm", "-o", "/proc/my.yaml"), "cannot use /proc/my.yaml: no file can be made in this folder"),
-        (("new", "lstm", "-o", "my.yaml", "--set", "time=1"), "--set completes a model file, and lstm is not"),
+        (
+            ("new", "lstm", "-o", "my.yaml", "--set", "time=1"),
+            "--set completes a model file, and lstm is not a model file",
+        ),
         (("run", "--resume", "nothing"), "nothing"),
         (("run", "tiny.yaml", "--resume", "latest"), "do not give CASE…"),
         (("report", "nothing"), "no run 'nothing'"),

@@ -110,10 +110,9 @@ def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequenc
     tried = [each for each in shown if each.entry.record.outcome not in ("unsupported", "unavailable")]
     strategies = tuple(sorted({each.entry.strategy for each in tried}))
     rankings = {ranking.origin: ranking for ranking in rank(each.entry for each in shown)}
-    of_target = {each.entry.target: each.entry.origin for each in tried if each.entry.origin}
     by_origin: dict[str, list[Shown]] = {}
-    for each in shown:
-        by_origin.setdefault(of_target.get(each.entry.target, ""), []).append(each)
+    for each, origin in zip(shown, _origins(shown), strict=True):
+        by_origin.setdefault(origin, []).append(each)
     by_trial = {each.trial: each for each in shown}
     groups = [
         _group(origin, rankings.get(origin), by_origin[origin], strategies, by_trial)
@@ -121,6 +120,17 @@ def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequenc
         if origin in by_origin
     ]
     return HeatMap(machine.name, model, key, chunk, strategies, tuple(filter(None, groups)))
+
+
+def _origins(shown: Sequence[Shown]) -> list[str]:
+    """One for each. Where no program was built: as the target's programs that advance alike, or as any of them."""
+    known = [each.entry for each in shown if each.entry.origin]
+    of_time = {(entry.target, entry.record.params.time): entry.origin for entry in known}
+    of_target = {entry.target: entry.origin for entry in known}
+    return [
+        entry.origin or of_time.get((entry.target, entry.record.params.time)) or of_target.get(entry.target, "")
+        for entry in (each.entry for each in shown)
+    ]
 
 
 def _group(
