@@ -186,7 +186,7 @@ def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error)
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        (errno.ENOSPC, "make room on its disk, or"),
+        (errno.ENOSPC, "free space on its disk, or"),
         (errno.EROFS, "make its disk writable, or"),
         (errno.EFBIG, "raise the limit of a file's size (`ulimit -f`), or"),
     ],

@@ -157,7 +157,7 @@ def _mistake(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError) and is_disk_error(error):
         what = error.filename or "the output"
-        mend = _MEND.get(error.errno or 0, "make room on its disk")
+        mend = _MEND.get(error.errno or 0, "free space on its disk")
         return f"cannot write {what}: {error.strerror}; {mend}, or choose another one"
     if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
         return f"cannot use {error.filename}: {error.strerror}; {_OTHER_PLACE}"

@@ -84,7 +84,7 @@ class Journal:
             if error := error_of_disk(folder):
                 raise StoreError(
                     f"cannot write in {folder}: {error.strerror}; {trial.id} failed meanwhile: {reason}; "
-                    f"make room on the disk of {folder}"
+                    f"free space on the disk of {folder}"
                 )
 
 
