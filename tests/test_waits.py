@@ -28,7 +28,8 @@ def waits_for_ever(code: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             called, named = ast.unparse(node.func), {keyword.arg for keyword in node.keywords}
             ends = called in {f"subprocess.{name}" for name in ENDS} and not named & {"timeout", None}
-            if ends or (node.func.attr in WAITS and not node.args and not named):
+            talks = node.func.attr == "communicate" and len(node.args) < 2 and not named & {"timeout", None}
+            if ends or talks or (node.func.attr in WAITS and not node.args and not named):
                 yield called
 
 
@@ -38,6 +39,8 @@ def waits_for_ever(code: str) -> Iterator[str]:
         ("subprocess.run(command, check=True)", ["subprocess.run"]),
         ("subprocess.run(command, timeout=300)", []),
         ("process.communicate()", ["process.communicate"]),
+        ("process.communicate(b'text')", ["process.communicate"]),
+        ("process.communicate(b'text', 300), process.communicate(timeout=300)", []),
         ("one.join(3), ', '.join(names), both.wait(timeout=1)", []),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 
@@ -171,7 +172,10 @@ def _let_others_run():
 
 class Leaks(HonestSession):
     def leak(self):
-        self._program.__dict__.setdefault("leaked", []).append(np.ones(1 << 9))
+        """A page of its own. An array of its size may fit into pages that what earlier tests left keeps there."""
+        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        page[0] = 1
+        self._program.__dict__.setdefault("leaked", []).append(page)
 
 
 @fault("memory")

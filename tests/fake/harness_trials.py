@@ -40,9 +40,9 @@ def begin_with_seed(trials: Sequence[Trial], store: Store, seed: int = 0) -> Run
     return plan
 
 
-def run_trials(trials: Sequence[Trial], folder: Path) -> tuple[Path, dict[str, Record]]:
+def run_trials(trials: Sequence[Trial], folder: Path, seed: int = 0) -> tuple[Path, dict[str, Record]]:
     """A whole run under `folder`: its own folder, and its records by trial."""
-    plan = begin_with_seed(trials, Store(folder))
+    plan = begin_with_seed(trials, Store(folder), seed)
     pipeline.run_trials(plan, SilentObserver())
     return plan.folder, {record.trial: record for record in read_run(plan.folder).records}
 

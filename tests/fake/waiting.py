@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -10,9 +11,12 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 
 import psutil
+import pytest
 
 PATIENCE_S = 300.0
 """Seconds after which what a test waits for is taken never to come."""
+SLOW_S = 0.3
+"""What `slow_waits` adds to each wait."""
 
 
 def wait_until(happened: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None) -> None:
@@ -54,6 +58,22 @@ def has_ended(number: int) -> bool:
         return ended([psutil.Process(number)])
     except psutil.NoSuchProcess:
         return True
+
+
+def slow_waits(patch: pytest.MonkeyPatch) -> list[int]:
+    """From now on waiting for a forked process takes long, so that two threads would be at it at once.
+
+    Gives the numbers of those that were waited for, one for each wait.
+    """
+    wait, waited = os.waitpid, list[int]()
+
+    def slow(process: int, options: int) -> tuple[int, int]:
+        waited.append(process)
+        time.sleep(SLOW_S)
+        return wait(process, options)
+
+    patch.setattr(os, "waitpid", slow)
+    return waited
 
 
 def statuses(processes: Iterable[psutil.Process]) -> list[str]:

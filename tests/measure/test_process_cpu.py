@@ -19,7 +19,7 @@ def test_work_of_a_grandchild_in_a_session_of_its_own_is_counted():
     before = family_cpu_seconds(os.getpid())
     wait_until(lambda: family_cpu_seconds(parent.pid) >= 0.05, "the grandchild's work was not seen")
     assert family_cpu_seconds(os.getpid()) >= before
-    parent.communicate(b"\n")
+    parent.communicate(b"\n", timeout=PATIENCE_S)
     assert family_cpu_seconds(parent.pid) == 0.0
 
 

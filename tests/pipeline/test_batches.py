@@ -12,7 +12,7 @@ import pytest
 from harness_trials import context_in, make_trial
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import PATIENCE_S, started_from_now, statuses, wait_until
+from waiting import PATIENCE_S, slow_waits, started_from_now, statuses, wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.devices import Device
@@ -201,13 +201,25 @@ def test_no_trial_is_no_batch():
     assert list(build_and_check_all([])) == []
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def test_an_interrupt_ends_the_workers_of_a_batch(two):
     batch, _ = two
-
-    def interrupt():
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         list(batch.results(lambda one, _: one, interrupt))
-    assert stopped_children() == 0
-    assert not any(psutil.pid_exists(worker.pid) for worker in batch._workers)
+    wait_until(lambda: all(worker.has_ended for worker in batch._workers), "a worker of the batch is left")
+
+
+def test_of_two_threads_that_end_a_worker_of_a_batch_one_alone_waits_for_it(tmp_path, monkeypatch):
+    """One thread has its worker check for ever, as the other one's ends."""
+    core = min(os.sched_getaffinity(0))
+    pairs = [(examine(make_trial(f"fake:{route}")), context_in(tmp_path)) for route in ("check-hangs", "honest")]
+    waited = slow_waits(monkeypatch)
+    with ExitStack() as open_workers:
+        batch = Batch(pairs, [core, core], open_workers)
+        with pytest.raises(KeyboardInterrupt):
+            list(batch.results(lambda one, _: one, interrupt))
+    assert {worker.pid for worker in batch._workers} <= set(waited)
+    assert len(waited) == len(set(waited))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from dataclasses import replace
 
 import pytest
 from harness_trials import SilentObserver, check_trial, context_in, make_trial
+from waiting import slow_waits
 
 from rnnbench.pipeline import check_trials, not_checked, not_sampled, run_trials
 from rnnbench.pipeline.build_and_check import _remember_cold_build
@@ -58,15 +58,7 @@ def test_a_disk_that_is_full_ends_a_check_with_what_was_finished(tmp_path, monke
 
 
 def test_of_two_threads_that_end_a_worker_one_alone_waits_for_it(tmp_path, monkeypatch):
-    """Waiting takes long, so that both would be at it at once."""
-    wait, waited = os.waitpid, []
-
-    def slow(process, options):
-        waited.append(process)
-        time.sleep(0.3)
-        return wait(process, options)
-
-    monkeypatch.setattr(os, "waitpid", slow)
+    waited = slow_waits(monkeypatch)
     monkeypatch.setattr("rnnbench.pipeline.record.error_of_disk", lambda folder: BROKEN)
     plan = begin_run([make_trial("fake:build-hangs"), make_trial("fake:build-fails")], Store(tmp_path))
     with pytest.raises(StoreError, match="No space left"):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -26,7 +27,7 @@ def opened_chromium() -> Iterator[Any]:
         pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="drives Chromium; pip install 'rnnbench[test]'")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = started.chromium.launch(executable_path=found, args=ARGUMENTS, timeout=1000 * PATIENCE_S)
         try:
             yield browser
         finally:

@@ -166,7 +166,10 @@ class Batch:
             yield loaded
 
     def check(self, loaded: Mapping[int, Checked]) -> Iterator[tuple[int, Checked]]:
-        """All at once, by the numbers of the trials; as they end. An interrupt ends the workers first."""
+        """All at once, by the numbers of the trials; as they end. An interrupt ends the workers first.
+
+        It only kills them: the thread that uses a worker waits for its end, and a second one would find none.
+        """
         started = monotonic()
         with ThreadPoolExecutor(max(1, len(loaded))) as pool:
             try:
@@ -177,7 +180,7 @@ class Batch:
                     yield number, checked
             except BaseException:
                 for number in loaded:
-                    self._workers[number].close()
+                    self._workers[number].kill()
                 raise
         for number in loaded:
             self._trials[number][1].wall_time.add("check", (monotonic() - started) / len(loaded))
