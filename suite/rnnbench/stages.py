@@ -64,7 +64,7 @@ class ImportFigures:
 
 @dataclass(frozen=True)
 class BuildFigures:
-    """One build. Seconds and bytes are None where the artifact was found ready and its build is not known."""
+    """One build. Seconds and bytes are None if the artifact was found ready and its build is not known."""
 
     origin: Literal["cold", "cached"]
     build_s: float | None = None
@@ -75,7 +75,7 @@ class BuildFigures:
     modules: tuple[str, ...] = ()
     """Modules that the build imported."""
     built: str = ""
-    """UTC, ISO 8601: when an earlier run built it, whose figures these are. Empty where this run did."""
+    """UTC, ISO 8601: when an earlier run built it, whose figures these are. Empty if this run did."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class LoadFigures:
     """A program that was loaded from the cache and called."""
 
     load_s: float | None
-    """None where the program cannot be loaded without being built."""
+    """None if the program cannot be loaded without being built."""
     import_s: float
     """Seconds of the imports from the start of the load to the end of the first call, in neither of the two."""
     first_call_s: float
@@ -121,7 +121,7 @@ class LoadFigures:
     """What the runtime counted on the device, less what it had there before the load; its peak is that of the load
     and of the first calls. None on the processor, and where the runtime does not count."""
     not_counted: str = ""
-    """Why it failed to count. Empty where it did not fail."""
+    """Why it failed to count. Empty if it did not fail."""
 
     @property
     def seconds(self) -> Mapping[str, float | None]:
@@ -150,12 +150,12 @@ class CheckResults:
 
     results: dict[str, CheckResult]
     tail_build_s: float | None
-    """Seconds to build the program of one step for ragged rests; None where none was needed."""
+    """Seconds to build the program of one step for ragged rests; None if none was needed."""
     reference_s: float
     """Seconds that the reference took."""
     state: WorkerState
     checked: str = ""
-    """UTC, ISO 8601: when an earlier run made the checks, whose results these are. Empty where this run did."""
+    """UTC, ISO 8601: when an earlier run made the checks, whose results these are. Empty if this run did."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class SampledState:
 
     worker: WorkerState
     busy_threads: int | None
-    """None where the kernel's count saw no thread run."""
+    """None if the kernel's count saw no thread run."""
     load: float
     """One-minute load average of the machine."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -244,7 +244,7 @@ class StreamProcess:
     held: int
     """The largest number of streams that a full test has held; 0 for none."""
     failed: int | None
-    """The smallest number that was not held; None where no more could be opened."""
+    """The smallest number that was not held; None if no more could be opened."""
     tested: Sequence[TestedStreams]
 
     @property

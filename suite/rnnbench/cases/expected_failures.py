@@ -180,7 +180,7 @@ class ExpectedFailure:
         )
 
     def unknown_names(self, backend: KnownBackend) -> Iterator[str]:
-        """A sentence for each route and distribution that its backend does not have; none where it is not installed."""
+        """A sentence for each route and distribution that its backend does not have; none if it is not installed."""
         if not backend.available:
             return
         for route in self.route:

@@ -17,7 +17,7 @@ ANCHORS = Path(__file__).parent / "anchors.yaml"
 
 
 def case_files(path: Path) -> list[Path]:
-    """`path` itself, or the case files in that folder, by name. Raises CaseError where a folder has none."""
+    """`path` itself, or the case files in that folder, by name. Raises CaseError if a folder has none."""
     if not os.path.isdir(path):  # Unlike Path.is_dir, False for a name that is too long to be one.
         return [path]
     files = sorted(file for file in path.glob(f"*{SUFFIX}") if file.name != EXPECTED_FAILURES)

@@ -134,7 +134,7 @@ def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials
 
 
 def _stale_as_written(file: Source, max_trials: int) -> set[KeyPath]:
-    """The stale entries of the file without its overrides. Empty where the file is not valid without them."""
+    """The stale entries of the file without its overrides. Empty if the file is not valid without them."""
     try:
         return set(expand(_validated(file), file, max_trials).stale)
     except CaseError:

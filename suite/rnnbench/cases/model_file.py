@@ -73,7 +73,7 @@ class _WithModel(BaseModel):
 def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[Network | None, Source]:
     """The network of the model file that a case names, and the case without what it says of the file.
 
-    None where it names no file. Raises CaseError.
+    None if it names no file. Raises CaseError.
     """
     whole = source.data if isinstance(source.data, dict) else {}
     section = whole.get("model")

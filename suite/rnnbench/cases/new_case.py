@@ -53,7 +53,7 @@ def case_of_file(
 ) -> str:
     """The text of a case for a model file, with notes as comments, and what was answered.
 
-    `failing_steps` are numbers of steps of which a call fails, and why. Raises ModelFileError where no case can run it.
+    `failing_steps` are numbers of steps of which a call fails, and why. Raises ModelFileError if no case can run it.
     """
     chunk, batch, failing = network.steps, network.rows, failing_steps or {}
     chunks = [steps for steps in CALLS_OF if steps not in failing]

@@ -66,7 +66,7 @@ def _named(trials: Sequence[Trial], only: Sequence[str], problems: list[Problem]
 
 
 def _filter_values(trials: Sequence[Trial], text: str, term: str, problems: list[Problem]) -> set[str]:
-    """The values of one `key=value|value`, as texts. Empty where there is a problem."""
+    """The values of one `key=value|value`, as texts. Empty if there is a problem."""
     place = Place(f"--filter {text}")
     key, equals, listed = (part.strip() for part in term.partition("="))
     if not equals:

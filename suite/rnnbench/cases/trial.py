@@ -81,12 +81,12 @@ class Precision:
 
     @property
     def int8(self) -> str | None:
-        """The name of the form of int8, or None where it is none."""
+        """The name of the form of int8, or None if it is none."""
         return next((name for name in INT8_FORMS if Precision.of(name) == self), None)
 
     @property
     def uniform(self) -> str | None:
-        """The one dtype of all four, or None where they differ."""
+        """The one dtype of all four, or None if they differ."""
         dtypes = {self.weights, self.compute, self.accumulate, self.state}
         return dtypes.pop() if len(dtypes) == 1 else None
 

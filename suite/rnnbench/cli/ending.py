@@ -55,7 +55,7 @@ class Ending:
         self._remains = remains
 
     def sentence(self) -> str:
-        """What remains; empty where nothing does."""
+        """What remains; empty if nothing does."""
         if self._remains is None:
             return ""
         try:

@@ -109,7 +109,7 @@ def explain(
 
 
 def _require_one_each(trials: list[Trial]) -> None:
-    """Raises UsageError where a case has several trials on a target."""
+    """Raises UsageError if a case has several trials on a target."""
     groups: defaultdict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.case, str(trial.target)].append(trial)

@@ -96,7 +96,7 @@ def _print_json(value: dict[str, object]) -> None:
 def _why_no_case(
     file: Path, section: FileSection, description: FileDescription, check: StateCheck | None, unchecked: str
 ) -> str:
-    """Why `rnnbench new` writes no case of this section; empty where it does. `unchecked`: why there is no check."""
+    """Why `rnnbench new` writes no case of this section; empty if it does. `unchecked`: why there is no check."""
     from rnnbench.cases import case_of_file
     from rnnbench.model_files import Given, ModelFileError, fault_of, network_of
 

@@ -142,7 +142,7 @@ def _refuse_options_of_a_plan() -> None:
 def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
     """Of _AS_IT_BEGAN, what the command said that began the run, and the one that resumes it does not say.
 
-    Paths are meant from the folder in which the run began. Raises UsageError where one cannot be written any more.
+    Paths are meant from the folder in which the run began. Raises UsageError if one cannot be written any more.
     """
     from rnnbench.results import read_info
 

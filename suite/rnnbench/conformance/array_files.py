@@ -38,7 +38,7 @@ class ArrayStore:
     """Arrays that are computed once for all trials that need the same, and kept in files under `directory`."""
 
     def __init__(self, directory: Path, kept: KeptReferences | None) -> None:
-        """`kept` has what earlier runs computed; None where this run computes everything."""
+        """`kept` has what earlier runs computed; None if this run computes everything."""
         self.seconds = 0.0
         """Time spent on computing what was in no file yet."""
         self._directory = directory

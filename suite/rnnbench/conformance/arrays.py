@@ -77,7 +77,7 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
 
 
 def _other_objects(given: Mapping[str, tuple[Sequence[Arrays], Sequence[Arrays]]]) -> str:
-    """Of what was given, what has other names or other arrays than before; empty where nothing has."""
+    """Of what was given, what has other names or other arrays than before; empty if nothing has."""
     for what, (dicts, before) in given.items():
         if len(dicts) != len(before):
             return f"the list of {what} has {len(dicts)} entries, and had {len(before)}"
@@ -199,7 +199,7 @@ def _from_start(
 
 
 def _one_array_for_all(start: Arrays) -> Arrays:
-    """A state whose arrays of one shape and type are the same object; empty where no two have one shape and type.
+    """A state whose arrays of one shape and type are the same object; empty if no two have one shape and type.
 
     Whole numbers stay apart: each array may have another range.
     """

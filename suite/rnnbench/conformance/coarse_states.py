@@ -16,7 +16,7 @@ FEWEST = 4
 
 
 def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) -> str:
-    """What is wrong with the state after the stream's first steps; empty where nothing is.
+    """What is wrong with the state after the stream's first steps; empty if nothing is.
 
     All its numbers are of the narrower type, although half of those that the reference has in the file's types are not.
     """

@@ -73,7 +73,7 @@ def _of_file(
 
 
 def _wrong_arrays(detail: str, model: Network) -> set[str]:
-    """Names of the arrays that a check found wrong, by its text; none where it tells something else."""
+    """Names of the arrays that a check found wrong, by its text; none if it tells something else."""
     what, _, listed = detail.partition(WRONG)
     if listed:
         return {*listed.split(", ")}

@@ -29,7 +29,7 @@ def followed_calls(reference: ReferenceTrajectories, most: int) -> int:
 
 
 def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
-    """y and the state after so many calls, from `start` at the ring's first chunk. None where they are not known."""
+    """y and the state after so many calls, from `start` at the ring's first chunk. None if they are not known."""
     ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
         return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}

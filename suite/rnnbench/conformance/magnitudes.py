@@ -110,7 +110,7 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarray | None:
     """An x [batch, input] that gives one unit's keeping gate, in each row of the batch, the input `preactivation`.
 
-    None where the network has no such gate.
+    None if the network has no such gate.
     """
     x = reference.trial.model.pinning_x(reference.weights, reference.trial.batch, preactivation)
     return None if x is None else x.astype(reference.x.dtype)

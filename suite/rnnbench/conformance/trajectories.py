@@ -60,7 +60,7 @@ class RingTrajectory:
     """[calls, layers·directions, batch, size]."""
     settled_after: int
     """Calls after which the trajectory repeats itself with each pass. It is twice the number seen from the ring's first
-    chunk, because a block of timed calls may start at another chunk. 0 where it was not seen to repeat itself."""
+    chunk, because a block of timed calls may start at another chunk. 0 if it was not seen to repeat itself."""
     orbit_y: np.ndarray
     """[RING, …]: the output of each call of the last pass. `orbit_states` are its states."""
     orbit_states: dict[str, np.ndarray]
@@ -86,7 +86,7 @@ class ReferenceTrajectories:
     """The reference trajectories of one trial, kept in files under `directory` for all trials that need the same."""
 
     def __init__(self, trial: Trial, directory: Path, kept: KeptReferences | None = None) -> None:
-        """`kept` has what earlier runs computed; None where this run computes everything."""
+        """`kept` has what earlier runs computed; None if this run computes everything."""
         self.trial = trial
         self.directory = directory
         self.is_stream = trial.strategy.state != "none"

@@ -18,7 +18,7 @@ Value = ctypes.c_uint64 | ctypes.c_uint32 | ctypes.c_float
 
 
 class CudaDriver:
-    """The first GPU, in its primary context, which frameworks share. Raises UnmeasuredError where there is none.
+    """The first GPU, in its primary context, which frameworks share. Raises UnmeasuredError if there is none.
 
     The process may not fork any more once it is made.
     """

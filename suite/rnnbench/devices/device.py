@@ -28,7 +28,7 @@ class Device:
     capability: OutsideText = ""
     """What programs are compiled for: an instruction set, an API's version, a compute capability."""
     memory: int | None = None
-    """Bytes of its memory; None where the driver does not tell."""
+    """Bytes of its memory; None if the driver does not tell."""
     software: bool = False
     """Whether the processor only plays this device. Such a device shows that programs are right. Its times say nothing
     of a real one: they are never ranked, and get no verdict and no floor."""
@@ -54,13 +54,13 @@ class DeviceKind:
     meaning: str
     """A sentence for readers of a case file."""
     install: str = ""
-    """The command that installs a driver; empty where there is nothing to install."""
+    """The command that installs a driver; empty if there is nothing to install."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """What the environment of the suite's own process on the device must have before it begins."""
     everywhere: bool = False
     """Whether every machine has one."""
     describe: Callable[[], Device] | None = None
-    """The device of this machine. Raises UnmeasuredError where there is none. None where only a backend can ask."""
+    """The device of this machine. Raises UnmeasuredError if there is none. None if only a backend can ask."""
     conditions: Callable[[], DeviceConditions] | None = None
     """Its clock, throttling, temperature, power and other processes now. Called in the suite's process, before and
     after each block."""

@@ -22,9 +22,9 @@ class ExaminedDevice:
     missing: str = ""
     """Why there is none."""
     conditions: DeviceConditions | None = None
-    """None where its kind does not tell."""
+    """None if its kind does not tell."""
     energy: str = ""
-    """What counts its energy; empty where nothing does."""
+    """What counts its energy; empty if nothing does."""
     no_energy: str = ""
     """Why nothing does."""
 

@@ -57,7 +57,7 @@ def first_gpu() -> Device:
 
 
 def gpu_conditions() -> DeviceConditions:
-    """Of that GPU now. What the driver does not tell is left out. Raises UnmeasuredError where it tells nothing."""
+    """Of that GPU now. What the driver does not tell is left out. Raises UnmeasuredError if it tells nothing."""
     gpu = _OpenGpu.of_this_process()
     clock = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
     reasons = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
@@ -97,7 +97,7 @@ class GpuEnergy:
 
 
 def process_bytes(pid: int) -> int:
-    """Bytes of that GPU's memory that a process has. Raises UnmeasuredError where the driver does not tell."""
+    """Bytes of that GPU's memory that a process has. Raises UnmeasuredError if the driver does not tell."""
     found = [process for process in _OpenGpu.of_this_process().told(_processes) or () if process.pid == pid]
     if not found:
         raise UnmeasuredError(
@@ -122,7 +122,7 @@ class _OpenGpu:
         return opened(os.getpid())
 
     def told(self, ask: Callable[[Any, Any], Answer]) -> Answer | None:
-        """None where the driver does not answer this question."""
+        """None if the driver does not answer this question."""
         try:
             return ask(self._nvml, self._handle)
         except self._nvml.NVMLError:
@@ -154,7 +154,7 @@ def _who(pid: int) -> str | None:
 
 @contextmanager
 def _nvml() -> Iterator[Any]:
-    """The library, opened. Raises NoGpuError where its package or the driver is missing."""
+    """The library, opened. Raises NoGpuError if its package or the driver is missing."""
     nvml = _library()
     with _errors(nvml):
         nvml.nvmlInit()
@@ -165,7 +165,7 @@ def _nvml() -> Iterator[Any]:
 
 
 def _library() -> Any:
-    """The library, not opened. Raises NoGpuError where its package is missing."""
+    """The library, not opened. Raises NoGpuError if its package is missing."""
     try:
         return require("pynvml", "cuda", "asking for NVIDIA's GPUs")
     except MissingExtraError as error:

@@ -37,7 +37,7 @@ class RaplCounter:
 
 
 def open_rapl() -> RaplCounter:
-    """Raises UnmeasuredError where there is no counter, or where it cannot be read."""
+    """Raises UnmeasuredError if there is no counter, or where it cannot be read."""
     return RaplCounter(FOLDER)
 
 

@@ -53,7 +53,7 @@ class Place:
         return {MEASURE: 1, **({self.machine_class: 1} if self.machine_class else {})}
 
     def require_class(self) -> None:
-        """Raises FleetError where the machine class cannot be a resource of the user's own."""
+        """Raises FleetError if the machine class cannot be a resource of the user's own."""
         name = self.machine_class
         if name and (not _CLASS.fullmatch(name) or name in _NOT_A_CLASS):
             raise FleetError(f"--machine-class {name}: expected the name of a resource of your own, such as epyc")
@@ -88,7 +88,7 @@ class Cluster:
     def nodes(self) -> list[Node]:
         """Every node, also those that are lost. Nodes of one name are told apart by their id.
 
-        Raises FleetError where the head has gone away.
+        Raises FleetError if the head has gone away.
         """
         found = self._ask(self._ray.nodes)
         names = Counter(node["NodeName"] for node in found if node["Alive"])
@@ -98,7 +98,7 @@ class Cluster:
         ]
 
     def offering(self) -> list[Node]:
-        """The nodes on which a task can be. Raises FleetError where one of them would measure two at once."""
+        """The nodes on which a task can be. Raises FleetError if one of them would measure two at once."""
         found = [node for node in self.nodes() if node.offers(self._place.resources)]
         for node in found:
             if node.resources[MEASURE] > 1:
@@ -112,7 +112,7 @@ class Cluster:
         return next((node for node in self.nodes() if node.id == node_id), None)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        """What Ray answers to a call that needs the head. Raises FleetError where the head goes away.
+        """What Ray answers to a call that needs the head. Raises FleetError if the head goes away.
 
         Without its head, Ray waits for a minute and then ends this process without a word of the suite's. So the call
         is made in a thread of its own, which is left behind.
@@ -144,7 +144,7 @@ class Cluster:
     def start(self, work: bytes) -> tuple[Any, Any]:
         """A task for that work, on the next node that is free, and the reference of its first reply (`begin`).
 
-        Raises FleetError where the head has gone away.
+        Raises FleetError if the head has gone away.
         """
         task = self._ask(self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote)
         return task, task.begin.remote(work)
@@ -159,7 +159,7 @@ class Cluster:
         return self._ray.get(reply)
 
     def cause(self, error: Exception, node: Node | None) -> str:
-        """Why there is no reply. Raises FleetError where no other node would give one either."""
+        """Why there is no reply. Raises FleetError if no other node would give one either."""
         text = str(error)
         if "No module named 'rnnbench" in text:
             raise FleetError(

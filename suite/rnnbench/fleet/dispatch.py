@@ -97,7 +97,7 @@ class Dispatch:
     ) -> list[Left]:
         """Measure the groups, in this order; returns what could not be. However it ends, no task is left on a node.
 
-        Raises FleetError where no node can be used, StoreError, and KeyboardInterrupt.
+        Raises FleetError if no node can be used, StoreError, and KeyboardInterrupt.
         """
         self._waiting.extend(groups)
         try:
@@ -142,7 +142,7 @@ class Dispatch:
             self._settle(running, ended)
 
     def _ended_by(self, running: _Running, reply: Any) -> str | None:
-        """Why the task has ended; None where it goes on."""
+        """Why the task has ended; None if it goes on."""
         try:
             value = self._cluster.get(reply)
         except Exception as error:  # noqa: BLE001 what Ray raises where a task is gone has many types
@@ -167,7 +167,7 @@ class Dispatch:
         return None
 
     def _admit(self, node: Node, facts: NodeFacts) -> None:
-        """Raises FleetError where the node cannot measure trials of this run."""
+        """Raises FleetError if the node cannot measure trials of this run."""
         if found := unlike(self._suite, facts.suite):
             raise FleetError(
                 f"node {node.name} has another environment than the driver: {'; '.join(found[:5])}; install the same "

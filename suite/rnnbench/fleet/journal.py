@@ -45,7 +45,7 @@ class FleetJournal:
         return self._info.nodes
 
     def add_node(self, name: str, facts: NodeFacts) -> None:
-        """Note a node that is about to measure. Raises FleetError where its latencies are not those of the run."""
+        """Note a node that is about to measure. Raises FleetError if its latencies are not those of the run."""
         if self._timed and self._has_machine:
             self._require_same_machine(name, facts)
         known = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})

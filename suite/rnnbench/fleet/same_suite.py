@@ -32,7 +32,7 @@ def suite_facts(versions: Mapping[str, Mapping[str, str]]) -> SuiteFacts:
 
 
 def unlike(driver: SuiteFacts, node: SuiteFacts) -> list[str]:
-    """What differs, some words each; empty where nothing does."""
+    """What differs, some words each; empty if nothing does."""
     found = []
     if driver.source != node.source:
         found.append("its source of rnnbench is another one")

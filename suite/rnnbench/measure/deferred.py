@@ -185,7 +185,7 @@ def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[
 
 
 def replaced_clocks() -> str:
-    """The clocks that a program has put its own in place of, `time.time, time.sleep`; empty where none."""
+    """The clocks that a program has put its own in place of, `time.time, time.sleep`; empty if none."""
     return ", ".join(f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock)
 
 

@@ -27,7 +27,7 @@ class Disturbance:
     switches: int
     """Times the kernel gave the core to another thread, of any process, although this one was ready to run."""
     waited: float | None
-    """Seconds in which this thread was ready to run and other processes had the core. None where the kernel does not
+    """Seconds in which this thread was ready to run and other processes had the core. None if the kernel does not
     count them."""
     stolen: float | None
     """Seconds in which the machine's host gave the core to others, in steps of 10 ms. None where not counted."""
@@ -75,7 +75,7 @@ def waited_since(before: ThreadCounters) -> float | None:
     """Seconds since then in which this thread was ready to run and other processes had the core.
 
     The process's own threads do not disturb it: the time that they ran is subtracted, as far as the other cores of the
-    process could not have run them. None where the kernel does not count them.
+    process could not have run them. None if the kernel does not count them.
     """
     now = read_thread_counters()
     waited = _difference(now.waited, before.waited)

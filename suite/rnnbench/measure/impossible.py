@@ -20,7 +20,7 @@ STEPPED_S = 2.0
 
 
 def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
-    """Why the times of a block cannot be, in a sentence; empty where they can. `calls_per_sample` is what was asked."""
+    """Why the times of a block cannot be, in a sentence; empty if they can. `calls_per_sample` is what was asked."""
     seconds = block.seconds
     if len(seconds) == 0:
         return "a block of calls has no sample"
@@ -42,7 +42,7 @@ def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
 
 
 def impossible_served(served: Served) -> str:
-    """Why the times of work that was due cannot be, in a sentence; empty where they can."""
+    """Why the times of work that was due cannot be, in a sentence; empty if they can."""
     seconds = served.latencies
     if not 0 < len(seconds) <= served.due or not 0 <= served.missed <= len(seconds):
         return f"{len(seconds)} of {served.due} pieces of work with {served.missed} deadlines missed are no counts"
@@ -57,7 +57,7 @@ def impossible_served(served: Served) -> str:
 
 
 def impossible_seconds(named: Mapping[str, float | None]) -> str:
-    """Which of these times cannot be, in a sentence; empty where all can. None is a time that was not measured."""
+    """Which of these times cannot be, in a sentence; empty if all can. None is a time that was not measured."""
     for name, seconds in named.items():
         if seconds is not None and (not math.isfinite(seconds) or seconds < -ROUNDING_S):
             return f"{name} is {seconds:.3g} s"

@@ -16,7 +16,7 @@ DRIFT_BLOCKS = 4
 
 
 def interval_of(medians: Sequence[float]) -> tuple[float, float] | None:
-    """The confidence interval of the mean of these medians, by Student's t. None where there are fewer than two.
+    """The confidence interval of the mean of these medians, by Student's t. None if there are fewer than two.
 
     For medians of processes it includes the variance between processes, and the variance within them.
     """
@@ -41,7 +41,7 @@ def half_width(interval: tuple[float, float]) -> float:
 def drift_of(times: Sequence[float], medians: Sequence[float]) -> float | None:
     """The relative growth of a latency over `times`, by the Theil–Sen slope: 0.01 for 1 %.
 
-    This slope is the median of the slopes of all pairs, so a few disturbed blocks do not change it. None where there
+    This slope is the median of the slopes of all pairs, so a few disturbed blocks do not change it. None if there
     are fewer than DRIFT_BLOCKS blocks.
     """
     if len(set(times)) < DRIFT_BLOCKS:

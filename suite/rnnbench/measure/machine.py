@@ -44,11 +44,11 @@ class MachineConditions:
     """What else the machine did while it was watched."""
 
     steal: float | None
-    """Share of the processors' time that the machine's host gave to others; None where it cannot be read."""
+    """Share of the processors' time that the machine's host gave to others; None if it cannot be read."""
     load: tuple[float, float]
     """One-minute load average at the beginning and at the end."""
     temperature: tuple[float, float] | None
-    """The processor's hottest sensor at the beginning and at the end, in °C; None where none can be read."""
+    """The processor's hottest sensor at the beginning and at the end, in °C; None if none can be read."""
 
 
 class MachineWatch:
@@ -73,7 +73,7 @@ class MachineWatch:
 
 
 def temperature() -> float | None:
-    """The processor's hottest sensor, in °C. None where none can be read, as in most virtual machines."""
+    """The processor's hottest sensor, in °C. None if none can be read, as in most virtual machines."""
     sensors = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
     return max((sensor.current for name in _SENSORS for sensor in sensors.get(name, ())), default=None)
 

@@ -66,7 +66,7 @@ def peak() -> int:
 
 
 def children_peak() -> int:
-    """Most bytes resident in any one finished child (or its children). 0 where there was none."""
+    """Most bytes resident in any one finished child (or its children). 0 if there was none."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 

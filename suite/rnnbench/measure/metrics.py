@@ -98,7 +98,7 @@ def read_metrics(when: When) -> dict[str, float]:
 
 
 def energy_metrics(uses: Sequence[EnergyUse], chunk: int) -> dict[str, float]:
-    """The metrics of energy by name, the median over the processes; none where nothing was read."""
+    """The metrics of energy by name, the median over the processes; none if nothing was read."""
     return {
         metric.name: statistics.median(metric.of_energy(use, chunk) for use in uses)
         for metric in METRICS.values()

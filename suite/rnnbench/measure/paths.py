@@ -90,7 +90,7 @@ class LatencyPath:
     figures: tuple[PathFigure, ...] = ()
 
     def value(self, settings: Mapping[str, float]) -> float:
-        """The value of its setting; 0 where it has none, or is not asked for."""
+        """The value of its setting; 0 if it has none, or is not asked for."""
         return settings.get(self.setting.key, 0.0) if self.setting else 0.0
 
     def is_requested(self, settings: Mapping[str, float]) -> bool:

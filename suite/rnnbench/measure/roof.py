@@ -45,7 +45,7 @@ class Roof:
     bandwidth: Mapping[int, float]
     """Bytes per second, by working set in bytes."""
     rate: float | None
-    """Operations per second. None where they cannot be measured for the dtype."""
+    """Operations per second. None if they cannot be measured for the dtype."""
     launch: float = 0.0
     """Seconds from starting a program that does nothing until the host knows that it is done; 0 for the processor."""
     on_chip: int = 0

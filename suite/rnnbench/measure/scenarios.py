@@ -23,7 +23,7 @@ class Scenario:
     """The key of `measure:` that asks for it."""
 
     def value(self, settings: Mapping[str, float]) -> float:
-        """The value of its key; 0 where it is not asked for."""
+        """The value of its key; 0 if it is not asked for."""
         return settings.get(self.setting.key, 0.0)
 
 

@@ -55,7 +55,7 @@ class StreamSearch:
 
     @property
     def failed(self) -> int | None:
-        """The smallest number of streams that failed; None where none did."""
+        """The smallest number of streams that failed; None if none did."""
         return self._failed
 
     def cannot_open(self, most: int) -> None:
@@ -74,7 +74,7 @@ class StreamSearch:
             self._again = attempt.streams
 
     def next(self) -> Attempt | None:
-        """The next test; None where the search has ended."""
+        """The next test; None if the search has ended."""
         if self._again is not None:
             return Attempt(self._again, FRAMES)
         if self._failed is None:

@@ -30,7 +30,7 @@ def _cpu_seconds(task: Path) -> float | None:
 
 
 def scheduler_seconds(schedstat: Path) -> tuple[float, float] | None:
-    """Seconds that a thread ran, and that it waited for a core. None where the kernel does not count them.
+    """Seconds that a thread ran, and that it waited for a core. None if the kernel does not count them.
 
     A kernel whose scheduler statistics are switched off gives zeros (`proc_pid_schedstat`).
     """
@@ -56,6 +56,6 @@ class ThreadTimes:
 
     @property
     def busy(self) -> int | None:
-        """How many threads were busy. None where the kernel's count, in ticks on some machines, saw none run."""
+        """How many threads were busy. None if the kernel's count, in ticks on some machines, saw none run."""
         busiest = max(self._used.values(), default=0)
         return sum(used > BUSY_SHARE * busiest for used in self._used.values()) or None

@@ -76,5 +76,5 @@ def _newest(backend: str, sought: Sought) -> BackendNight:
 
 
 def installed_version(backend: str, package: str) -> str:
-    """The version in the running environment; empty where it is not installed there."""
+    """The version in the running environment; empty if it is not installed there."""
     return probe_or_stand_in(backend).versions.get(package, "")

@@ -65,7 +65,7 @@ class MeasuredNight:
 
 
 def measured_in(state_file: Path, store: Store) -> MeasuredNight:
-    """What was measured with that state file. Raises StoreError where no night was."""
+    """What was measured with that state file. Raises StoreError if no night was."""
     night = read_state(state_file).night
     if night is None:
         raise StoreError(f"{state_file}: has no night to collect; measure one with: rnnbench night CASE…")

@@ -23,7 +23,7 @@ class ConformanceCases:
     """What new versions are checked on."""
 
     trials: tuple[Trial, ...] = ()
-    """Of every route of every backend of the night; none where nothing is checked."""
+    """Of every route of every backend of the night; none if nothing is checked."""
     expected: ExpectedFailures | None = None
 
     def of(self, backend: str) -> list[Trial]:
@@ -39,7 +39,7 @@ def check_version(
 ) -> str:
     """Check one version of a backend on a covering set of its trials. Returns the name of the run.
 
-    `environment` is what `open_environment` takes. Raises SideError where there is no such environment, or nothing that
+    `environment` is what `open_environment` takes. Raises SideError if there is no such environment, or nothing that
     could be checked in it.
     """
     text, folder = environment

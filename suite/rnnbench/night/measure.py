@@ -76,7 +76,7 @@ class NightPlan:
 
 
 def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], None]) -> None:
-    """Measure a night, or what is left of it. Raises StoreError where nothing can be kept.
+    """Measure a night, or what is left of it. Raises StoreError if nothing can be kept.
 
     A KeyboardInterrupt goes through; the same command goes on.
     """
@@ -231,7 +231,7 @@ class _Measuring:
         self._note(same=(both.runs[0].name, both.runs[1].name))
 
     def _side(self, backend: str) -> Side:
-        """What is measured of it. Raises SideError where a night that goes on could not open it again."""
+        """What is measured of it. Raises SideError if a night that goes on could not open it again."""
         if backend not in self.sides:
             raise SideError(self.night.backends[backend].problem or f"{backend}: has no environment")
         return self.sides[backend]
@@ -255,7 +255,7 @@ class _Measuring:
         return build.requirements
 
     def _resumed(self) -> RunPlan | None:
-        """The rest of the run that the night began; None where there is none, or it cannot be resumed."""
+        """The rest of the run that the night began; None if there is none, or it cannot be resumed."""
         if not self.night.run:
             return None
         try:

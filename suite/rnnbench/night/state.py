@@ -43,7 +43,7 @@ class Slower(FrozenModel):
     found: Found
     answer: Literal["confirmed", "refuted", "undecided"] = "undecided"
     measured: Measured | None = None
-    """By the second comparison; None where it could not be made."""
+    """By the second comparison; None if it could not be made."""
 
 
 class Compared(FrozenModel):
@@ -67,7 +67,7 @@ class BackendNight(FrozenModel):
     package: str = ""
     """Empty for the baseline, whose versions are those of the environment that runs the command."""
     newest: Build | None = None
-    """Today's; None where it is not known, or is the baseline."""
+    """Today's; None if it is not known, or is the baseline."""
     measured: Build | None = None
     """What was measured: the newest, or the last good versions where the newest could not be installed."""
     problem: str = ""
@@ -135,7 +135,7 @@ class _Loader(yaml.SafeLoader):
 
 @contextmanager
 def hold_state(file: Path) -> Iterator[None]:
-    """Keeps other nights away from a state while one works on it. Raises StoreError where another one does."""
+    """Keeps other nights away from a state while one works on it. Raises StoreError if another one does."""
     path = followed(file)
     path = path.with_name(f"{path.name}.lock")
     with ExitStack() as held:

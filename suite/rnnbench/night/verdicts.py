@@ -87,7 +87,7 @@ def _is_same(alert: Alert, slower: Slower) -> bool:
 
 
 def _returned(alert: Alert, outcome: BackendOutcome) -> str:
-    """Why an alert is mended; empty where it is not.
+    """Why an alert is mended; empty if it is not.
 
     The version before is back, or beside it the newest is SLOWER in no trial of the alert, and most have returned.
     """

@@ -110,7 +110,7 @@ class Adapter:
                 return answer
 
     def _replies(self, requests: Sequence[Request]) -> list[Support | Failed]:
-        """Raises AdapterError where the process ends, or sends what is no answer."""
+        """Raises AdapterError if the process ends, or sends what is no answer."""
         replies = self._asked(AskSupport.of(requests), "support")
         if len(replies) != len(requests):
             self.close()

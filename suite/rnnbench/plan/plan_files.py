@@ -34,7 +34,7 @@ def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tup
 def restore_torn(folder: Path) -> Iterator[str]:
     """Write the files of a plan, and `run.json`, again from their copies where they are torn; a sentence for each.
 
-    What cannot be read at all is left to its reader. Raises OSError where a file cannot be written.
+    What cannot be read at all is left to its reader. Raises OSError if a file cannot be written.
     """
     for name in (INFO, TRIALS, EXPECTED_FAILURES):
         file = folder / name

@@ -19,7 +19,7 @@ class RunLock:
     """Holds a run's lock while it exists. Workers do not inherit it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises StoreError where another process holds it, or the file cannot be written."""
+        """Raises StoreError if another process holds it, or the file cannot be written."""
         self._descriptor = -1
         path = folder / LOCK
         try:
@@ -42,7 +42,7 @@ _held: WeakValueDictionary[Path, RunLock] = WeakValueDictionary()
 def hold_run(folder: Path) -> RunLock:
     """The lock of a run, which this process then holds as long as it keeps the value.
 
-    Raises StoreError where another process holds it.
+    Raises StoreError if another process holds it.
     """
     key = folder.resolve()
     lock = _held.get(key)
@@ -57,7 +57,7 @@ def move_lock(before: Path, folder: Path) -> None:
 
 
 def compress_run(folder: Path) -> tuple[int, int] | None:
-    """Compress the records of a run that nobody runs; bytes before and after, None where they are compressed.
+    """Compress the records of a run that nobody runs; bytes before and after, None if they are compressed.
 
     Raises StoreError, also where another process holds the run.
     """

@@ -148,7 +148,7 @@ def _begun(
 
 
 def _present_folder(folder: Path) -> str | None:
-    """The present folder as seen from a run's; None where it was removed."""
+    """The present folder as seen from a run's; None if it was removed."""
     try:
         return os.path.relpath(os.path.realpath("."), os.path.realpath(folder))
     except FileNotFoundError:
@@ -229,7 +229,7 @@ def _as_read(machine: Mapping[str, object]) -> dict[str, object]:
 
 
 def _versions(backend: str) -> dict[str, str]:
-    """Versions of a backend's packages; none where it is not installed any more."""
+    """Versions of a backend's packages; none if it is not installed any more."""
     try:
         return dict(probe_or_stand_in(backend).versions)
     except BackendError:

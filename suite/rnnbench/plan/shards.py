@@ -92,7 +92,7 @@ def estimated_cost(trial: Trial) -> float:
 
 
 def anchor_trials(trials: Collection[Trial]) -> frozenset[str]:
-    """Ids of the trials of baselines, and of those whose versions are pinned; none where the plan has no others."""
+    """Ids of the trials of baselines, and of those whose versions are pinned; none if the plan has no others."""
     baselines = {name for name in {t.target.backend for t in trials} if probe_or_stand_in(name).baseline}
     pinned = frozenset(trial.id for trial in trials if trial.pinned)
     of_baselines = frozenset(trial.id for trial in trials if trial.target.backend in baselines)

@@ -38,7 +38,7 @@ def targets_of(
 
 
 def require_devices(trials: Iterable[Trial]) -> None:
-    """Raises BackendError where a device that trials of a named backend run on is not here. It says what is missing."""
+    """Raises BackendError if a device that trials of a named backend run on is not here. It says what is missing."""
     for backend, device in dict.fromkeys((trial.target.backend, trial.device) for trial in trials):
         if lack := probe_or_stand_in(backend).device_lack(device):
             reason = f"{backend} is not available on {device}: {lack.reason}; install it with: {lack.install}"
@@ -62,7 +62,7 @@ def installed_backends() -> list[str]:
 
 
 def check_case_names(cases: Iterable[Case]) -> None:
-    """Raises CaseError where two cases have the same name: their trials would have the same ids."""
+    """Raises CaseError if two cases have the same name: their trials would have the same ids."""
     places: dict[str, str] = {}
     for case in cases:
         place = case.path or "a case made in Python"

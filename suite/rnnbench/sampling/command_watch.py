@@ -80,7 +80,7 @@ class CommandWatch:
         self._pid = pid
         self._cores = cores
         self._started_by = dict.fromkeys(family_tasks(pid), "")
-        """The trial in whose commands a thread of the worker or of its descendants was first seen; empty where none."""
+        """The trial in whose commands a thread of the worker or of its descendants was first seen; empty if none."""
         self._trial = ""
         self._cpu = family_cpu_seconds(pid)
         self._cpu_before = self._started = self._began = 0.0
@@ -104,7 +104,7 @@ class CommandWatch:
             self._started_by.setdefault(task, self._trial)
 
     def contradiction(self, trial: str, block: Block, calls_per_sample: int) -> str:
-        """Why the times of a block, the last command's reply, cannot be; empty where they can. It is remembered."""
+        """Why the times of a block, the last command's reply, cannot be; empty if they can. It is remembered."""
         times = self._times
         assert times is not None, "the command has ended"
         self._blocks[trial].append(WatchedBlock(block.elapsed, times))
@@ -115,7 +115,7 @@ class CommandWatch:
         )
 
     def contradiction_of_served(self, served: Served) -> str:
-        """Why the times of work that was due, the last command's reply, cannot be; empty where they can."""
+        """Why the times of work that was due, the last command's reply, cannot be; empty if they can."""
         times = self._times
         assert times is not None, "the command has ended"
         return (
@@ -161,7 +161,7 @@ def moved_outside(blocks: Sequence[WatchedBlock], cores: int) -> list[str]:
 
 
 def beyond_cores(blocks: Sequence[WatchedBlock], cpu: float) -> list[str]:
-    """What it shows that threads and processes, which may run on further cores, used CPU time. None where it is little.
+    """What it shows that threads and processes, which may run on further cores, used CPU time. None if it is little.
 
     On a busy machine nothing else shows it: the program gets no more than one core of it.
     """

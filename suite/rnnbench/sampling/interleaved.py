@@ -131,7 +131,7 @@ class InterleavedSampling:
         ]
 
     def _prepared(self, number: int, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
-        """A fresh process of each trial that needs one, ready to be timed; None where none does."""
+        """A fresh process of each trial that needs one, ready to be timed; None if none does."""
         numbers = [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]
         if not numbers:
             return None

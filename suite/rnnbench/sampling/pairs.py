@@ -186,7 +186,7 @@ class PairSampling:
         self._rounds = rounds
         self._started = started or StartedAhead()
         self._cores_beside = beside
-        """Where timed calls are checked while the next pair is prepared. Empty where the machine has no room."""
+        """Where timed calls are checked while the next pair is prepared. Empty if the machine has no room."""
         self._following: list[SamplingWorker] = []
         """The workers of the next pair, if they are prepared."""
 
@@ -259,7 +259,7 @@ class _PairTurn:
         self._shuffled = shuffled
 
     def warm_up(self, path: str) -> None:
-        """Call on each side until both are stationary, or their time is spent. Nothing where the trial has failed."""
+        """Call on each side until both are stationary, or their time is spent. Nothing if the trial has failed."""
         pair = self.pair
         if not pair.is_alive:
             return

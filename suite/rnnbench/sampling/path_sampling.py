@@ -133,7 +133,7 @@ def _seconds(blocks: Sequence[Block]) -> float:
 
 
 def _total(warmups: Sequence[WarmUp]) -> Warmup | None:
-    """The warm-ups of all processes; None where there was none."""
+    """The warm-ups of all processes; None if there was none."""
     if not any(warmup.windows for warmup in warmups):
         return None
     return Warmup(

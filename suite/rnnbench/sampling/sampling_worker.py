@@ -143,7 +143,7 @@ class SamplingWorker:
             self.start()
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
-        """One block of a latency path; None where the trial has failed, or had failed before."""
+        """One block of a latency path; None if the trial has failed, or had failed before."""
         return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan), plan.calls_per_sample)
 
     def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
@@ -159,7 +159,7 @@ class SamplingWorker:
             warmup.windows.append(window)
 
     def open_streams(self, sampling: TrialSampling, streams: int) -> int:
-        """How many streams are open, so many if memory and time allow; 0 where the trial has failed.
+        """How many streams are open, so many if memory and time allow; 0 if the trial has failed.
 
         They may take half of the memory that the trial has left: its figures are worth more than one stream more.
         """
@@ -168,13 +168,13 @@ class SamplingWorker:
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
-        """One test of so many open streams; None where the trial has failed."""
+        """One test of so many open streams; None if the trial has failed."""
         return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period))
 
     def serve_requests(
         self, sampling: TrialSampling, rate: float, requests: int, seed: int, longest: float
     ) -> Served | None:
-        """Requests at random to the first open stream; None where the trial has failed."""
+        """Requests at random to the first open stream; None if the trial has failed."""
         return self._serve(sampling, ServeRequests(sampling.trial, rate, requests, seed, longest))
 
     def close_streams(self, sampling: TrialSampling) -> None:
@@ -259,7 +259,7 @@ class SamplingWorker:
         return reply
 
     def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
+        """The reply. The process runs no longer than it takes. None if the trial has failed and was dropped."""
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         self._is_unasked = False
@@ -326,7 +326,7 @@ class SamplingWorker:
 
 
 def _conditions(sampling: TrialSampling) -> DeviceConditions | None:
-    """What the trial's device does now; None where it does not tell."""
+    """What the trial's device does now; None if it does not tell."""
     if (read := KINDS[sampling.trial.device].conditions) is None:
         return None
     try:

@@ -23,7 +23,7 @@ def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said)
 
 
 def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
-    """How many real-time streams this process holds. It keeps nothing where the trial fails meanwhile."""
+    """How many real-time streams this process holds. It keeps nothing if the trial fails meanwhile."""
     search, tested, opened = _search(sampling), list[TestedStreams](), 0
     while (attempt := search.next()) is not None:
         say(f"{attempt.streams} streams")

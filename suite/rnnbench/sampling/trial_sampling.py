@@ -57,7 +57,7 @@ class TrialSampling:
 
     @property
     def frame_period(self) -> float:
-        """Seconds between two frames of the scenario `streams`; 0 where it is not asked for."""
+        """Seconds between two frames of the scenario `streams`; 0 if it is not asked for."""
         return STREAMS.value(self.trial.measure.settings) * self.trial.strategy.chunk
 
     @property
@@ -67,7 +67,7 @@ class TrialSampling:
 
     @property
     def request_rate(self) -> float:
-        """Requests per second of the scenario `server`; 0 where it is not asked for."""
+        """Requests per second of the scenario `server`; 0 if it is not asked for."""
         return SERVER.value(self.trial.measure.settings)
 
     @property
@@ -80,7 +80,7 @@ class TrialSampling:
 
     @property
     def not_believed(self) -> str:
-        """Why its times are not believed; empty where they are."""
+        """Why its times are not believed; empty if they are."""
         return not_believed(self._findings)
 
     def fail(self, error: WorkerError) -> None:

@@ -21,7 +21,7 @@ from rnnbench.sampling.sampling_worker import SamplingWorker
 def cores_beside(
     trial: Trial, nbytes: int, cores: Sequence[int] | None = None, available: int | None = None
 ) -> list[int]:
-    """As many cores as the trial has threads, beside those that it is timed on. Empty where the machine has no room.
+    """As many cores as the trial has threads, beside those that it is timed on. Empty if the machine has no room.
 
     `nbytes` is what one set of processes takes, of which two are there at once. On a device other than the processor
     they would share it, so there is no room.

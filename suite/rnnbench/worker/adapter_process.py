@@ -30,7 +30,7 @@ _PROCESSES = 2
 """The guard and the adapter's process. Each has what the suite has resident when it is forked."""
 
 
-class _ForkedChild:
+class ForkedChild:
     """A forked child as a `ChildProcess`: a subset of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:
@@ -63,7 +63,7 @@ class AdapterProcess(ChannelProcess[Done]):
         theirs.close()
         os.close(held)
         super().__init__(
-            _ForkedChild(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark, temporary
+            ForkedChild(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark, temporary
         )
 
     def answer(self, command: Command[Reply]) -> Reply:
