@@ -1,4 +1,4 @@
-"""Finding files: the case files that a path names, and the file of expected failures that holds for a case."""
+"""Finding files: the case files that a path names, and the file of expected failures for a case."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def case_files(path: Path) -> list[Path]:
 
 
 def expected_failures_file(case: Path) -> Path | None:
-    """The file of expected failures that holds for a case: beside it, in the nearest folder above, or the suite's."""
+    """The file of expected failures for a case: beside it, else in the nearest folder above, else the suite's."""
     beside = (folder / EXPECTED_FAILURES for folder in case.resolve().parents)
     return next((file for file in (*beside, *SHIPPED) if os.path.isfile(file)), None)

@@ -25,7 +25,7 @@ _WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]+|%)\Z")
 
 
 def parse(value: object, units: Mapping[str, float]) -> float | None:
-    """`value` in the base unit. None if it is neither a finite number nor a number with one of `units`."""
+    """`value` in the base unit; None if it is neither a finite number nor a number with one of `units`."""
     if isinstance(value, str):
         written = _WRITTEN.match(value)
         return float(written[1]) * units[written[2]] if written and written[2] in units else None

@@ -1,4 +1,4 @@
-"""A trial: one point of a case's matrix on one backend, with its identity. Workers import this module alone."""
+"""A trial: one point of a case's matrix on one target, with its id. Workers import only this module of the package."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Literal
 from rnnbench.rnn import INT8_FORMS, Activations, AnyNetwork
 
 ENDURANCE_S = 1.0
-"""Seconds for each long-running check, where trials are only checked."""
+"""Default seconds of each long-running check in `rnnbench check`."""
 Lengths = Literal["full", "ragged"]
 State = Literal["none", "stitched", "stateful"]
 Launch = Literal["stream", "graph"]
 STREAM: Launch = "stream"
-"""The launch of a strategy that says no other: every trial on the processor has it."""
+"""The default launch. Every trial on the processor has it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,7 +46,7 @@ class Strategy:
 
     @property
     def copies(self) -> int | None:
-        """Steps of one pass of the loop over time, as copies of the cell or as one block; None without a loop."""
+        """Steps per pass of the loop over time, as copies of the cell or as one block; None without a loop."""
         if self.time == "looped":
             return 1
         _, _, k = self.time.partition(":")
