@@ -1,4 +1,4 @@
-"""Facts about this machine, as far as they can be read without privileges."""
+"""Facts about this machine that can be read without privileges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 
 
 def describe_machine() -> dict[str, object]:
-    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. What cannot be read is left out."""
+    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. Unreadable facts are left out."""
     clock = measure_clock()
     facts: dict[str, object] = {
         "cpu": processor_model(),
@@ -41,7 +41,7 @@ def describe_machine() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class MachineConditions:
-    """What else the machine did while it was watched."""
+    """The conditions of the machine while it was watched."""
 
     steal: float | None
     """Share of the processors' time that the machine's host gave to others; None if it cannot be read."""
@@ -79,7 +79,7 @@ def temperature() -> float | None:
 
 
 def processor_model() -> str | None:
-    """The processor's name, as the kernel tells it."""
+    """The processor's name, as the kernel reports it."""
     match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
     return match[1] if match else platform.processor() or None
 

@@ -1,4 +1,4 @@
-"""Which threads of this process were busy, by their CPU time as the Linux kernel counts it (proc(5))."""
+"""The busy threads of this process, from their CPU time as the Linux kernel counts it (proc(5))."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cpu_seconds() -> dict[int, float]:
 
 
 def _cpu_seconds(task: Path) -> float | None:
-    """None for a thread that has ended. Without the kernel's scheduler statistics the resolution is a tick of 10 ms."""
+    """CPU seconds of a thread; None if it has ended. Without scheduler statistics the resolution is 10 ms."""
     with suppress(FileNotFoundError, ProcessLookupError):
         if seconds := scheduler_seconds(task / "schedstat"):
             return seconds[0]
@@ -42,7 +42,7 @@ def scheduler_seconds(schedstat: Path) -> tuple[float, float] | None:
 
 
 class ThreadTimes:
-    """CPU time by thread, over all intervals that were watched."""
+    """CPU time by thread, over all watched intervals."""
 
     def __init__(self) -> None:
         self._used: defaultdict[int, float] = defaultdict(float)
