@@ -1,7 +1,7 @@
-"""The values that a trial passes through: Trial → Examined → Built → Checked → Sampled → Record.
+"""The values between the stages of a trial: Trial → Examined → Built → Checked → Sampled → Record.
 
-Each is frozen, holds the one before it, and adds what its stage found out. A trial that failed goes through the rest of
-the line as it is: `failure` says at which stage it ended and why.
+Each is frozen, contains the one before it, and adds the results of its stage. A failed trial goes through the remaining
+stages unchanged: its `failure` has the stage at which it ended and the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"
 
 @dataclass(frozen=True)
 class Failure:
-    """Where and how a trial ended before its time."""
+    """The stage at which a trial failed, its outcome and the reason."""
 
     stage: Stage
     outcome: Outcome
@@ -31,7 +31,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Examined:
-    """A trial, and what its backend says of it. No framework was imported for that."""
+    """A trial, and the answers of its backend's adapter. No framework was imported for them."""
 
     trial: Trial
     probe: Probe
@@ -46,25 +46,27 @@ class Examined:
 
     @property
     def waits_for_device(self) -> bool:
-        """Whether the work is done elsewhere, so that the threads on the host mostly wait. They need no core each, and
-        several cores where a driver has threads."""
+        """Whether another device than the processor does the work, so that the host's threads mostly wait.
+
+        Its worker is not bound to one core per thread: the threads need no core each, and the driver has threads too.
+        """
         return self.trial.device != "cpu" and not self.on_software_device
 
 
 @dataclass(frozen=True)
 class ImportFigures:
-    """A worker that has imported its framework. Memory is resident bytes, time is seconds."""
+    """The cost of importing a framework in a worker. Memory is resident bytes, time is seconds."""
 
     harness: int
-    """Before the import: Python, NumPy and the suite."""
+    """Bytes before the import: Python, NumPy and the suite."""
     imported: int
-    """After it."""
+    """Bytes after the import."""
     import_s: float
 
 
 @dataclass(frozen=True)
 class BuildFigures:
-    """One build. Seconds and bytes are None where the artifact was found ready and its build is not known."""
+    """The cost of one build. Seconds and bytes are None if the artifact was there already and its build is unknown."""
 
     origin: Literal["cold", "cached"]
     build_s: float | None = None
@@ -75,7 +77,7 @@ class BuildFigures:
     modules: tuple[str, ...] = ()
     """Modules that the build imported."""
     built: str = ""
-    """UTC, ISO 8601: when an earlier run built it, whose figures these are. Empty where this run did."""
+    """When an earlier run made the build with these figures (UTC, ISO 8601). Empty if this run did."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,9 @@ class Built:
     imports: ImportFigures | None = None
     figures: BuildFigures | None = None
     worker_s: float = 0.0
-    """Seconds that its worker has had, counted against the trial's limit."""
+    """Seconds that its worker has used of the trial's limit."""
     findings: tuple[Finding, ...] = ()
-    """What was found while the worker imported and built."""
+    """The findings of the import and the build."""
     failure: Failure | None = None
 
     @property
@@ -98,12 +100,12 @@ class Built:
 
 @dataclass(frozen=True)
 class LoadFigures:
-    """A program that was loaded from the cache and called."""
+    """The cost of loading a program from the cache and calling it."""
 
     load_s: float | None
-    """None where the program cannot be loaded without being built."""
+    """None if the program cannot be loaded without being built."""
     import_s: float
-    """Seconds of the imports from the start of the load to the end of the first call, in neither of the two."""
+    """Seconds of imports from the start of the load to the end of the first call. No other time contains them."""
     first_call_s: float
     run_peak: int
     """Most resident bytes so far."""
@@ -118,14 +120,14 @@ class LoadFigures:
     close_s: float = 0.0
     """Seconds to close the session."""
     allocated: Allocated | None = None
-    """What the runtime counted on the device, less what it had there before the load; its peak is that of the load
-    and of the first calls. None on the processor, and where the runtime does not count."""
+    """Bytes that the runtime counted on the device, less those before the load. The peak is over the load and the first
+    calls. None on the processor, and if the runtime does not count."""
     not_counted: str = ""
-    """Why it failed to count. Empty where it did not fail."""
+    """Why the runtime failed to count. Empty if it did not fail."""
 
     @property
     def seconds(self) -> Mapping[str, float | None]:
-        """All of its times, which came one after the other."""
+        """All of its times. None of them overlap."""
         return {
             "the load": self.load_s,
             "imports": self.import_s,
@@ -138,7 +140,7 @@ class LoadFigures:
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a worker's process was seen to have."""
+    """The threads and cores of a worker's process."""
 
     threads: int
     affinity: tuple[int, ...]
@@ -150,12 +152,12 @@ class CheckResults:
 
     results: dict[str, CheckResult]
     tail_build_s: float | None
-    """Seconds to build the program of one step for ragged rests; None where none was needed."""
+    """Seconds to build the program of one step for ragged rests; None if none was needed."""
     reference_s: float
-    """Seconds that the reference took."""
+    """Seconds to compute the reference."""
     state: WorkerState
     checked: str = ""
-    """UTC, ISO 8601: when an earlier run made the checks, whose results these are. Empty where this run did."""
+    """When an earlier run made these checks (UTC, ISO 8601). Empty if this run did."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class Checked:
     loaded: LoadFigures | None = None
     figures: CheckResults | None = None
     findings: tuple[Finding, ...] = ()
-    """What was found up to here, with that of the build."""
+    """All findings so far, those of the build included."""
     failure: Failure | None = None
     worker_s: float = 0.0
     """Seconds that the suite waited for the build and the load."""
@@ -204,16 +206,16 @@ class PathSamples:
     warmup: Warmup | None = None
     stopped_by: StoppedBy | None = None
     setting: float = 0.0
-    """The value of the path's setting, where it has one."""
+    """The value of the path's setting, if it has one."""
 
 
 @dataclass(frozen=True)
 class SampledState:
-    """What a worker was seen to have once it had sampled."""
+    """The state of a worker and of the machine after sampling."""
 
     worker: WorkerState
     busy_threads: int | None
-    """None where the kernel's count saw no thread run."""
+    """None if the kernel's count saw no thread run."""
     load: float
     """One-minute load average of the machine."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -239,17 +241,17 @@ class TestedStreams:
 
 @dataclass(frozen=True)
 class StreamProcess:
-    """What one process holds."""
+    """The number of real-time streams that one process holds, and the tests that showed it."""
 
     held: int
-    """The largest number of streams that a full test has held; 0 for none."""
+    """The largest number of streams that passed a full test; 0 for none."""
     failed: int | None
-    """The smallest number that was not held; None where no more could be opened."""
+    """The smallest number that failed its test; None if no more could be opened."""
     tested: Sequence[TestedStreams]
 
     @property
     def deciding(self) -> TestedStreams | None:
-        """The test that held most; the last one where none did."""
+        """The last full test of the number that is held, or of one stream if none is held; None if there is none."""
         counted = [one for one in self.tested if one.streams == max(1, self.held)]
         return counted[-1] if counted else None
 
@@ -274,16 +276,16 @@ class ServerSamples:
 
 @dataclass(frozen=True)
 class RoofReadings:
-    """What the machine was seen to do beside the trial's processes."""
+    """Measurements of the machine's roof beside the trial's processes."""
 
     processes: Sequence[Sequence[Roof]] = ()
     unmeasured: str = ""
-    """Why it was not looked at."""
+    """Why there are none."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A trial at the end of the line, with all that its record needs."""
+    """A trial after its last stage but one, with everything that its record needs."""
 
     checked: Checked
     paths: Mapping[str, PathSamples] = field(default_factory=dict)
@@ -293,18 +295,18 @@ class Sampled:
     growth: Mapping[str, Sequence[Sequence[GrowthStep]]] = field(default_factory=dict)
     """Growth of memory over the blocks of a path, by process."""
     state_copies: Sequence[Block] = ()
-    """The state's round trip through NumPy, a block of each process."""
+    """Blocks of the state's round trip through NumPy, one per process."""
     dispatch_floor: DispatchFloorSamples | None = None
     streams: StreamSamples | None = None
     server: ServerSamples | None = None
     energy: Sequence[EnergyUse] = ()
-    """Of a long block of bound calls, by process."""
+    """The energy of a long block of bound calls, one per process."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
-    """Why figures could not be measured on this machine, by figure."""
+    """Each figure that could not be measured on this machine, and why."""
     roof: RoofReadings = RoofReadings()
     anchor: Anchor | None = None
     findings: tuple[Finding, ...] = ()
-    """All that was found, with that of the stages before."""
+    """All findings, those of the earlier stages included."""
     failure: Failure | None = None
 
     @property
@@ -317,7 +319,7 @@ class Sampled:
 
     @property
     def is_measured(self) -> bool:
-        """Whether its samples are complete: no process died, though the check that follows them may have failed."""
+        """Whether its samples are complete: no process died. The check after sampling may have failed."""
         ended = self.failure is None or self.failure.outcome == "nonconforming"
         return ended and bool(self.paths)
 

@@ -35,7 +35,7 @@ from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
 from rnnbench.worker import launcher, trial_worker
-from rnnbench.worker.adapter_process import _Forked
+from rnnbench.worker.adapter_process import ForkedChild
 from rnnbench.worker.adapter_worker import _leave_the_suite
 from rnnbench.worker.protocol import Command, _adapter, _reply_type
 from rnnbench.worker.replaced_functions import FUNCTIONS
@@ -138,13 +138,13 @@ def _started(command: Sequence[str], **how: object) -> object:
     return _forked(module, int(channel), **how)
 
 
-def _forked(module: str, channel: int, *, stdout: IO[bytes], env: Mapping[str, str], **_: object) -> _Forked:
+def _forked(module: str, channel: int, *, stdout: IO[bytes], env: Mapping[str, str], **_: object) -> ForkedChild:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
         _become_worker(module, channel, stdout.fileno(), env)
-    return _Forked(pid)
+    return ForkedChild(pid)
 
 
 def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, str]) -> NoReturn:

@@ -1,11 +1,11 @@
-"""Cases: what is to be run. A case becomes points, and a point on a backend becomes a trial.
+"""Cases: descriptions of what is run. A case becomes points, and a point on a backend becomes a trial.
 
-Start with `load_case` (a YAML file) or `make_case` (Python mappings): both validate everything and raise a `CaseError`
-that lists every problem with its place. `Case.trials` gives the trials on some targets, `select` some of them, and
-`every_pair` and `every_value` a few of them that still have all pairs of values, or all values.
-`expected_failures_for` reads what is expected to fail. `docs/cases.md` has every key of a case file.
+Start with `load_case` (a YAML file) or `make_case` (Python mappings). Both validate everything, and raise a `CaseError`
+that lists every problem with its place. `Case.trials` returns the trials on some targets. `select` selects some of
+them. `every_pair` and `every_value` choose a few that still have all pairs of values, or all values.
+`expected_failures_for` reads the expected failures. `docs/cases.md` has every key of a case file.
 
-A name is imported when it is first used: each of the hundreds of workers of a run needs `Trial` alone, and the rest
+A name is imported when it is first used: each of the hundreds of workers of a run needs only `Trial`, and the rest
 takes about 40 ms to import.
 """
 

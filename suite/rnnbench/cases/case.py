@@ -1,4 +1,4 @@
-"""A case after all its checks: its points, and the trials that they make on the targets of a run."""
+"""A validated case: its points, and the trials that they make on the targets of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnbench.spelling import count
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the matrix: all of a trial that does not depend on its backend."""
+    """One point of the matrix: everything of a trial that does not depend on its backend."""
 
     model: Network
     strategy: Strategy
@@ -40,15 +40,15 @@ class Case:
     limits: Limits
     measure: Measure
     endurance: float = ENDURANCE_S
-    """Seconds for each long-running check, where the trials are only checked."""
+    """Seconds for each long-running check in `rnnbench check`."""
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """What `compare:` says: the smallest change that matters in a comparison, by kind of measure."""
+    """From `compare:`, the smallest change that matters in a comparison, by kind of measure."""
     pinned: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What `pinned:` says, by target: the requirements of its own environment. Its trials are anchors."""
+    """From `pinned:`, the requirements of each target's own environment. The trials of such a case are anchors."""
     path: str | None = None
-    """The case file, as it was named; None for a case made in Python."""
+    """The case file, as the user named it; None for a case made in Python."""
     expected_failures_file: Path | None = None
-    """The file of expected failures that holds for this case, if there is one."""
+    """The file of expected failures for this case, if there is one."""
 
     @property
     def file_formats(self) -> frozenset[str]:
@@ -56,13 +56,12 @@ class Case:
         return frozenset(point.model.file_format for point in self.points) - {""}
 
     def trials(self, targets: Sequence[Target], max_trials: int = MAX_TRIALS, endurance: float = 0.0) -> list[Trial]:
-        """Every point on every target (no target twice). Trials of one point, which are compared, stand together.
+        """Make a trial of every point on every target (no target twice). Trials of one point are consecutive.
 
-        A case of anchors has targets of its own, and takes no others.
+        A case of anchors has its own targets, and ignores `targets`.
 
-        `endurance` is the time in seconds of each long-running check; with 0 these checks are left out. Where it is not
-        the case's own, they take all of it, whatever `limits.enough` is. Raises
-        CaseError, before any trial is made, where there would be more than `max_trials`.
+        `endurance` is the time in seconds of each long-running check; 0 leaves these checks out. If it differs from the
+        case's own, `limits.enough` is ignored. Raises CaseError if there would be more than `max_trials`.
         """
         if self.pinned:
             targets = [Target(*name.split(":")) for name in self.pinned]
@@ -98,7 +97,7 @@ class Case:
 
 
 def _measure_on(device: str, measure: Measure) -> Measure:
-    """Without what cannot be measured on any such device. The record of a trial says why."""
+    """Drop the settings that no device of this kind can measure. The record of a trial has the reasons."""
     without = KINDS[device].unmeasured
     unmeasured = {path.setting.key for name, path in PATHS.items() if name in without and path.setting}
     unmeasured |= {ENERGY.key} & {*without}

@@ -1,6 +1,6 @@
 """Covering arrays: a few of many trials that still have every pair of values (pairwise testing), or every value.
 
-The trials may be of several targets, which then share the pairs, or the values, out among them.
+If the trials have several targets, the pairs or values are divided among the targets.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from rnnbench.cases.trial import Target, Trial
 
 Values = list[tuple[str, str]]
 TURNS = "endurance"
-"""The time of the long-running checks, and after which of it they have enough turns, as a key with values."""
+"""The key for the times of the long-running checks (`limits.endurance` and `limits.enough`)."""
 IN_EACH = ("cell", "time", "state", "chunk", TURNS)
-"""Keys whose values each target has, also where targets share the values of all others."""
+"""Keys of which each target gets every value, even if targets divide the values of all other keys."""
 BUILD = 4
-"""A program's build takes as long as this many copies of a layer, however few it has."""
+"""The fixed cost of a build, in copies of a layer."""
 
 ROUNDS, KEPT = 30, 0.7
-"""How often a choice is made again, and the share of it that is kept. For `cases/conformance`, 30 rounds choose 3 %
-fewer trials than the greedy choice alone and take 1 s more."""
+"""How often the choice is repeated, and the share of it that each repetition keeps. For `cases/conformance`, 30 rounds
+choose 3 % fewer trials than one greedy choice, and take 1 s more."""
 
 
 def every_pair(trials: Sequence[Trial]) -> list[Trial]:
-    """A few trials: together they have every pair of values of different keys, and each target has every value."""
+    """Choose a few trials that together have every pair of values of different keys. Each target has every value."""
     return _cover(trials, lambda trial, values: {*combinations(values, 2), *_in(trial.target, values)})
 
 
 def every_value(trials: Sequence[Trial]) -> list[Trial]:
-    """A few trials: together they have every value, and each target has every value of the keys `IN_EACH`.
+    """Choose a few trials that together have every value. Each target has every value of the keys `IN_EACH`.
 
-    For targets where there is no time for every pair.
+    Use it for targets with slow builds.
     """
     return _cover(
         trials, lambda trial, values: {*values, *_in(trial.target, [value for value in values if value[0] in IN_EACH])}
@@ -45,15 +45,16 @@ def every_value(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _in(target: Target, values: Values) -> Iterable[Hashable]:
-    """The target, and the values in it."""
+    """The things that a trial covers for its own target: the target, and each value on it."""
     return target, *((target, value) for value in values)
 
 
 def _cover(trials: Sequence[Trial], what: Callable[[Trial, Values], set[Hashable]]) -> list[Trial]:
-    """A cheap choice, in the trials' order. `what` says which things one trial covers, given its values of the axes.
+    """Choose cheap trials that together cover everything, in the trials' order.
 
-    The greedy choice, and then the cheapest of some that keep a part of the one before them. Equal trials give the same
-    choice on every machine.
+    `what` returns the things that a trial covers, given its values of the axes. The first choice is greedy. Each of
+    ROUNDS further choices keeps a part of the best one and is completed greedily; the cheapest choice wins. The result
+    depends only on the trials.
     """
     values = [_values(trial) for trial in trials]
     axes = {key for key, texts in _by_key(values).items() if len(texts) > 1}
@@ -71,10 +72,10 @@ def _cover(trials: Sequence[Trial], what: Callable[[Trial, Values], set[Hashable
 
 
 def _greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -> list[int]:
-    """The numbers of trials that cover all: those given, and others. `covers` has a bit for each thing.
+    """Complete the trials `given` until all things are covered. Returns indices of trials.
 
-    Each step takes the trial that covers most of what is not covered yet, for what it costs. Then every trial is
-    removed, the dearest first, whose things the others cover too.
+    `covers` has a bit for each thing. Each step adds the trial that covers the most uncovered things per cost. At the
+    end, trials whose things the others cover too are removed, the most expensive first.
     """
     chosen = list(given)
     uncovered = reduce(or_, covers, 0) & ~reduce(or_, (covers[index] for index in chosen), 0)
@@ -82,17 +83,18 @@ def _greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -
     def gain(index: int) -> float:
         return (covers[index] & uncovered).bit_count() / costs[index]
 
-    # What a trial gains only falls. So one that still gains as much as the next was said to gain is the best.
-    said = [(-gain(index), index) for index in range(len(covers))]
-    heapify(said)
+    # Gains only fall, so an entry of the heap is an upper bound. If the first entry is up to date, it is the best.
+    bounds = [(-gain(index), index) for index in range(len(covers))]
+    heapify(bounds)
     while uncovered:
-        now = (-gain(said[0][1]), said[0][1])
-        if now == said[0]:
-            heappop(said)
-            chosen.append(now[1])
-            uncovered &= ~covers[now[1]]
+        best = bounds[0][1]
+        now = (-gain(best), best)
+        if now == bounds[0]:
+            heappop(bounds)
+            chosen.append(best)
+            uncovered &= ~covers[best]
         else:
-            heapreplace(said, now)
+            heapreplace(bounds, now)
     once = _covered_once(covers[index] for index in chosen)
     for index in sorted(chosen, key=costs.__getitem__, reverse=True):
         if not covers[index] & once:
@@ -102,16 +104,16 @@ def _greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -
 
 
 def _covered_once(covers: Iterable[int]) -> int:
-    """A bit for each thing that exactly one of them covers."""
-    any_, several = 0, 0
+    """The bits of the things that exactly one of `covers` has."""
+    seen, several = 0, 0
     for each in covers:
-        several |= any_ & each
-        any_ |= each
-    return any_ & ~several
+        several |= seen & each
+        seen |= each
+    return seen & ~several
 
 
 def cost(trial: Trial) -> int:
-    """What a check builds, in copies of a layer: the program, and that of one step for the rest of a call."""
+    """The cost of a trial's check, in copies of a layer: its program, and the program of one step for ragged rests."""
     strategy, layers = trial.strategy, len(trial.model.graph)
     copies = strategy.chunk if strategy.time == "unrolled" else int(strategy.time.partition(":")[2] or 1)
     has_rest = strategy.state != "none" and strategy.chunk > 1
@@ -119,7 +121,7 @@ def cost(trial: Trial) -> int:
 
 
 def _values(trial: Trial) -> Values:
-    """Every key of a case with the trial's value, and the time of its long-running checks."""
+    """Every key of a case with the trial's value, and TURNS with the times of its long-running checks."""
     turns = f"{trial.limits.endurance:g}, enough after {trial.limits.enough}"
     return [*((leaf, _text(trial, leaf)) for leaf in LEAVES), (TURNS, turns)]
 
@@ -132,6 +134,6 @@ def _by_key(values: Iterable[Values]) -> dict[str, set[str]]:
 
 
 def _text(trial: Trial, leaf: str) -> str:
-    """The value as a text. A chunk of all steps is `all`, whatever their number."""
+    """The value as a text. A chunk of all steps is `all`."""
     texts = texts_of(trial, leaf)
     return "all" if "all" in texts else texts.pop()

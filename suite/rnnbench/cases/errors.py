@@ -1,4 +1,4 @@
-"""The error of a case, and the YAML files that raise it."""
+"""The error of a case, and the kind of YAML file that raises it."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class CaseError(FileError):
 
 
 CASE = FileKind("a case", CaseError)
-"""Case files, and what is read as a part of one."""
+"""Case files, and YAML that is read as a part of one."""

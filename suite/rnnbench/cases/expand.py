@@ -1,4 +1,4 @@
-"""From a case's axes and patterns to its candidate points. Every mistake is told with its place."""
+"""Expanding a case's axes and patterns into candidate points. Every mistake is reported with its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from rnnbench.yaml_files import KeyPath, Source
 
 @dataclass(frozen=True)
 class Expansion:
-    """The candidates of a case. A stale entry of `matrix` does nothing: a mistake, unless a `--set` made it stale."""
+    """The candidates of a case. `stale` has the entries of `matrix` that do nothing, each with a sentence.
+
+    A stale entry is a mistake, unless a `--set` made it stale.
+    """
 
     axes: Axes
     candidates: list[Candidate] = field(default_factory=list)
@@ -32,7 +35,10 @@ class Expansion:
 
 
 def expand(file: CaseFile, source: Source, max_trials: int) -> Expansion:
-    """The product without the excluded points, and the included points. Raises CaseError before it makes too many."""
+    """The product of the axes without the excluded points, and the included points.
+
+    Raises CaseError for mistakes, and for more than `max_trials` points, before they are made.
+    """
     axes = file.axes()
     excluded = [entry.model_dump(exclude_unset=True) for entry in file.matrix.exclude]  # type: ignore[attr-defined]
     included = [entry.model_dump(exclude_unset=True) for entry in file.matrix.include]  # type: ignore[attr-defined]
@@ -74,7 +80,7 @@ def scalar(value: Value) -> str:
 def _list_problems(
     axes: Axes, excluded: Sequence[Pattern], included: Sequence[Pattern], source: Source
 ) -> Iterator[Problem]:
-    """What is wrong with the lists of values, in axes and in patterns."""
+    """The mistakes in lists of values, in axes and in patterns."""
     for leaf, values in axes.items():
         yield from _value_problems(values, (LEAVES[leaf], leaf), source)
     if "all" in axes["chunk"] and len(axes["chunk"]) > 1 and set(axes["steps"]) <= set(axes["chunk"]):
@@ -124,7 +130,7 @@ def _refuse_size(axes: Axes, included: Sequence[Pattern], max_trials: int, sourc
 def _stale_exclude(
     pattern: Pattern, path: KeyPath, axes: Axes, points: Sequence[Candidate], source: Source
 ) -> dict[KeyPath, str]:
-    """Why a pattern matches no point: its axis does not have a value, or no point has all of its values."""
+    """The reasons why a pattern matches no point: an axis lacks a value, or no point has all of its values."""
     stale = {}
     for leaf, index in unmatched(pattern, axes):
         place = (*path, leaf, index) if isinstance(source.at((*path, leaf)), list) else (*path, leaf)
@@ -136,7 +142,7 @@ def _stale_exclude(
 
 
 def _include(patterns: Sequence[Pattern], expansion: Expansion) -> None:
-    """Add the points of each entry. A point that is there already is not added, and makes its entry stale."""
+    """Add the points of each entry. An existing point is not added again, and makes its entry stale."""
     present = {identity(candidate.values) for candidate in expansion.candidates}
     for index, pattern in enumerate(patterns):
         path: KeyPath = ("matrix", "include", index)

@@ -1,10 +1,11 @@
-"""Expected failures: `expectations.yaml` beside the cases lists what fails, where, why, and the upstream issue.
+"""Expected failures: the entries of `expectations.yaml` beside the cases, with reasons and upstream issues.
 
-An entry describes trials by backend, versions, route and any keys of a case. It names what fails there: checks, or an
-outcome. A trial that it describes must fail in this way. An entry whose trials pass is out of date, which is an error.
+An entry describes trials by backend, versions, route and any keys of a case, and names the checks or the outcome with
+which they fail. A trial that it describes must fail in this way. If it passes, the entry is out of date, which is an
+error.
 
-An entry with `contains` is about users' files that have something (`Network.traits`). Such a trial may pass: whether a
-file meets the fault may depend on its numbers.
+An entry with `contains` describes trials of users' model files with certain traits (`Network.traits`). Such a trial may
+pass, since the fault may depend on the numbers in the file.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Word = Annotated[
     WithJsonSchema({"type": "string", "pattern": _WORD, "title": "a name in lower-case letters, digits, '_' and '-'"}),
 ]
 Outcome = Literal["build-failed", "run-failed", "crashed", "timed-out", "out-of-memory"]
-"""How a trial can fail without a verdict. Wrong numbers are named by the checks that find them."""
+"""The outcomes of an entry. Wrong numbers have no outcome here: the entry names the checks that find them."""
 Text = Annotated[
     str,
     Field(min_length=1, max_length=1_000),
@@ -67,7 +68,7 @@ Url = Annotated[
 
 
 def _where() -> type[Section]:
-    """Any key of a case that makes trials, without its section. A key of numbers may have comparisons."""
+    """The section `where:`, with all keys of a case that make trials. Keys of numbers also take comparisons."""
     fields: dict[str, Any] = {}
     for leaf, section in LEAVES.items():
         field = SECTIONS[section].model_fields[leaf]
@@ -131,11 +132,11 @@ class ExpectedFailuresFile(Section):
 
 
 class KnownBackend(Protocol):
-    """What must be known of a backend. A backend's `Probe` has it."""
+    """The parts of a backend's `Probe` that entries are compared with."""
 
     @property
     def available(self) -> bool:
-        """Whether it is installed. If not, its versions may be incomplete."""
+        """Whether the backend is installed. If not, its versions may be incomplete."""
         ...
 
     @property
@@ -151,12 +152,12 @@ class ExpectedFailure:
     """One expected failure. The fields are the keys of an entry in `expectations.yaml`, and its place."""
 
     place: str
-    """Where it is written: `file:line:column`."""
+    """The place of the entry: `file:line:column`."""
     backend: str
     version: Mapping[str, str]
     route: tuple[str, ...]
     where: Mapping[str, tuple[str, ...]]
-    """Values by key, as texts; a comparison as it was written."""
+    """The values of each key, as texts. A comparison is kept as it was written."""
     check: tuple[str, ...]
     also: tuple[str, ...]
     outcome: str | None
@@ -180,7 +181,7 @@ class ExpectedFailure:
         )
 
     def unknown_names(self, backend: KnownBackend) -> Iterator[str]:
-        """A sentence for each route and distribution that its backend does not have; none where it is not installed."""
+        """A sentence for each route and distribution that its backend does not have; none if it is not installed."""
         if not backend.available:
             return
         for route in self.route:
@@ -194,7 +195,7 @@ class ExpectedFailure:
 def expected_failures_of(
     trial: Trial, versions: Mapping[str, str], expected_failures: Iterable[ExpectedFailure]
 ) -> tuple[ExpectedFailure, ...]:
-    """The expected failures that describe a trial, given the versions that its backend's probe tells."""
+    """The expected failures that describe a trial, given the versions of its backend's packages."""
     return tuple(failure for failure in expected_failures if failure.describes(trial, versions))
 
 
@@ -206,11 +207,13 @@ def expected_failures_for(
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
     """The expected failures of some backends, by the name of the case. Each file is read once.
 
-    `backends` has those of the trials by name: the entries of other backends are left out. One that is not installed
-    here may be so in the environment of a trial. `check_names` has the checks that each name stands for. The entries
-    come from `file`, or else from each case's own `expected_failures_file`. Raises CaseError for a file that cannot be
-    used, and for an entry that names a check that does not exist, or a route or distribution that its backend, which is
-    installed, does not have.
+    - `backends`: the backends of the trials, by name. Entries of other backends are left out. A backend that is not
+      installed here may be installed in a trial's own environment.
+    - `check_names`: the checks that each name stands for.
+    - `file`: the file of entries; None means each case's own `expected_failures_file`.
+
+    Raises CaseError if a file cannot be used, or if an entry names an unknown check, or a route or distribution that
+    its installed backend does not have.
     """
     entries: dict[Path, tuple[ExpectedFailure, ...]] = {}
     by_case: dict[str, tuple[ExpectedFailure, ...]] = {}
@@ -240,8 +243,8 @@ def _entries_of(
 def read_expected_failures(path: Path, check_names: Mapping[str, Sequence[str]]) -> tuple[ExpectedFailure, ...]:
     """The entries of a file. Raises CaseError with every problem and its place.
 
-    `check_names` has the checks that each name stands for: an entry may name no other. A name of several checks goes
-    with `also` only, since one that is wrong in some calls passes some of them.
+    `check_names` has all names that an entry may use, with the checks that each stands for. A name of several checks is
+    allowed in `also` only: a program that is wrong in some calls passes some of these checks.
     """
     source = read_source(path, CASE)
     try:

@@ -1,7 +1,7 @@
-"""Whether a point can be run at all: its model makes sense, its calls fit the stream, its arrays are within bounds.
+"""Whether a point can be run at all: its model is valid, its calls fit the stream, its arrays are within bounds.
 
-What no backend could run is a mistake in the case, and is an error before anything runs. What one backend cannot run is
-for that backend's `support` to say.
+A point that no backend could run is a mistake in the case, and an error before anything runs. If only some backends
+cannot run it, their `support` says so.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MODEL_LEAVES = [leaf for leaf, section in LEAVES.items() if section == "model"]
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a point. The first of `leaves` is the place; one of `leaves` has to change."""
+    """A mistake in a point. It is reported at the first of `leaves`; one of `leaves` has to change."""
 
     leaves: tuple[str, ...]
     message: str
 
 
 def missing_keys(model: object) -> list[str]:
-    """The keys that the section `model:` of a file lacks, by the families that it names."""
+    """The keys that the families named in the section `model:` require, and that it lacks."""
     if not isinstance(model, dict):
         return []
     named = model.get("network", [Model.network])
@@ -47,7 +47,7 @@ def missing_keys(model: object) -> list[str]:
 
 
 def model_of(values: Values) -> Network | Fault:
-    """The network of a point, or what is wrong with it."""
+    """The network of a point, or the mistake in it."""
     family = families()[str(values["network"])]
     given = {leaf: values[leaf] for leaf in _MODEL_LEAVES if leaf != "network" and values[leaf] is not None}
     if unknown := next((leaf for leaf in given if leaf not in family.model_fields), None):
@@ -66,7 +66,7 @@ def model_of(values: Values) -> Network | Fault:
 
 
 def faults(values: Values, model: Network) -> Iterator[Fault]:
-    """All that is wrong with a point whose network has no fault."""
+    """All mistakes in a point whose network is valid."""
     yield from _call_faults(values)
     yield from _size_faults(values, model)
     strategy = {leaf: str(values[leaf]) for leaf in ("time", "state", "dtype")}

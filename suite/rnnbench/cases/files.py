@@ -1,4 +1,4 @@
-"""Finding files: the case files that a path names, and the file of expected failures that holds for a case."""
+"""Finding files: the case files that a path names, and the file of expected failures for a case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANCHORS = Path(__file__).parent / "anchors.yaml"
 
 
 def case_files(path: Path) -> list[Path]:
-    """`path` itself, or the case files in that folder, by name. Raises CaseError where a folder has none."""
+    """`path` itself, or the case files in that folder, by name. Raises CaseError if a folder has none."""
     if not os.path.isdir(path):  # Unlike Path.is_dir, False for a name that is too long to be one.
         return [path]
     files = sorted(file for file in path.glob(f"*{SUFFIX}") if file.name != EXPECTED_FAILURES)
@@ -27,6 +27,6 @@ def case_files(path: Path) -> list[Path]:
 
 
 def expected_failures_file(case: Path) -> Path | None:
-    """The file of expected failures that holds for a case: beside it, in the nearest folder above, or the suite's."""
+    """The file of expected failures for a case: beside it, else in the nearest folder above, else the suite's."""
     beside = (folder / EXPECTED_FAILURES for folder in case.resolve().parents)
     return next((file for file in (*beside, *SHIPPED) if os.path.isfile(file)), None)

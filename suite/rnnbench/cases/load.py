@@ -1,4 +1,4 @@
-"""Cases from files and from Python: everything is validated, and all problems are told at once."""
+"""Cases from files and from Python. Everything is validated, and all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rnnbench.spelling import count
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
 
 IN_PYTHON = "the case"
-"""What errors call a case that has no file."""
+"""The name, in errors, of a case that has no file."""
 
 
 def load_case(
@@ -69,7 +69,7 @@ def _case(
     as_written: Source | None = None,
     network: Network | None = None,
 ) -> Case:
-    """`as_written` is the file without its overrides, where there are any; `network` what its model file has."""
+    """Validate a case. `as_written` is the file without overrides, if there are any; `network` is its model file's."""
     file = _validated(source)
     expansion = expand(file, source, max_trials)
     problems = list(_stale(expansion, source, as_written, max_trials))
@@ -98,7 +98,7 @@ def _case(
 
 
 def _python_source(data: Mapping[str, object]) -> Source:
-    """Plain data with key paths as places."""
+    """A source from plain data. The place of a value is its key path."""
     places: dict[KeyPath, Place] = {}
 
     def plain(value: object, path: KeyPath) -> object:
@@ -124,7 +124,7 @@ def _validated(source: Source) -> CaseFile:
 
 
 def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials: int) -> Iterator[Problem]:
-    """Entries of `matrix` that do nothing. With overrides, only those that did nothing in the `file` as it stands."""
+    """Problems of `matrix` entries that do nothing. With overrides, only if they do nothing in the unchanged `file`."""
     if not expansion.stale:
         return
     before = set(expansion.stale) if file is None else _stale_as_written(file, max_trials)
@@ -134,7 +134,7 @@ def _stale(expansion: Expansion, source: Source, file: Source | None, max_trials
 
 
 def _stale_as_written(file: Source, max_trials: int) -> set[KeyPath]:
-    """The stale entries of the file without its overrides. Empty where the file is not valid without them."""
+    """The stale entries of the file without its overrides. Empty if the file is not valid without them."""
     try:
         return set(expand(_validated(file), file, max_trials).stale)
     except CaseError:
@@ -174,7 +174,7 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
 
 
 def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile, source: Source) -> Iterator[Problem]:
-    """Scenarios that no trial could end within its limit."""
+    """Problems of scenarios that no trial could finish within its limit."""
     rate = SERVER.value(measure.settings)
     if rate and longest_serving(rate) >= file.limits.trial:
         yield source.problem(
@@ -193,7 +193,7 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
 
 
 def _points(expansion: Expansion, source: Source, network: Network | None) -> tuple[list[Point], list[Problem]]:
-    """The points, and what is wrong with any. Each different model is checked once."""
+    """The valid points, and the problems of the others. Each different model is checked once."""
     models: dict[tuple[Value, ...], Network | Fault] = {}
     leaves = [leaf for leaf, section in LEAVES.items() if section == "model"]
     points: list[Point] = []
@@ -219,7 +219,7 @@ def _point(candidate: Candidate, model: Network) -> Point:
 
 
 def _problem(fault: Fault, candidate: Candidate, expansion: Expansion, source: Source, *, others: bool) -> Problem:
-    """A fault at the place of its first leaf. Where `others` have no fault, with the entry that would exclude it."""
+    """A faulty point as a problem, at the place of its first leaf. If `others` are valid, it says how to exclude it."""
     paths = [leaf_path(candidate, leaf, source) for leaf in fault.leaves]
     path = next((path for path in paths if path in source.values), paths[0])
     axes = {leaf: candidate.written[leaf] for leaf in fault.leaves if len(expansion.axes[leaf]) > 1}

@@ -27,20 +27,20 @@ class Candidate:
     """A point before it is checked."""
 
     values: Values
-    """Resolved."""
+    """The values with `chunk: all` resolved."""
     written: Values
-    """As in the file: `all` is not resolved."""
+    """The values as in the file, where `all` is not resolved."""
     added: int | None = None
-    """Index in `matrix.include`. None for a point of the product."""
+    """Its entry's index in `matrix.include`; None for a point of the product."""
 
 
 def size(axes: Axes) -> int:
-    """How many points the product has. Makes none of them."""
+    """The number of points of the product, without making them."""
     return math.prod(len(values) for values in axes.values())
 
 
 def product(axes: Axes) -> Iterator[Candidate]:
-    """Each different point once, the last axis fastest. Of two points that `all` makes the same, the first counts."""
+    """Each different point once; the last axis changes fastest. If `all` makes two points equal, the first is kept."""
     seen = set()
     for combination in itertools.product(*axes.values()):
         written = dict(zip(axes, combination, strict=True))
@@ -56,7 +56,7 @@ def resolved(written: Values) -> Values:
 
 
 def identity(values: Values) -> tuple[Value, ...]:
-    """Two points with the same identity are the same."""
+    """A hashable key of a point. Two points with the same key are the same."""
     return tuple(values.values())
 
 

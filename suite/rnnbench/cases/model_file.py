@@ -1,4 +1,4 @@
-"""The section `model:` of a case that runs a model file: `{file: my.onnx}`, and what the file does not say itself."""
+"""The section `model:` of a case that runs a model file: `{file: my.onnx}`, and settings that the file lacks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from rnnbench.rnn import Network, Size
 from rnnbench.yaml_files import Source, TitleGenerator, problems_of
 
 ReadModel = Callable[[Path], FileDescription]
-"""Reads what is in a model file. Raises ModelFileError; MissingExtraError without the package that reads it."""
+"""Describes a model file. Raises ModelFileError, and MissingExtraError if the package that reads it is missing."""
 
 BESIDE = ("inputs", "expected", "ranges", "outputs")
-"""Keys that say nothing of the file's axes, states and constants."""
+"""Keys that have nothing to do with the file's axes, states and constants."""
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
 Axis = Annotated[StrictInt, Field(ge=0, le=15)]
 
@@ -71,9 +71,9 @@ class _WithModel(BaseModel):
 
 
 def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[Network | None, Source]:
-    """The network of the model file that a case names, and the case without what it says of the file.
+    """The network of the model file that a case names, and the case without its settings of the file.
 
-    None where it names no file. Raises CaseError.
+    The network is None if the case names no file. Raises CaseError.
     """
     whole = source.data if isinstance(source.data, dict) else {}
     section = whole.get("model")
@@ -99,7 +99,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
 
 
 def _beside(written: FileModelSection, folder: Path) -> Given:
-    """What the case gives beside the file."""
+    """The inputs, expected outputs and ranges that the case gives beside the file."""
     inputs, expected = (None if name is None else folder / name for name in (written.inputs, written.expected))
     return Given(inputs, expected, written.ranges)
 
@@ -113,7 +113,7 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 
 
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
-    """What the file says, and over it what the case says."""
+    """The settings that the file has, replaced by those that the case has."""
     found = section_of(description, written.file)
     said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
     state = {one: other for one, other in found.state.items() if one not in written.constants}

@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from rnnbench.model_files import CALLS_OF, FileNetwork, FileSection, ModelFileError, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
+from rnnbench.spelling import count
 
 STEPS = 64
 _WIDTH = 116
@@ -22,7 +23,7 @@ _TIMES = {
 
 
 def names_of_networks() -> list[str]:
-    """What `rnnbench new` knows by name: cells, and the networks of all families that a case can name."""
+    """The names that `rnnbench new` knows: cells, and the networks of all families that a case can name."""
     return [*CELLS, *(name for name, family in families().items() if name != Model.network and family.keys_in_case)]
 
 
@@ -51,9 +52,10 @@ def case_of_file(
     answers: Sequence[str] = (),
     failing_steps: Mapping[int, str] | None = None,
 ) -> str:
-    """The text of a case for a model file, with notes as comments, and what was answered.
+    """The text of a case for a model file. `notes` become comments; `answers` are the user's answers.
 
-    `failing_steps` are numbers of steps of which a call fails, and why. Raises ModelFileError where no case can run it.
+    `failing_steps` has the numbers of steps with which a call fails, each with the reason. Raises ModelFileError if no
+    case can run the file.
     """
     chunk, batch, failing = network.steps, network.rows, failing_steps or {}
     chunks = [steps for steps in CALLS_OF if steps not in failing]
@@ -61,7 +63,7 @@ def case_of_file(
         raise ModelFileError(f"calls of {' and of '.join(map(str, CALLS_OF))} steps fail: {failing[CALLS_OF[0]]}")
     notes = [
         *notes,
-        *(f"Calls of {steps} step{'s' * (steps > 1)} fail, so there are none: {why}" for steps, why in failing.items()),
+        *(f"Calls of {count(steps, 'step')} fail, so there are none: {why}" for steps, why in failing.items()),
     ]
     states = ("stitched", "stateful") if section.state else ("none",)
     for state in states:
@@ -81,7 +83,7 @@ def _sizes(family: type[Network]) -> Iterable[str]:
 
 
 def _whole(chunk: int) -> int:
-    """Steps of the stream: about STEPS, and a multiple of the chunk."""
+    """The steps of the stream: about STEPS, and a multiple of the chunk."""
     return max(STEPS // chunk, 1) * chunk
 
 

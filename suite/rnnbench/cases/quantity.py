@@ -25,7 +25,7 @@ _WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]+|%)\Z")
 
 
 def parse(value: object, units: Mapping[str, float]) -> float | None:
-    """`value` in the base unit. None where it is neither a finite number nor a number with one of `units`."""
+    """`value` in the base unit; None if it is neither a finite number nor a number with one of `units`."""
     if isinstance(value, str):
         written = _WRITTEN.match(value)
         return float(written[1]) * units[written[2]] if written and written[2] in units else None
@@ -35,19 +35,19 @@ def parse(value: object, units: Mapping[str, float]) -> float | None:
 
 
 def parse_duration(value: object) -> float | None:
-    """`value` in seconds. None where it is not a duration."""
+    """`value` in seconds. None if it is not a duration."""
     return parse(value, SECONDS)
 
 
 def parse_share(value: object) -> float | None:
-    """`value` as a fraction. None where it is not a share."""
+    """`value` as a fraction. None if it is not a share."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]*\.?[0-9]+", value):
         return float(value)
     return parse(value, SHARE)
 
 
 def parse_size(value: object) -> float | None:
-    """`value` in bytes. None where it is not a size."""
+    """`value` in bytes. None if it is not a size."""
     number = re.fullmatch(r"[0-9]{1,15}", value) if isinstance(value, str) else None
     return parse(int(number[0]) if number else value, BYTES)
 

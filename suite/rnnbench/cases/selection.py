@@ -1,4 +1,4 @@
-"""Selecting trials: those that `--only` names and those that `--filter` describes."""
+"""Selecting trials by `--only` and `--filter`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _OF_TRIAL: Mapping[str, Callable[[Trial], Value]] = {
     "launch": lambda trial: trial.strategy.launch,
 }
 KEYS = (*LEAVES, "case", "backend", "route")
-"""What a filter may name."""
+"""The keys of a filter."""
 
 
 def select(trials: Sequence[Trial], only: Sequence[str] = (), filters: Sequence[str] = ()) -> list[Trial]:
     """The trials that an entry of `only` names and that match every filter, in their order.
 
-    An entry of `only` is a trial's id, or its last 8 hex digits. A filter is `key=value|value,key=value`; its keys are
-    the leaf names of case files, `case`, `backend` and `route`. `chunk=all` matches the calls of all the workload's
-    steps. Raises CaseError for an id, a key or a value that no trial has, and where no trial is left.
+    An entry of `only` is a trial's id, or its last 8 hex digits. A filter is `key=value|value,key=value`. Its keys are
+    KEYS. `chunk=all` matches calls of all the workload's steps. Raises CaseError for an id, a key or a value that no
+    trial has, and if no trial is left.
     """
     problems: list[Problem] = []
     selected = list(trials)
@@ -66,7 +66,7 @@ def _named(trials: Sequence[Trial], only: Sequence[str], problems: list[Problem]
 
 
 def _filter_values(trials: Sequence[Trial], text: str, term: str, problems: list[Problem]) -> set[str]:
-    """The values of one `key=value|value`, as texts. Empty where there is a problem."""
+    """The values of one `key=value|value`, as texts. Empty if there is a problem."""
     place = Place(f"--filter {text}")
     key, equals, listed = (part.strip() for part in term.partition("="))
     if not equals:

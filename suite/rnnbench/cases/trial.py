@@ -1,4 +1,4 @@
-"""A trial: one point of a case's matrix on one backend, with its identity. Workers import this module alone."""
+"""A trial: one point of a case's matrix on one target, with its id. Workers import only this module of the package."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Literal
 from rnnbench.rnn import INT8_FORMS, Activations, AnyNetwork
 
 ENDURANCE_S = 1.0
-"""Seconds for each long-running check, where trials are only checked."""
+"""Default seconds of each long-running check in `rnnbench check`."""
 Lengths = Literal["full", "ragged"]
 State = Literal["none", "stitched", "stateful"]
 Launch = Literal["stream", "graph"]
 STREAM: Launch = "stream"
-"""The launch of a strategy that says no other: every trial on the processor has it."""
+"""The default launch. Every trial on the processor has it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,7 +46,7 @@ class Strategy:
 
     @property
     def copies(self) -> int | None:
-        """Steps of one pass of the loop over time, as copies of the cell or as one block; None without a loop."""
+        """Steps per pass of the loop over time, as copies of the cell or as one block; None without a loop."""
         if self.time == "looped":
             return 1
         _, _, k = self.time.partition(":")
@@ -81,12 +81,12 @@ class Precision:
 
     @property
     def int8(self) -> str | None:
-        """The name of the form of int8, or None where it is none."""
+        """The name of the form of int8, or None if it is none."""
         return next((name for name in INT8_FORMS if Precision.of(name) == self), None)
 
     @property
     def uniform(self) -> str | None:
-        """The one dtype of all four, or None where they differ."""
+        """The one dtype of all four, or None if they differ."""
         dtypes = {self.weights, self.compute, self.accumulate, self.state}
         return dtypes.pop() if len(dtypes) == 1 else None
 

@@ -1,7 +1,7 @@
 """The command line: it parses options and calls the library. Heavy imports are inside the commands that need them.
 
-One file for each command, named as the command; COMMANDS has all of them. `options` has what commands share, `ending`
-how each ends, `exit_status` the status of one that ran trials.
+Each command has a file of its name; COMMANDS has all of them. `options` has the options that commands share, `ending`
+ends every command, and `exit_status` has the status of a command that ran trials.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _one(trials: list[Trial]) -> Trial:
 
 
 def _releases(listing: Sequence[Release], package: str, good: str, bad: str) -> Sequence[Release]:
-    """From the good one to the bad one, both included."""
+    """The releases from the good one to the bad one, both included."""
     from rnnbench.pipeline import between, find_release
 
     ends = find_release(listing, package, good, "--good"), find_release(listing, package, bad, "--bad")
@@ -122,7 +122,7 @@ def _tell_step(step: Step) -> None:
 
 
 def _tell_found(found: Bisection) -> int:
-    """Print what was found, and give the exit status."""
+    """Print the result of a bisection. Returns the exit status."""
     if len(found.suspects) == 1:
         tell(f"The first bad release is {found.suspects[0].version}. The last good one is {found.last_good.version}.")
         return OK

@@ -130,7 +130,7 @@ def check(
 
 
 def _told_results(folder: Path, reports: Path, smallest: Sequence[str], left: Sequence[Left]) -> int:
-    """Print what was found, write the report, and give the exit status."""
+    """Print the results and write the report. Returns the exit status."""
     from rnnbench.cli.exit_status import FAILED, exit_status
     from rnnbench.reports import print_conformance, write_report
     from rnnbench.results import read_run
@@ -153,7 +153,7 @@ def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | No
 
 
 def _smallest(checked: Checked, cases: list[Case]) -> str:
-    """The smallest trial that fails as another one did, with the command that reproduces it."""
+    """A text about the smallest trial that fails the same check, with the command that reproduces it."""
     from rnnbench.pipeline import reproduce_command
 
     file = next(Path(case.path or "") for case in cases if case.name == checked.trial.case)
@@ -188,7 +188,7 @@ def _examined(
     *,
     covering: bool,
 ) -> list[Examined]:
-    """The trials as another environment sees them. Raises SideError."""
+    """The trials as the adapters of another environment examine them. Raises SideError."""
     from rnnbench.pipeline import open_environment
     from rnnbench.plan import covering_of
 
@@ -211,7 +211,7 @@ def _begun(
     store: Store,
     expected: dict[str, tuple[ExpectedFailure, ...]],
 ) -> tuple[RunPlan, list[Examined] | None]:
-    """The run of the check, or of its shard, and what of the examined trials that has."""
+    """Begin the run of the check, or of its shard. Returns its plan, and those of its trials that were examined."""
     from rnnbench.pipeline import note_versions
     from rnnbench.plan import begin_run, shard_of
 
@@ -227,7 +227,7 @@ def _begun(
 
 
 def _cost(run: Run) -> str:
-    """Wall time, where the workers' time went, and the memory of this process."""
+    """A sentence about the wall time, the parts of the workers' time, and the memory of this process."""
     from rnnbench.spelling import count
 
     seconds, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

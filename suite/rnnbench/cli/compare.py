@@ -107,7 +107,7 @@ def _parsed(parse: Callable[[Iterable[str]], T], texts: tuple[str, ...], option:
 
 
 def _check_files(targets: Mapping[str, str | None]) -> None:
-    """Refuse one file for both, no file, and a file of a run."""
+    """Refuse an empty name, a file of a run, and one file for both outputs."""
     files = {option: Path(text) for option, text in targets.items() if text is not None and text != STDOUT}
     for option, file in files.items():
         if not targets[option]:

@@ -88,7 +88,7 @@ def confirm(
 
 
 def _chosen(alerts: Alerts, identities: Sequence[str]) -> list[Alert]:
-    """The named alerts; where none is named, each new one that can be compared."""
+    """The named alerts; if none is named, each new alert that can be compared."""
     from rnnbench.pipeline import not_comparable
 
     if identities:
@@ -97,14 +97,14 @@ def _chosen(alerts: Alerts, identities: Sequence[str]) -> list[Alert]:
 
 
 def _trials(cases: tuple[Path, ...], backend: str) -> list[Trial]:
-    """Those of the cases on every route of a backend."""
+    """The trials of the cases on every route of a backend."""
     selection = Selection(cases, (f"{backend}:*",))
     loaded = selection.load_cases()
     return selection.select(loaded, selection.targets(loaded, installed=False))
 
 
 def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:
-    """Write what a comparison showed, at once: the next one may take minutes."""
+    """Write the result of a comparison at once, since the next one may take minutes. Returns the new alerts."""
     measured = done.measured(datetime.now(UTC).date().isoformat())
     verdicts = ", ".join(judged.verdict for judged in done.verdicts.values()) or "every trial failed on a side"
     if measured is None or done.answer == "undecided":

@@ -1,4 +1,4 @@
-"""How every command ends: one sentence for a mistake, a full disk or a signal, and its exit status."""
+"""The ending of every command: one sentence for a mistake, a full disk or a signal, and the exit status."""
 
 from __future__ import annotations
 
@@ -21,56 +21,54 @@ from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C; what CI and `timeout` end a job with; and the end of a terminal, unless it is ignored (`nohup`)."""
+"""The signals that end a command: of Ctrl-C, of CI and `timeout`, and of a closed terminal unless ignored (`nohup`)."""
 LIMIT_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
-"""Errors of a limit of files, processes or memory. No trial is at fault."""
-
-
+"""Errors of a limit of files, processes or memory. They are no trial's fault."""
 AGAIN_S = 0.05
-"""Seconds until an interrupt is raised again that was dropped: in a destructor, or a callback of compiled code."""
+"""Seconds after which an interrupt is raised again that was dropped in a destructor or a callback of compiled code."""
 _MEND = {
     errno.EROFS: "make its disk writable",
     errno.EFBIG: "raise the limit of a file's size (`ulimit -f`)",
     errno.EIO: "see whether its disk is broken",
 }
-"""What to do about an error of a disk that is not full."""
+"""The advice for errors of a disk that is not full."""
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
 class _Shown(StringIO):
-    """What click shows of a mistake, with all that a value has: for other than terminals it drops their commands."""
+    """Captures click's message about a mistake. It counts as a terminal, or click would drop a value's escape codes."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Ending:
-    """What a command leaves behind, said where it ends early."""
+    """The sentence about what a command leaves behind, for an early end."""
 
     def __init__(self) -> None:
         self._remains: Callable[[], str] | None = None
 
     def leaves(self, remains: Callable[[], str]) -> None:
-        """From here on, `remains` says what is on the disk and how to go on."""
+        """From now on, `remains` returns a sentence about what is on the disk and how to continue."""
         self._remains = remains
 
     def sentence(self) -> str:
-        """What remains; empty where nothing does."""
+        """The sentence about what remains; empty if nothing does."""
         if self._remains is None:
             return ""
         try:
             return f" {self._remains()}"
-        except Exception:  # noqa: BLE001 what cannot be counted must not hide why the command ended
+        except Exception:  # noqa: BLE001 an error here must not hide why the command ended
             return ""
 
 
 def leaves(remains: Callable[[], str]) -> None:
-    """Tell the running command's ending what remains of it."""
+    """Set the sentence about what remains for the running command's ending."""
     click.get_current_context().ensure_object(Ending).leaves(remains)
 
 
 def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
-    """Tell the ending that the command writes the run in this folder."""
+    """Set this sentence for a command that writes a run in `folder`."""
 
     def remains() -> str:
         from rnnbench.results import read_run
@@ -82,22 +80,22 @@ def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
 
 
 def end_well(command: Callable[[Ending], object]) -> None:
-    """Run a command to its end, whatever that is. Exits the process where the end is not a plain return."""
+    """Run a command, and end the process with the right message and status."""
     make_streams_usable()
     ending = Ending()
     try:
         with _signals_interrupt() as interrupts:
             status = _told(command, ending, interrupts)
-    except KeyboardInterrupt:  # It came while another end was told.
+    except KeyboardInterrupt:  # It came while the message about another end was printed.
         _end_interrupted(ending)
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
-    """What the command returns. Any other end is told, and raises SystemExit."""
+    """Run the command and return its value. For any other end, print the message and raise SystemExit."""
     try:
         return _uninterrupted(command, ending, interrupts)
-    except (KeyboardInterrupt, click.Abort):  # click has ended the line that ^C is on
+    except (KeyboardInterrupt, click.Abort):  # click has already ended the line with ^C
         _end_interrupted(ending)
     except click.ClickException as error:
         error.show(shown := _Shown())
@@ -121,7 +119,10 @@ def _end_interrupted(ending: Ending) -> NoReturn:
 
 
 def _uninterrupted(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
-    """What the command returns. A library may turn an interrupt into an error of its own, as Pydantic's core does."""
+    """Run the command and return its value. An error after an interrupt becomes a KeyboardInterrupt.
+
+    A library may turn an interrupt into an error of its own, as Pydantic's core does.
+    """
     try:
         return command(ending)
     except Exception as error:
@@ -172,7 +173,7 @@ def _mistake(error: Exception) -> str | None:
 
 
 def _has_folder() -> bool:
-    """Whether the folder in which the command runs is there."""
+    """Whether the working folder of the command exists."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -182,9 +183,9 @@ def _has_folder() -> bool:
 
 @contextmanager
 def _signals_interrupt() -> Iterator[Sequence[int]]:
-    """The first signal raises KeyboardInterrupt. Another one ends the process at once, and so its workers.
+    """Raise KeyboardInterrupt at the first signal, and end the process and its workers at once at a second one.
 
-    Gives the signals that came.
+    Yields the list of signals that have come.
     """
     interrupts: list[int] = []
 
@@ -207,8 +208,10 @@ def _signals_interrupt() -> Iterator[Sequence[int]]:
 
 @contextmanager
 def _dropped_interrupts_come_again() -> Iterator[None]:
-    """Python only prints an exception that its caller cannot pass on ("Exception ignored in"). An interrupt is raised
-    anew a moment later, by a timer: the command would go on, and a second signal would end it without a word.
+    """Raise an interrupt again that Python has dropped.
+
+    Python only prints an exception that the caller cannot handle ("Exception ignored in"). Without a timer that raises
+    the interrupt again, the command would go on, and a second signal would end it without a message.
     """
 
     def ignored(dropped: sys.UnraisableHookArgs) -> None:
@@ -233,27 +236,27 @@ def _dropped_interrupts_come_again() -> Iterator[None]:
 def _forget_interrupt() -> None:
     """Let `python -m rnnbench` exit with a status.
 
-    CPython notes an interrupt within `exec` of a text, as dataclasses run it, and ends itself by SIGINT though somebody
-    caught it (`unhandled_keyboard_interrupt`). Another text makes it forget.
+    CPython remembers an interrupt within `exec` of a text, as dataclasses use it, and later ends itself by SIGINT even
+    if the interrupt was caught (`unhandled_keyboard_interrupt`). Another `exec` makes it forget.
     """
     exec("")
 
 
 def _signals() -> list[signal.Signals]:
-    """Those of SIGNALS that end the command."""
+    """The signals of SIGNALS that are not ignored."""
     return [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
-    """Workers die with this process: the kernel sees to that."""
+    """End the process. The kernel kills its workers with it."""
     os._exit(INTERRUPTED)
 
 
 @atexit.register
 def _end_quietly() -> None:
-    """A signal while the interpreter itself ends changes nothing: the command has ended, and has its status.
+    """Ignore signals while the interpreter ends: the command has ended, and its status must stay.
 
-    Python forgets handlers of its own before it ends; the process would then die of the signal.
+    Python removes its handlers before it ends, and the process would then die of the signal.
     """
     with suppress(ValueError):
         for number in _signals():
@@ -261,12 +264,12 @@ def _end_quietly() -> None:
 
 
 def _say(sentence: str) -> None:
-    """On a full disk, the file that gets the errors may be on it."""
+    """Print a sentence on standard error. Errors are ignored: it may be a file on a full disk."""
     with suppress(OSError):
         tell(sentence, is_error=True)
 
 
 def _drop_output() -> None:
-    """The reader of the output has gone: Python would complain once more as it flushes."""
+    """Drop further output, since its reader has gone. Otherwise Python would complain again when it flushes."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

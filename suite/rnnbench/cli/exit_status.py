@@ -12,9 +12,10 @@ OK, NONCONFORMING, MISTAKE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def exit_status(records: Sequence[Record]) -> int:
-    """1 if something is nonconforming, else 3 if a trial failed: a wrong number is the worse of the two.
+    """1 if something is nonconforming, else 3 if a trial failed: a wrong number is worse.
 
-    An expected failure counts as success. One that passes counts as 1: the list of expected failures is out of date.
+    An expected failure counts as success. An expected failure that passes counts as 1: the list of expected failures is
+    out of date.
     """
     from rnnbench.results import FAILURES
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rnnbench.cases import Trial
 
 NAMED = 8
-"""Trials that are named where one of them has to be chosen."""
+"""The most trials that are listed when one of them has to be chosen."""
 
 
 @click.command(short_help="Show what a trial's program is made of: stages, loops, operations, calls.")
@@ -109,7 +109,7 @@ def explain(
 
 
 def _require_one_each(trials: list[Trial]) -> None:
-    """Raises UsageError where a case has several trials on a target."""
+    """Raise UsageError if a case has several trials on a target."""
     groups: defaultdict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.case, str(trial.target)].append(trial)

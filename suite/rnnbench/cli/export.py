@@ -81,7 +81,7 @@ def _print(chosen: Export | BinaryExport, run: Run) -> None:
 
 
 def _write_file(chosen: Export | BinaryExport, run: Run, file: Path) -> None:
-    """The whole file, or what was there before."""
+    """Write the file as a whole. If that fails, the earlier file stays."""
     from rnnbench.disk import followed, write_given
     from rnnbench.results import StoreError
 

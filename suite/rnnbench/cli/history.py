@@ -158,7 +158,7 @@ def alerts(history_folder: Path, alerts_file: Path, last: int) -> None:
 
 
 def look(history_folder: Path, alerts_file: Path, last: int) -> tuple[Alerts, News]:
-    """The alerts of a file as the history has them now, and the news that they are from. Nothing is written."""
+    """The alerts of a file, updated from the history, and the news of the update. Nothing is written."""
     from rnnbench.history import Alerts, News, update
 
     alerts = Alerts.read(alerts_file)
@@ -171,7 +171,7 @@ history.add_command(confirm)
 
 
 def _open(history_folder: Path) -> History:
-    """The history in a folder. Its damaged files are named on standard error. Raises StoreError if it has no run."""
+    """Open the history in a folder, and warn of damaged files. Raises StoreError if it has no run."""
     from rnnbench.history import History
     from rnnbench.results import StoreError
     from rnnbench.spelling import near_path

@@ -68,7 +68,7 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
 
 
 def _checked(file: Path, description: FileDescription, section: FileSection) -> tuple[StateCheck | None, str]:
-    """What calls of the file showed; or None, and why there were none."""
+    """The check of the file's states; or None, and why there is none."""
     from rnnbench.model_files import ModelFileError
     from rnnbench.worker import check_file
 
@@ -96,7 +96,7 @@ def _print_json(value: dict[str, object]) -> None:
 def _why_no_case(
     file: Path, section: FileSection, description: FileDescription, check: StateCheck | None, unchecked: str
 ) -> str:
-    """Why `rnnbench new` writes no case of this section; empty where it does. `unchecked`: why there is no check."""
+    """Why `rnnbench new` writes no case for this section; empty if it does. `unchecked` is why there is no check."""
     from rnnbench.cases import case_of_file
     from rnnbench.model_files import Given, ModelFileError, fault_of, network_of
 

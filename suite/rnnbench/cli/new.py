@@ -72,7 +72,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     from rnnbench.worker import check_file, describe_file
 
     description = describe_file(file)
-    # `..` leads from where a link of a folder leads to.
+    # Links are resolved first: `..` of a linked folder is the parent of the link's target.
     written = os.path.relpath(file.parent.resolve() / file.name, output.parent.resolve())
     section = answered(section_of(description, written), description, answers)
     sizes_said = sized(description, section.sizes)
@@ -86,8 +86,8 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
         return case_of_file(of, name, network, notes, answers, failing_steps)
 
     if not open_sizes(sizes_said, section):
-        case(section, {})  # What no case can run is refused before calls that may take long.
-    check = check_file(file, sizes_said, section)  # A file that cannot be computed has no case.
+        case(section, {})  # Refuse a file that no case can run before calls that may take long.
+    check = check_file(file, sizes_said, section)  # Raises if the file cannot be computed.
     if fault := fault_of(check, description, section):
         raise ModelFileError(f"{file}: no case is written. {fault[:1].upper()}{fault[1:]}")
     failing = {steps: why.removeprefix(f"{file}: ") for steps, why in check.failing_steps.items()}

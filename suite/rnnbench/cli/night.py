@@ -178,7 +178,7 @@ def night(
 
 
 def _carry_out(plan: NightPlan, folders: NightFolders, *, measure_only: bool) -> int:
-    """Measure the night, collect it unless it is only measured, and give the exit status."""
+    """Measure the night, and collect it unless `measure_only`. Returns the exit status."""
     from rnnbench.night import hold_state, measure_night, measured_in
     from rnnbench.pipeline import ProgressBar
 
@@ -205,7 +205,7 @@ def _names(texts: tuple[str, ...]) -> frozenset[str]:
 def _selected(
     selection: Selection, anchors: str | None, expectations: Path | None
 ) -> tuple[list[Trial], list[Trial], ExpectedFailures]:
-    """The trials of the night, its anchors, and what of either is expected to fail."""
+    """The trials of the night, its anchors, and the expected failures of both."""
     from rnnbench.plan import check_case_names, expected_failures
 
     cases, pinned = selection.load_cases(), load_anchors(anchors, wanted=True)
@@ -255,7 +255,7 @@ def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
 def _parts_collected(
     parts: tuple[Path, ...], checked: tuple[Path, ...], lost_checks: frozenset[str], folders: NightFolders
 ) -> int:
-    """Collect what other jobs measured, and give the exit status."""
+    """Collect the measurements of other jobs. Returns the exit status."""
     from rnnbench.night import hold_state, measured_in
     from rnnbench.results import Store, read_run
 
@@ -279,7 +279,7 @@ def _collected(
 
 
 def _status(summary: NightSummary) -> int:
-    """1 comes before 3: a wrong number is the worse of the two."""
+    """The exit status of a night. 1 comes before 3, since a wrong number is worse."""
     if summary.confirmed or summary.is_wrong:
         return NONCONFORMING
     return FAILED if summary.failed or summary.problems else OK

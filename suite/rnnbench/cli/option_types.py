@@ -1,4 +1,4 @@
-"""Types of arguments and options: paths, numbers, shares and times. What is none of a type is told in words."""
+"""Types of arguments and options: paths, numbers, shares and times. A wrong value gets a message in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.types import StringParamType
 
 
 class GivenPath(click.Path):
-    """A path. An empty text is none: a variable of a shell was not set, and the present folder was not meant."""
+    """A path. An empty text is refused: an unset variable of a shell does not mean the working folder."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(path_type=Path, **how)
@@ -24,7 +24,7 @@ class GivenPath(click.Path):
 
 
 class GivenText(StringParamType):
-    """A text. One without a letter is none, as for `GivenPath`: the command would take its default without a word."""
+    """A text. An empty text is refused, as by `GivenPath`. Otherwise the command would silently use its default."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(super().convert(value, param, ctx))
@@ -35,7 +35,7 @@ class GivenText(StringParamType):
 
 
 class ExistingPath(GivenPath):
-    """A path at which something lies. Where nothing does, the name beside it that may be meant is told."""
+    """The path of an existing file or folder. The message about a missing one names a similar name beside it."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(exists=True, **how)
@@ -50,7 +50,7 @@ class ExistingPath(GivenPath):
 
 
 class WholeNumber(click.IntRange):
-    """A whole number in a range. What is none is told in words, with the range."""
+    """A whole number in a range. The message about a wrong value has the range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
@@ -63,7 +63,7 @@ class WholeNumber(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A number in a range. NaN is in none, though it is neither smaller nor larger."""
+    """A number in a range. NaN is refused, although it is neither smaller nor larger."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:

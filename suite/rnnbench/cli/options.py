@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, and the functions that use their values."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ PIPE_WIDTH = 110
 
 
 def _writable_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
-    """Refuses what cannot be written to. A report is written last, and a run may take hours; before the runs of a
-    comparison its environments are made.
-    """
+    """Refuse a folder that cannot be written, before a run that may take hours: its report is written last."""
     there = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
     where = "" if there == folder else f"{folder} cannot be made: "
     if not there.is_dir():
@@ -46,7 +44,7 @@ _runs = partial(
 )
 RESULTS = _runs()
 NEW_RESULTS = _runs(callback=_writable_folder)
-"""Of a command that makes runs."""
+"""The option `--results` of a command that makes runs."""
 REPORTS = click.option(
     "--reports",
     default=Path("reports"),
@@ -74,9 +72,9 @@ ALERTS = click.option(
 
 
 def require_replaceable(output: Path, option: str, *inputs: Path) -> None:
-    """Refuse an output that would replace a file of a run, or of what the command reads: `inputs` are files or folders.
+    """Refuse an output that would replace a file of a run, or one of `inputs`, the files and folders that are read.
 
-    Records cannot be made again, nor what people wrote.
+    Records and texts of people cannot be made again.
     """
     if not os.path.lexists(output):
         return
@@ -88,7 +86,7 @@ def require_replaceable(output: Path, option: str, *inputs: Path) -> None:
 
 
 def _runs_around(path: Path) -> list[Path]:
-    """The folders of runs that a path is in."""
+    """The folders of runs that contain a path."""
     return [folder for folder in path.parents if os.path.isfile(folder / "run.json")]
 
 
@@ -115,7 +113,7 @@ THRESHOLD = click.option(
 
 
 def _package(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """As PEP 508 has the names of packages."""
+    """Refuse a text that is no name of a package (PEP 508)."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", name):
         raise click.BadParameter(f"expected the name of a package, such as onnxruntime, got '{name}'", context, option)
     return name
@@ -134,7 +132,7 @@ RELEASE_LIST = click.option(
 
 
 def open_cache(*, rebuild: bool) -> CacheFolder | None:
-    """The cache of a run; None, with a warning, where it cannot be written. Raises CacheError."""
+    """The cache of a run; None, with a warning, if it cannot be written. Raises CacheError."""
     from rnnbench.pipeline import usable_cache
 
     return usable_cache(lambda text: tell(f"warning: {text}", is_error=True), reads=not rebuild)
@@ -199,7 +197,7 @@ BACKEND = click.option(
 
 
 def load_anchors(text: str | None, *, wanted: bool) -> list[Case]:
-    """The case that `--anchors` names. Without the option it is the suite's own where anchors are `wanted`.
+    """The case that `--anchors` names. Without the option it is the suite's own case, if anchors are `wanted`.
 
     Raises CaseError.
     """
@@ -227,7 +225,7 @@ def place_of(address: str | None, machine_class: str | None) -> Place | None:
 
 
 def on_again(place: Place | None) -> str:
-    """The options that name the place again, at the end of a command line."""
+    """The options of a command line that name this place again."""
     if place is None:
         return ""
     return f" --on {place.address}" + (f" --machine-class {place.machine_class}" if place.machine_class else "")

@@ -48,9 +48,9 @@ _OF_A_PLAN = (
     *("backends", "overrides", "only", "filters", "max_trials", "expectations", "processes", "shard"),
     *("no_baseline", "anchors"),
 )
-"""Options that say which trials a run has, and how they are measured and judged."""
+"""Options that decide which trials a run has, and how they are measured and judged."""
 _AS_IT_BEGAN = ("reports", "environments", "keep_artifacts", "rebuild")
-"""Options that say where files go and how programs are made. A run that is resumed has them as it began."""
+"""Options that decide where files go and how programs are made. A resumed run takes them from its first command."""
 
 
 @click.command(short_help="Build, check and time every trial, and write a report.")
@@ -131,7 +131,7 @@ def run(
 
 
 def _refuse_options_of_a_plan() -> None:
-    """A run that is resumed has its plan: an option that makes one would do nothing. Raises UsageError."""
+    """Raise UsageError for an option of a plan: a resumed run has its plan, and the option would do nothing."""
     context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
@@ -140,9 +140,9 @@ def _refuse_options_of_a_plan() -> None:
 
 
 def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
-    """Of _AS_IT_BEGAN, what the command said that began the run, and the one that resumes it does not say.
+    """The options of _AS_IT_BEGAN that the run's first command had, and this command does not have.
 
-    Paths are meant from the folder in which the run began. Raises UsageError where one cannot be written any more.
+    Relative paths refer to the working folder of the first command. Raises UsageError if one cannot be written now.
     """
     from rnnbench.results import read_info
 
@@ -151,7 +151,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
         return {}
     try:
         said = context.command.make_parser(context).parse_args(list(info.command[2:]))[0]
-    except click.UsageError:  # Another version began it.
+    except click.UsageError:  # Another version of rnnbench, with other options, began the run.
         return {}
     began: dict[str, Any] = {}
     for option in context.command.params:
@@ -167,7 +167,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
 
 
 def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
-    """A path that was given in that folder, which is told as it is seen from the run's."""
+    """A path that was given in the working folder `directory`, which is relative to the run's folder."""
     if directory is None or path.is_absolute():
         return path
     there = Path(os.path.realpath(run / directory))
@@ -200,7 +200,7 @@ def _begun(
     expectations: Path | None,
     shard: Shard | None,
 ) -> RunPlan:
-    """A new run of the selected trials, or of a shard of them, and of the anchors of the cases `pinned`."""
+    """Begin a run of the selected trials, or of a shard of them, and of the anchors of the cases `pinned`."""
     from rnnbench.plan import anchor_trials, begin_run, check_case_names, expected_failures, shard_of
 
     cases = [*selected[0], *pinned]

@@ -1,4 +1,4 @@
-"""The selection of trials: cases, backends and filters, which several commands take from their command line."""
+"""The selection of trials by cases, backends and filters, for the commands that share these options."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Selection:
     max_trials: int = MAX_TRIALS
 
     def load_cases(self) -> list[Case]:
-        """The cases, each file read once, also where it is named twice. Raises CaseError."""
+        """The cases. A file that is named twice is read once. Raises CaseError."""
         from rnnbench.cases import case_files, load_case
         from rnnbench.plan import check_case_names
         from rnnbench.worker import describe_file
@@ -97,11 +97,10 @@ class Selection:
         installed: bool = True,
         everywhere: bool = False,
     ) -> list[Target]:
-        """The named targets; or, if none is named, the default route of every installed backend. Raises BackendError.
+        """The named targets; if none is named, the default route of every installed backend. Raises BackendError.
 
-        With `baseline`, NumPy's are added. Unless `installed` is false, each must be installed in this environment.
-        With `everywhere`, backends that are not installed are there too where none is named. Where all `cases` run
-        model files, a name alone is the backend's route that reads them.
+        `baseline`, `installed` and `everywhere` are those of `plan.targets_of`. If all `cases` run model files, a name
+        alone means the backend's route that reads them.
         """
         from rnnbench.plan import targets_of
 

@@ -1,9 +1,9 @@
 """Conformance: whether a program computes what its model says, in the timed path too.
 
-`run_checks` runs the list `CHECKS` on a program, and compares it with the `ReferenceTrajectories` of its trial. They
+`run_checks` runs the list `CHECKS` on a program, and compares it with the `ReferenceTrajectories` of its trial. These
 are float64 runs of `rnn.run_reference`, kept in files for all trials that need the same. `TimedPath` and `PublicPath`
-check what the timed calls computed. `expected_failure_results` compares the results with the expected failures. Checks
-know sessions, not backends. `docs/conformance.md` says what each check means and how far a result may be off.
+check the results of the timed calls. `expected_failure_results` compares the results with the expected failures. Checks
+know sessions, not backends. `docs/conformance.md` describes each check and its tolerance.
 
 To add a check, write a function in the module of its subject, and add a `Check` to the tuple at the end of that module.
 A check of a new subject gets a new module, whose tuple `suite.CHECKS` must join.

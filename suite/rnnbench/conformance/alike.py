@@ -1,6 +1,6 @@
-"""The check of calls that are alike: other numbers with the same ends, the same sum, or the same when rounded.
+"""The check of similar calls: different numbers with the same ends, the same sum, or the same rounded values.
 
-A program that knows a call again by a part of it, by its sum or by its text gives the result of another call.
+A program that recognises a call by a part of it, by its sum or by its text returns the result of another call.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ State = dict[str, np.ndarray]
 
 
 def _other_middle(array: np.ndarray) -> np.ndarray:
-    """Another number in the middle. All others are the same, and so are the ends."""
+    """One changed number, in the middle."""
     return _other_at(array, array.size // 2)
 
 
 def _other_first(array: np.ndarray) -> np.ndarray:
-    """Another first number: what begins later, or takes every second number from the second one on, is the same."""
+    """A changed first number. A hash of every second number, from the second on, is the same."""
     return _other_at(array, 0)
 
 
@@ -40,17 +40,17 @@ def _other_at(array: np.ndarray, place: int) -> np.ndarray:
 
 
 def _backwards(array: np.ndarray) -> np.ndarray:
-    """The same numbers, their sum and their norm."""
+    """The numbers in reverse order. Their sum and norm are the same."""
     return array.ravel()[::-1].reshape(array.shape).copy()
 
 
 def _half(array: np.ndarray) -> np.ndarray:
-    """The same when it is rounded to 16 bits, or shown with three digits."""
+    """The numbers rounded to 16 bits. Compared in 16 bits, or printed with three digits, they equal the originals."""
     return array.astype(np.float16).astype(array.dtype)
 
 
 def _half_of_one(array: np.ndarray) -> np.ndarray:
-    """Of the number that this changes most."""
+    """Only the number that rounding to 16 bits changes most is rounded."""
     rounded_all, other = _half(array), array.copy()
     most = int(np.argmax(np.abs(rounded_all - array)))
     other.flat[most] = rounded_all.flat[most]
@@ -68,7 +68,7 @@ LIKE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _alike(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """From the same state, calls whose inputs are alike. Then equal calls from states that are alike."""
+    """Calls from the same state with similar inputs, and equal calls from similar states."""
     if not reference.trial.model.takes_any_number:
         return CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
     if reference.lengths is not None:
@@ -92,7 +92,7 @@ def _of_dtype(x: np.ndarray, reference: ReferenceTrajectories) -> np.ndarray:
 def _like_state(
     reference: ReferenceTrajectories, name: str, array: np.ndarray, like: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Whole numbers stay: they have a range."""
+    """A similar array of a state. Whole numbers stay unchanged, since they have a range."""
     if array.dtype.kind != "f":
         return array
     return rounded(like(array).astype(np.float64), reference.trial.model.state_dtype(name, reference.trial.dtype))
@@ -101,7 +101,7 @@ def _like_state(
 def _compared(
     open_session: OpenSession, reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]]
 ) -> CheckResult:
-    """Each call on both paths. The reference runs them side by side, as rows of one batch."""
+    """Compare each call on both paths. The reference runs them as rows of one batch."""
     inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
     run = reference.run(np.concatenate(inputs, axis=1), together or None)
@@ -112,7 +112,7 @@ def _compared(
         exact = run.y[:, number * batch : (number + 1) * batch]
         if state:
             for one in (session, bound_session):
-                one.set_state(states[0])  # With no call between, a program may compare the two.
+                one.set_state(states[0])  # Without a call in between, a program may compare the two states.
                 one.set_state(state)
         errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact, rounding)
         errors.add(f"y of a bound call {what}", called(bound), exact, rounding)

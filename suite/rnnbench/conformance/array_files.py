@@ -16,7 +16,7 @@ from rnnbench.disk import open_plain, read_cached, write_whole
 from rnnbench.locks import locked
 
 NAME = "name of this file"
-"""What a file has beside its arrays. Names of trajectories have a digest of all that they depend on."""
+"""The key under which a file has its own name. The name of a trajectory has a digest of everything it depends on."""
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
@@ -38,9 +38,9 @@ class ArrayStore:
     """Arrays that are computed once for all trials that need the same, and kept in files under `directory`."""
 
     def __init__(self, directory: Path, kept: KeptReferences | None) -> None:
-        """`kept` has what earlier runs computed; None where this run computes everything."""
+        """`kept` has what earlier runs computed; None if this run computes everything."""
         self.seconds = 0.0
-        """Time spent on computing what was in no file yet."""
+        """Seconds spent on computing arrays that were not in a file."""
         self._directory = directory
         self._kept = kept
         self._loaded: dict[Path, dict[str, np.ndarray]] = {}
@@ -48,12 +48,12 @@ class ArrayStore:
     def get(
         self, name: str, key: Mapping[str, object], compute: Callable[[], dict[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
-        """Arrays from an earlier trial's file, or computed now and written to a file named by a digest of `key`."""
+        """The arrays of `key`, from its file. If there is none, they are computed and written to it."""
         path = self._directory / f"{name}-{key_digest(key)}.npz"
         if path not in self._loaded:
             arrays = read_cached(path, load_arrays)
             if arrays is None:
-                # Another worker that needs the same waits here, and reads the file.
+                # Another worker that needs the same arrays waits here, and then reads the file.
                 with locked(path.with_suffix(".lock")):
                     arrays = read_cached(path, load_arrays) or self._restored(path, key)
                     if arrays is None:
@@ -85,5 +85,5 @@ class ArrayStore:
 
 
 def key_digest(key: Mapping[str, object]) -> str:
-    """The part of a file's name that says what its arrays depend on."""
+    """The digest of a key, for the name of its file."""
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]

@@ -17,6 +17,7 @@ from rnnbench.conformance.feeding import (
     first_bound_outputs,
     first_outputs,
     output_pairs,
+    overwrite,
     undisturbed_bound_outputs,
     undisturbed_outputs,
 )
@@ -28,9 +29,11 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 WATCHED_CALLS, WATCHED_ENOUGH, WATCHED_LEAST, WATCHED_S = 200, 24, 9, 0.015
-"""Pairs of calls, public and bound, that another thread looks at, how many are enough, and the time of the check."""
+"""Pairs of public and bound calls during which another thread reads the arrays: at most, with `limits.enough`, at
+least, and the seconds of the check."""
 SWITCH_S = 1e-5
-"""Seconds after which threads take turns meanwhile: calls that hold the interpreter are looked into, too."""
+"""Python's switch interval meanwhile, in seconds: it is short, so that the other thread also runs within calls that
+hold the interpreter."""
 
 
 def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -77,7 +80,7 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
 
 
 def _other_objects(given: Mapping[str, tuple[Sequence[Arrays], Sequence[Arrays]]]) -> str:
-    """Of what was given, what has other names or other arrays than before; empty where nothing has."""
+    """A sentence about a list or dict that the program has changed; empty if it changed none."""
     for what, (dicts, before) in given.items():
         if len(dicts) != len(before):
             return f"the list of {what} has {len(dicts)} entries, and had {len(before)}"
@@ -92,14 +95,14 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     given = {name: array.copy() for name, array in reference.start.items()}
     if reference.is_stream:
         session.set_state(given)
-    _spoil(given)
+    overwrite(given)
     disturbed = []
     for chunk in reference.ring[:FEW_CALLS]:
         x = chunk["x"].copy()
         y = session.step({**chunk, "x": x})["y"]
         disturbed.append(y.copy())
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
-            _spoil(arrays)
+            overwrite(arrays)
     undisturbed = undisturbed_outputs(open_session, reference, from_start=True)
     return same_bits(
         [
@@ -112,18 +115,19 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _of_an_overwritten_ring(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
-    """Bound calls of a ring that the caller overwrites, at multiples of 64 bytes, where a runtime may keep it."""
+    """Bound calls of a ring that the caller overwrites after it was bound. Its arrays are aligned to 64 bytes, where a
+    runtime may use them without a copy."""
     ring = [{name: aligned(array) for name, array in chunk.items()} for chunk in reference.ring]
     bound = open_session().bind(ring)
     for chunk in ring:
-        _spoil(chunk)
+        overwrite(chunk)
     what = "of a ring that was overwritten once it was bound, y of call"
     alone = undisturbed_bound_outputs(open_session, reference)[:FEW_CALLS]
     return output_pairs(what, first_bound_outputs(bound), alone)
 
 
 def _read_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """States and an output that are read, overwritten and read again: they are the same, and calls go on."""
+    """States and an output that are read, overwritten and read again must be the same, and calls must go on."""
     session, ring = open_session(), reference.ring
     from_zeros, from_start = (undisturbed_outputs(open_session, reference, from_start=start) for start in (False, True))
     turns: list[tuple[str, Callable[[], object], np.ndarray]] = [
@@ -144,20 +148,13 @@ def _read_again(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _twice(what: str, read: Callable[[], Arrays]) -> Iterator[Pair]:
-    """What is read a second time, once the caller has overwritten what was read first."""
+    """Read arrays, overwrite them, and read them again. Yields the second arrays beside the first."""
     first = read()
     before = {name: array.copy() for name, array in first.items()}
-    _spoil(first)
+    overwrite(first)
     again = read()
     yield from ((f"{what} {name} read again", again[name].copy(), array) for name, array in before.items())
-    _spoil(again)
-
-
-def _spoil(arrays: Arrays) -> None:
-    """Overwrite the arrays that are writeable. A read-only copy is safe too."""
-    for array in arrays.values():
-        if array.flags.writeable:
-            array.fill(7)
+    overwrite(again)
 
 
 def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -179,7 +176,7 @@ def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 def _from_start(
     open_session: OpenSession, reference: ReferenceTrajectories, start: Arrays, lay_out: LayOut
 ) -> list[np.ndarray]:
-    """y of the first calls, public and then bound ones, from a state where there is one, with all arrays laid out."""
+    """y of the first public and then bound calls, with x and the state laid out by `lay_out`."""
     session, bound_session = open_session(), open_session()
     ring = [{**chunk, **lay_out({"x": chunk["x"]})} for chunk in reference.ring]
     bound = bound_session.bind(ring)
@@ -199,9 +196,9 @@ def _from_start(
 
 
 def _one_array_for_all(start: Arrays) -> Arrays:
-    """A state whose arrays of one shape and type are the same object; empty where no two have one shape and type.
+    """A state whose arrays of equal shape and dtype are one object; empty if no two arrays are equal in this.
 
-    Whole numbers stay apart: each array may have another range.
+    Whole numbers are left out: each array may have another range.
     """
     floats = {name: array for name, array in start.items() if array.dtype.kind == "f"}
     by_form = {(array.shape, array.dtype): array for array in floats.values()}
@@ -210,7 +207,7 @@ def _one_array_for_all(start: Arrays) -> Arrays:
 
 
 def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """The names, types and shapes of what calls of three lengths return, of a bound call's output and of states."""
+    """Check the names, dtypes and shapes of states and of outputs: of calls of three lengths and of a bound call."""
     session, chunk = open_session(), reference.trial.strategy.chunk
     batch, width = reference.trial.batch, reference.trial.model.width
     x, dtype = np.concatenate([inputs["x"] for inputs in reference.ring]), reference.x.dtype
@@ -228,7 +225,7 @@ def _signature(open_session: OpenSession, reference: ReferenceTrajectories) -> C
 
 
 def _complaints(where: str, got: Arrays, like: Arrays) -> Iterator[str]:
-    """What is wrong with arrays that a session returned, which have the types and shapes of `like`."""
+    """What is wrong with the names, dtypes and shapes of returned arrays, which should be those of `like`."""
     if sorted(got) != sorted(like):
         yield f"{where}: expected the arrays {sorted(like)}, got {sorted(got)}"
         return
@@ -244,7 +241,7 @@ def _complaints(where: str, got: Arrays, like: Arrays) -> Iterator[str]:
 
 
 def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Look at all arrays that the program was given from another thread, while public and bound calls run."""
+    """Read all arrays that the program was given, from another thread, while public and bound calls run."""
     session = open_session()
     ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
     given = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
@@ -267,17 +264,17 @@ def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 
 
 class Watcher:
-    """Looks at arrays from a thread of its own, over and over."""
+    """Reads arrays in a thread of its own, over and over."""
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self._arrays = [(name, array, array.tobytes()) for name, array in arrays.items()]
         self._ended = False
         self.changed = ""
-        """The array that was first seen to differ."""
+        """The first array that was seen to change; empty if none was."""
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look for as long as the block runs, and once more at its end."""
+        """Read the arrays while the block runs, and once more at its end."""
         thread = Thread(target=self._watch)
         with switching_every(SWITCH_S):
             thread.start()

@@ -1,7 +1,7 @@
-"""How far a check with a time of its own came: counted while it runs, and said in its result.
+"""The budget of a check with a time limit: how many turns it makes, and how many it made.
 
-The figures of such a result have three names, whatever is counted: `done`, `planned` and `least`. `rnnbench check`
-prints where `done` is below `planned`, and where it is below `least`.
+The figures of its result are `done`, `planned` and `least`, whatever is counted. `rnnbench check` says if `done` is
+below `planned`, and if it is below `least`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from rnnbench.results import CheckResult
 
 
 def planned_turns(limits: Limits, most: int, enough: int) -> int:
-    """`most` turns, or `enough` where the case says what time is enough: the faults that are known show in so many."""
+    """`most` turns, or `enough` if the case has `limits.enough`: all known faults show within `enough` turns."""
     return most if limits.enough is None else min(most, enough)
 
 
 @dataclass
 class Budget:
-    """An iterator over at most `planned` turns, which ends when `seconds` are over, but not before a first `FIRST`."""
+    """An iterator over at most `planned` turns. It ends after `seconds`, but not before FIRST turns."""
 
     what: str
-    """What is counted, in the plural: `calls`."""
+    """The noun of the turns, in the plural: `calls`."""
     planned: int
     least: int
-    """With fewer, a pass means nothing: the faults that are looked for show later."""
+    """With fewer turns a pass means nothing: faults show later."""
     seconds: float
     done: int = 0
     enough: float | None = None
-    """Seconds after which it ends once it has `least` turns. None: it has all of `seconds`."""
+    """Seconds after which it ends if it has `least` turns; None means `seconds`."""
 
     def __iter__(self) -> Iterator[int]:
         begun = time.perf_counter()
@@ -40,11 +40,11 @@ class Budget:
             yield self.done - 1
 
     def time(self) -> float:
-        """The seconds that it has with the turns that were made."""
+        """The seconds after which it ends, given the turns made so far."""
         return self.seconds if self.enough is None or self.done < self.least else min(self.enough, self.seconds)
 
     def result(self, result: CheckResult) -> CheckResult:
-        """The result with how far it came. The detail of a failure stays as it is, and a pass of too few is none."""
+        """The result with the numbers of turns. A pass of fewer than `least` turns becomes `too-short`."""
         figures = {"done": float(self.done), "planned": float(self.planned), "least": float(self.least)}
         verdict = "too-short" if result.verdict == "pass" and self.done < self.least else result.verdict
         update = {
@@ -62,6 +62,6 @@ class Budget:
 
 
 GOES_ON = 10
-"""How many times its time a short check may take, until it has its least number of turns."""
+"""A short check may take this many times its seconds to reach its least number of turns."""
 FIRST = 9
-"""Turns that are always made, however slow the program is: one more than the ring has chunks."""
+"""Turns that are always made, even by a slow program: one more than the ring has chunks."""

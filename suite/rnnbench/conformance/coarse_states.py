@@ -1,6 +1,7 @@
-"""Whether a state is as fine as its type, where a model file has it in a wider type than its inputs and outputs.
+"""Finding a state that was rounded to a narrower dtype than a model file gives it.
 
-The tolerance is that of the narrower type there, and so it does not show a state that is rounded to that type.
+A model file may have a state in a wider dtype than its inputs and outputs. The tolerance is that of the narrower dtype,
+so comparing values does not show the rounding.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.rnn import DTYPES, Arithmetic, rounded, run_in
 
 FEWEST = 4
-"""Numbers of a state that must be finer than the narrower type. One number of float32 in 8,192 is one of float16."""
+"""The least numbers of a state that the narrower dtype does not have. Of float32, it has one in 8,192 (float16)."""
 
 
 def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) -> str:
-    """What is wrong with the state after the stream's first steps; empty where nothing is.
+    """A sentence if a state after the stream's first steps was rounded to the narrower dtype; otherwise empty.
 
-    All its numbers are of the narrower type, although half of those that the reference has in the file's types are not.
+    It was rounded if the narrower dtype has all of its numbers, and not half of those of a run in the file's dtypes.
     """
     trial = reference.trial
     wide = {name: trial.model.state_dtype(name, trial.dtype) for name in state}
@@ -39,5 +40,5 @@ def _is_wider(dtype: str, other: str) -> bool:
 
 
 def _finer(array: np.ndarray, dtype: str) -> int:
-    """How many of the numbers are none of `dtype`."""
+    """How many of the numbers `dtype` does not have."""
     return int(np.sum(rounded(array, dtype) != array))

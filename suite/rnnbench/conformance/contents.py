@@ -1,7 +1,7 @@
-"""The check of what inputs and states may hold: zeros, negative zeros, whole numbers, equal rows, steps and calls.
+"""The check of special contents of inputs and states: zeros, negative zeros, whole numbers, equal rows and steps.
 
-Random numbers have none of these. So they do not show a program that takes zeros for padding, or that computes equal
-parts once where their states differ.
+Random numbers contain none of these. They do not show a program that takes zeros for padding, or that computes equal
+parts only once although their states differ.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectorie
 from rnnbench.results import CheckResult
 
 STEPS = 13
-"""Steps that `_filled` fills."""
+"""Steps with special contents (`_filled`)."""
 SEPARATE_CALLS = 4
-"""With state `none`, calls over which these are spread. Each needs a run of the reference."""
+"""With state `none`, the most calls over which these steps are spread. Each call needs a run of the reference."""
 EQUAL_CALLS, LONGEST_EQUAL = 4, 32
-"""Calls with the same chunk, and the longest chunk: after as many equal steps a network hardly changes."""
+"""Calls with the same chunk, and the longest chunk for which they are made: after that many equal steps a network
+hardly changes."""
 
 
 def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -28,12 +29,13 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     errors, chunk = Errors(), reference.trial.strategy.chunk
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-STEPS // chunk))
     steps = max(STEPS, chunk) if reference.is_stream else calls * chunk
-    # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
+    # The stream's inputs, not the ring's: trials with other chunks then share the runs of the reference.
     x = _filled(np.resize(reference.x, (steps, *reference.x.shape[1:])))
     for call, part in enumerate(np.split(x, calls)):
         session, state = open_session(), None
         if reference.is_stream:
-            state = _one_array_of(reference.start, next(iter(reference.start)))
+            first = next(iter(reference.start))
+            state = {**reference.zeros, first: reference.start[first]}
             session.set_state(reference.start)
             session.step({"x": part[:chunk]})
             session.set_state(reference.start)
@@ -48,13 +50,14 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
 
 
 def _compare_from_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Start from a state of ones, and from those that are negative zeros in all arrays but one: none is a new one.
+    """Start from a state of ones, and from states with negative zeros in all arrays but one. Inputs are whole numbers.
 
-    Their inputs are whole numbers."""
+    A program must not take any of these states for a new one.
+    """
     names, x = list(reference.start), _whole_numbers(reference.ring[0]["x"])
     states = {"ones": {name: _ones(array) for name, array in reference.start.items()}}
     if len(names) > 1:
-        zeros = _negative_zeros(reference.start)
+        zeros = {name: _negative_zeros(array) for name, array in reference.zeros.items()}
         states |= {f"{name} alone": {**zeros, name: reference.start[name]} for name in names}
     together = {name: np.concatenate([state[name] for state in states.values()], axis=1) for name in names}
     run = reference.run(np.concatenate([x] * len(states), axis=1), together)
@@ -66,9 +69,9 @@ def _compare_from_states(errors: Errors, open_session: OpenSession, reference: R
 
 
 def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Calls with one chunk over and over, on the public path and on a ring of this chunk alone."""
+    """Call with one chunk over and over, on the public path and on a ring of this chunk alone."""
     chunk = reference.trial.strategy.chunk
-    steps = 1 << (EQUAL_CALLS * chunk - 1).bit_length()  # So that trials with other chunks need the same run.
+    steps = 1 << (EQUAL_CALLS * chunk - 1).bit_length()  # A power of 2, so that trials with other chunks share the run.
     run = reference.run(np.repeat(reference.x[:1], steps, axis=0))
     x = run.x[: EQUAL_CALLS * chunk]
     bound = open_session().bind([{**reference.ring[0], "x": x[:chunk]}])
@@ -77,14 +80,14 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
     compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
     session = open_session()
-    given = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # One step in memory for all of them.
+    given = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # All steps share one step's memory.
     bound = session.bind([given])
     outputs = [session.step(given)["y"] if call % 2 else called(bound) for call in range(EQUAL_CALLS)]
     compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
-    """x [steps, batch, input] with other contents in its first steps."""
+    """x [steps, batch, input] with special contents in its first STEPS steps."""
     contents = (
         np.zeros_like(x[0]),
         -np.zeros_like(x[0]),
@@ -108,34 +111,25 @@ def _filled(x: np.ndarray) -> np.ndarray:
 
 
 def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
-    """The last step of x, [batch, input], whose `rows` are row 0 of the first step."""
+    """The last step of x, [batch, input], with `rows` replaced by row 0 of the first step."""
     step: np.ndarray = x[-1].copy()
     step[rows] = x[0, 0]
     return step
 
 
 def _whole_numbers(x: np.ndarray) -> np.ndarray:
-    """Small ones, of inputs that are about 1."""
+    """Inputs of about 1 rounded to small whole numbers."""
     return np.rint(2 * x.astype(np.float64)).astype(x.dtype)
 
 
 def _ones(array: np.ndarray) -> np.ndarray:
-    """One number in memory for all of them. Whole numbers stay: they have a range."""
+    """Ones that share the memory of one number. An array of whole numbers stays unchanged, since it has a range."""
     return np.broadcast_to(np.ones((), array.dtype), array.shape) if array.dtype.kind == "f" else array
 
 
-def _negative_zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Whole numbers, and those that are true or false, have no negative zero."""
-    return {name: np.copysign(zero, -1) if zero.dtype.kind == "f" else zero for name, zero in _zeros(state).items()}
-
-
-def _zeros(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: np.zeros_like(array) for name, array in state.items()}
-
-
-def _one_array_of(state: dict[str, np.ndarray], only: str) -> dict[str, np.ndarray]:
-    """The state with zeros in all arrays but one."""
-    return {name: array if name == only else np.zeros_like(array) for name, array in state.items()}
+def _negative_zeros(zeros: np.ndarray) -> np.ndarray:
+    """Negative zeros in place of zeros. Integers and booleans have none, and stay unchanged."""
+    return np.copysign(zeros, -1) if zeros.dtype.kind == "f" else zeros
 
 
 CONTENTS = (

@@ -1,4 +1,4 @@
-"""What a conformance check is."""
+"""The definition of a conformance check: its function, and the sessions that it may open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnbench.results import CheckResult
 
 Shared = TypeVar("Shared")
 RAISED = "raised "
-"""How the detail of a check begins that ended with an exception."""
+"""The beginning of the detail of a check that raised an exception."""
 
 
 class OpenSession(Protocol):
@@ -21,15 +21,15 @@ class OpenSession(Protocol):
     def __call__(self) -> Session: ...
 
     def close(self, session: Session) -> None:
-        """Close a session now and forget it. A check that opens very many would hold them all otherwise."""
+        """Close a session before the check ends. Otherwise a check that opens many would hold all of them."""
         ...
 
     def forget(self, session: Session) -> None:
-        """Let go of a session that the check leaves open."""
+        """Do not close this session at the end of the check."""
         ...
 
     def once(self, what: str, make: Callable[[], Shared]) -> Shared:
-        """What `make` gives the first time that a check asks for `what`. All checks of a program share it."""
+        """The result of `make` when a check first asked for `what`. All checks of a program share it."""
         ...
 
 
@@ -38,16 +38,17 @@ class Check:
     """One check of a program. To add one, write its function and add an entry to a tuple that `suite.CHECKS` joins."""
 
     name: str
-    """Name in records, in tables and in `expectations.yaml`."""
+    """Its name in records, in tables and in `expectations.yaml`."""
     sentence: str
-    """What holds of a program that passes."""
+    """A statement that is true of a program that passes."""
     run: Callable[[OpenSession, ReferenceTrajectories], CheckResult]
-    """Gives the result. An exception is a failure too."""
+    """Returns the result. An exception is a failure too."""
     streams_only: bool = False
-    """Not applicable where the state is `none`, because nothing is carried from call to call."""
+    """Whether it does not apply to state `none`, where nothing is carried from call to call."""
     compares: bool = False
-    """Compares answers with the reference: a program that computes wrongly may fail it, too."""
+    """Whether it compares numbers with the reference, so that any wrong computation may fail it."""
     long_running: bool = False
-    """Runs only in trials with `limits.endurance`, the seconds that it may take."""
+    """Whether it runs only in trials with `limits.endurance`, the seconds that it may take."""
     begin: Callable[[OpenSession, ReferenceTrajectories], Callable[[], CheckResult]] | None = None
-    """Of a check that spans the others: what begins it after the first one. It returns what ends it, in its turn."""
+    """For a check that spans the other checks: begins it after the first check, and returns the function that ends it.
+    """

@@ -25,9 +25,9 @@ from rnnbench.rnn import DTYPES, run_reference
 
 POISONS = (np.nan, np.inf, -np.inf)
 RESET, STATE = "a reset", "a state that is set"
-"""What ends a stream that has seen no numbers."""
+"""The two ways to recover a stream that has seen NaN or infinity."""
 POISONED_S = 0.1
-"""Time for poisoning rows one after the other. It is enough for 5 rows of a program that takes 1 ms a call."""
+"""Seconds for poisoning rows one after the other: enough for 5 rows of a program that takes 1 ms per call."""
 
 
 def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -49,7 +49,7 @@ def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     for row in sorted({0, rows - 1, int(generator.integers(rows))}):
         only = np.arange(rows) == row
         for what, scale in (("alone, the others zero", 0), ("beside others", -1 if shares_scale(reference) else -2)):
-            # Whole numbers have a range, in which a multiple of one may not be.
+            # A multiple of a whole number may be out of its range.
             of_x = scale if reference.trial.model.takes_any_number else 1
             others = np.where(only[:, None], x, of_x * x[::-1]).astype(x.dtype)
             state = {n: _others_scaled(a, only, scale) for n, a in reference.start.items()}
@@ -58,14 +58,14 @@ def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _others_scaled(array: np.ndarray, only: np.ndarray, scale: int) -> np.ndarray:
-    """A state whose rows are multiplied but for those of `only` [batch]. Whole numbers may be zero, and no others."""
+    """A state whose rows, except those of `only` [batch], are scaled. Whole numbers become zero or stay unchanged."""
     factor = scale if array.dtype.kind == "f" else abs(scale) > 0
     scaled: np.ndarray = np.where(only[:, None], array, factor * array).astype(array.dtype)
     return scaled
 
 
 def shares_scale(reference: ReferenceTrajectories) -> bool:
-    """Whether the rows of a call may have one scale, so that a row's rounding depends on the range of the others."""
+    """Whether the rows of a call may share one int8 scale. A row's rounding then depends on the other rows."""
     return DTYPES[reference.trial.dtype].activations == "dynamic"
 
 
@@ -89,8 +89,8 @@ def _lengths(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 
 
 def _certain_lengths(session: Session, reference: ReferenceTrajectories) -> CheckResult:
-    """Rows that all have the same length, all of a call's steps and one step among them, and lengths that rise. Their
-    arrays are given last one first. The reference runs all of them as rows of one batch."""
+    """Compare calls in which all rows have the same length (one step, half, or all of a call), and calls with rising
+    lengths. `lengths` is passed before `x`. The reference runs all of them as rows of one batch."""
     errors, x, rows = Errors(), reference.ring[0]["x"], reference.trial.batch
     most = len(x)
     kinds = {f"lengths that are all {steps}": np.full(rows, steps) for steps in sorted({1, (most + 1) // 2, most})}
@@ -106,10 +106,10 @@ def _certain_lengths(session: Session, reference: ReferenceTrajectories) -> Chec
 
 
 def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Poison one row of x, or of one state, and compare the others; then reset, and compare all rows.
+    """Put NaN or infinity into one row of x or of a state, and compare the other rows. Then reset, and compare all.
 
-    In the last turns a state is set in place of the reset: what a program has left of a call must not count.
-    Where all rows of a call may have one scale, the others are not compared, and the poison may be refused.
+    In the last turns a state is set instead of the reset: nothing else that a program keeps may matter. If all rows of
+    a call may share one scale, the other rows are not compared, and the program may refuse the call.
     """
     if not reference.trial.model.takes_any_number:
         return CheckResult(verdict="not-applicable", detail="inputs of whole numbers are numbers")
@@ -147,7 +147,7 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
 
 
 def _compare_poisoned_ring(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """A ring whose first chunk has no number in its last row, in a session whose public path has seen none either."""
+    """Compare bound calls of a ring whose first chunk has NaN in its last row. The public path has seen it before."""
     (x, exact), chunk, session = _beginning(reference), reference.trial.strategy.chunk, open_session()
     whole = [x[at : at + chunk] for at in range(0, len(x) - chunk + 1, chunk)]
     row, others = reference.trial.batch - 1, slice(0, reference.trial.batch - 1)
@@ -165,11 +165,11 @@ def _compare_poisoned_ring(errors: Errors, open_session: OpenSession, reference:
 
 
 def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """A session that is open beside one that has seen no numbers, and one that is opened once that is closed."""
+    """Compare a session that is open beside one that has seen NaN, and one that is opened after that one is closed."""
     poisoned, beside = open_session(), open_session()
     (x, exact), chunk = _beginning(reference), reference.trial.strategy.chunk
     first = fed_chunks(beside, x[:chunk], reference)
-    with suppress(Exception):  # Where all rows have one scale, a program may refuse it.
+    with suppress(Exception):  # If all rows share one scale, a program may refuse the call.
         fed_chunks(poisoned, np.full_like(x[:chunk], np.nan), reference)
     y = first if len(x) <= chunk else np.concatenate([first, fed_chunks(beside, x[chunk:], reference)])
     compare_steps(errors, "y of a session beside one that has seen NaN", y, exact, reference)
@@ -182,8 +182,11 @@ def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: Re
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float, str]]:
-    """Array, row and value of each turn, and what clears it: every row of every array of floats, and the last row of x
-    with every value. Then the last row of every array, where a state is set."""
+    """Array, row, value and recovery of each turn.
+
+    First every row of every array of floats, and the last row of x with every value, each followed by a reset. Then the
+    last row of every array, followed by a state that is set.
+    """
     rows = reference.trial.batch
     states = [name for name, array in reference.start.items() if array.dtype.kind == "f"]
     names = ["x", *states] if reference.is_stream else ["x"]
@@ -196,14 +199,14 @@ def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float,
 
 
 def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:
-    """A copy of x or of a state, [any, batch, size], with one value of this row replaced in its first part."""
+    """A copy of x or of a state, [any, batch, size], with one value of this row replaced by `poison`."""
     poisoned = array.copy()
     poisoned[0, row, row % array.shape[-1]] = poison
     return poisoned
 
 
 def _beginning(reference: ReferenceTrajectories, *, from_start: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The first inputs, and the reference's y from zeros or `start`: a few chunks; with state `none`, one chunk."""
+    """The first few chunks of inputs, and the reference's y from zeros or `start`. With state `none`, one chunk."""
     if not reference.is_stream:
         return reference.ring[0]["x"], reference.ring_trajectory.y[0]
     steps = min(FEW_CALLS * reference.trial.strategy.chunk, reference.trial.steps)

@@ -1,8 +1,7 @@
-"""Long-running checks: every call of 10,000 steps, and what the process holds over 10,000 calls.
+"""Long-running checks: the outputs of 10,000 steps, and the memory, descriptors and threads over 10,000 calls.
 
-Each may take `limits.endurance` seconds. It stops when this time is over, and its result says how far it came. With
-`limits.enough` it stops after that time once it has the calls that its verdict needs, and in any case with those in
-which all faults show that are known.
+Each check may take `limits.endurance` seconds. Its result says how many calls it made. With `limits.enough` it stops
+after that time if it has the calls that its verdict needs, and always after the calls in which all known faults show.
 """
 
 from __future__ import annotations
@@ -29,31 +28,31 @@ from rnnbench.results import CheckResult
 
 STEPS = CALLS = 10_000
 STEPS_ENOUGH, CALLS_ENOUGH = 1_600, 320
-"""With `limits.enough`: steps of `drift`, and calls of `memory`. The faults that are known show in so many, but for
-those of LONG_CALL, which follows all STEPS."""
+"""With `limits.enough`, the steps of `drift` and the calls of `memory`. All known faults show in them, except those of
+LONG_CALL, which follows only after all STEPS."""
 PUBLIC_EVERY = 4
-"""One pass over the ring in so many is made of public calls."""
+"""Every fourth pass over the ring is made of public calls."""
 BLOCK = 4 * RING + 1
-"""Calls between two comparisons of the state, so that each chunk of the ring is in turn the last one."""
+"""Calls between two comparisons of the state, so that each chunk of the ring is the last one in turn."""
 UNSEEN, LOOKS = 8 * BLOCK, (BLOCK, 3 * BLOCK, 8 * BLOCK)
-"""Calls at the end of which few are looked at: a look completes a call that may overlap the next. After so many of them
-there is a look, the last time after more than a queue of 128 places holds."""
+"""The last calls, whose outputs are not read, so that they may overlap; and after how many of them an output is read.
+The last reading comes after more calls than a queue of 128 places holds."""
 LONG_CALL = 1_030
-"""Steps of one public call after all of these: more than a byte can count, and than buffers of 1,024 steps hold."""
+"""Steps of one public call after all others: more than a byte can count, and than a buffer of 1,024 steps holds."""
 LEAST_FED = 8 * RING
-"""Calls below which `drift` says nothing. A network forgets its start in some 40 calls, and what comes before is fed by
-`bound` too."""
+"""With fewer calls, `drift` says nothing: a network forgets its start within some 40 calls, and other checks feed as
+many."""
 WINDOWS = 5
-"""Parts of the calls. The first one warms up. A leak grows in every other one."""
+"""Parts of the calls. The first one warms up. A leak grows in each of the others."""
 NOISE = 64 << 10
-"""Bytes that a window may grow by. An allocator takes memory in large pieces, but not in every window."""
+"""Bytes by which each window may grow. An allocator takes memory in large pieces, but not in every window."""
 SESSIONS = 4
-"""Sessions of a window, when the sessions are counted. The checks before have opened many: none is the first."""
+"""Sessions per window. Earlier checks have opened many sessions, so that no first-time cost is left."""
 OTHERS, OTHERS_ENOUGH = 32, 20
-"""Rounds of a window of looks, states that are set, resets, rests and refused calls, and how many are enough: with 17 a
-leak of a page a round shows. All windows together may take `limits.endurance`."""
+"""Rounds per window of looks, states that are set, resets, rests and refused calls: at most, and with `limits.enough`.
+With 17 rounds a leak of one page per round shows. All windows together may take `limits.endurance`."""
 LEAST_CALLS = 2 * WINDOWS * NOISE // 4096
-"""Calls below which `memory` says nothing: with so many, a leak of half a page a call grows by NOISE in each window."""
+"""With fewer calls, `memory` says nothing. With so many, a leak of half a page per call grows by NOISE per window."""
 
 
 def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -94,7 +93,7 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _compare_long_call(errors: Errors, session: Session, reference: ReferenceTrajectories, calls: int) -> None:
-    """After so many calls, feed LONG_CALL steps in one public call, and compare what is known of it."""
+    """After `calls` calls, feed LONG_CALL steps in one public call, and compare the parts whose outputs are known."""
     chunk = reference.trial.strategy.chunk
     numbers = range(calls, calls + math.ceil(LONG_CALL / chunk))
     y = session.step({"x": np.concatenate([reference.ring[number % RING]["x"] for number in numbers])})["y"]
@@ -115,10 +114,10 @@ class _Comparison:
         self._reference = reference
         self._session = session
         self._worst = 0.0
-        """As a multiple of the rounding expected there."""
+        """The largest error so far, as a multiple of the rounding expected there."""
 
     def look(self, calls: int, y: np.ndarray) -> None:
-        """Compare y after so many calls, and the state too in the first pass and after each BLOCK of calls."""
+        """Compare y after `calls` calls, and in the first pass and after each BLOCK of calls also the state."""
         exact = exact_after(self._reference, calls)
         if exact is None:
             return
@@ -130,7 +129,7 @@ class _Comparison:
             got |= self._session.get_state()
             off = max(off, *(_largest(array, exact[name]) for name, array in got.items()))
         self.largest.append(off)
-        # Only what is new is described: that takes ten times as long as finding the largest error.
+        # `errors.add` takes ten times as long as finding the largest error, so it is called for new errors only.
         if calls <= RING or not off <= self._worst * rounding:
             for name, array in got.items():
                 what = f"{name} after {calls * self._reference.trial.strategy.chunk} steps"
@@ -143,7 +142,7 @@ def _largest(got: np.ndarray, exact: np.ndarray) -> float:
 
 
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Public and timed calls in turn, then sessions that come and go, then all that is no call of a whole chunk."""
+    """Make public and bound calls in turn, then open and close sessions, then use everything but whole chunks."""
     limits = reference.trial.limits
     planned = planned_turns(limits, 2 * WINDOWS * (CALLS // 2 // WINDOWS), CALLS_ENOUGH)
     budget = Budget("calls", planned, min(LEAST_CALLS, planned), limits.endurance, enough=limits.enough)
@@ -173,18 +172,18 @@ def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 @dataclass(frozen=True)
 class _Growth:
-    """Rounds that were made, and by how much what the process holds grew in each window after the first, by name."""
+    """The growth of what the process holds, by name, in each window after the first; and the number of rounds."""
 
     rounds: int
     windows: dict[str, np.ndarray]
 
     @property
     def leaks(self) -> list[str]:
-        """What grew in every window: memory by more than NOISE, all else by one at least."""
+        """The names of what grew in every window: memory by more than NOISE, everything else by at least 1."""
         return [name for name, grown in self.windows.items() if (grown > (NOISE if name == "memory" else 0)).all()]
 
     def per_thousand(self, name: str) -> float:
-        """Growth with 1,000 rounds."""
+        """Growth per 1,000 rounds."""
         return float(np.median(self.windows[name])) * WINDOWS * 1_000 / self.rounds
 
     def sentences(self, what: str) -> Iterator[str]:
@@ -210,7 +209,7 @@ def _both_paths(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _come_and_go(open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """A session that is opened, used on both paths and closed."""
+    """Open a session, use it on both paths and close it."""
     session = open_session()
     bound = session.bind(reference.ring)
     bound()
@@ -223,7 +222,7 @@ def _come_and_go(open_session: OpenSession, reference: ReferenceTrajectories) ->
 def _rounds_of_others(
     open_session: OpenSession, reference: ReferenceTrajectories
 ) -> tuple[Callable[[], None], Callable[[], int]]:
-    """A round of all that is no call of a whole chunk, and what makes the first window and says how many it had."""
+    """Two functions: one round of everything but whole chunks, and the first window, which returns its rounds."""
     session, chunk = open_session(), reference.ring[0]
     bound = session.bind(reference.ring)
     refused = {**chunk, "x": chunk["x"][:, 0]}
@@ -251,13 +250,13 @@ def _rounds_of_others(
 
 
 def _grown_twice(work: Callable[[], None], rounds: Callable[[], int]) -> _Growth:
-    """Growth is measured a second time before it is a leak: a cache fills up, a leak goes on."""
+    """Measure growth, and if there is a leak, measure it again: a cache stops growing, a leak does not."""
     grown = _growth(work, rounds())
     return _growth(work, rounds()) if grown.leaks else grown
 
 
 def _growth(work: Callable[[], None], size: int) -> _Growth:
-    """Growth in the windows after the first one, each of so many rounds."""
+    """The growth in the windows after the first one. Each has `size` rounds."""
     held = [_held()]
     for _ in range(WINDOWS - 1):
         for _ in range(size):
@@ -272,7 +271,7 @@ def _held() -> dict[str, int]:
 
 
 def _window(call: Callable[[], None], budget: Budget) -> int:
-    """Run the first window, with as many calls as there is time for in half of its share. Returns its rounds of two."""
+    """Run the first window, for half of its share of the time. Returns its rounds of two calls."""
     rounds, begun = 0, time.perf_counter()
     while 2 * WINDOWS * rounds < budget.planned:
         call()

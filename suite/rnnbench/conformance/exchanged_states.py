@@ -1,4 +1,4 @@
-"""Check of states from elsewhere: from the reference, and from another backend that this run has checked before."""
+"""The check of exchanged states: those of the reference, and of another backend that this run has checked before."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def _exchange(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
 
 
 def _reference_state(reference: ReferenceTrajectories, steps: int) -> dict[str, np.ndarray]:
-    """The reference's own state after so many steps from zeros, rounded to the type that sessions exchange."""
+    """The reference's state after `steps` steps from zeros, rounded to the dtype that sessions exchange."""
     states = reference.from_zeros().states
     assert states is not None, "a stream runs forward"
     return {name: array[steps - 1].astype(reference.start[name].dtype) for name, array in states.items()}
 
 
 def _is_right(reference: ReferenceTrajectories, state: Arrays, steps: int) -> bool:
-    """Whether a state has the form of the reference's after so many steps, and its numbers.
+    """Whether a state has the shapes, dtypes and numbers of the reference's after `steps` steps.
 
-    A wrong one would count against whoever goes on from it, and says nothing of them.
+    A wrong state must not be used: it would make other backends fail.
     """
     exact, errors = _reference_state(reference, steps), Errors()
     if {name: (a.shape, a.dtype) for name, a in state.items()} != {n: (a.shape, a.dtype) for n, a in exact.items()}:
@@ -61,7 +61,7 @@ def _is_right(reference: ReferenceTrajectories, state: Arrays, steps: int) -> bo
 
 
 def _saved_state(reference: ReferenceTrajectories, steps: int) -> dict[str, Arrays]:
-    """The state that one other backend has saved, if there is one that is right."""
+    """A right state that another backend has saved, by the backend's name; empty if there is none."""
     this_backend = reference.trial.target.backend
     for path in sorted(_folder(reference).glob("*.npz")):
         state = None if path.stem == this_backend else read_cached(path, load_arrays)
@@ -78,7 +78,7 @@ def _save(reference: ReferenceTrajectories, state: Arrays, steps: int) -> None:
 
 
 def _folder(reference: ReferenceTrajectories) -> Path:
-    """The folder of saved states of this trial's model and stream. It lies beside the reference's files."""
+    """The folder of saved states of this trial's model and stream, beside the reference's files."""
     return reference.directory / f"states-{key_digest(reference.stream_key)}"
 
 

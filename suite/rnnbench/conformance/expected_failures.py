@@ -17,7 +17,7 @@ _COLUMN = re.compile(r": off by \S+ at \[(?:\d+, )*(\d+)\]")
 
 @dataclass(frozen=True)
 class Ended:
-    """What a trial with an outcome was, and how it ended where it did before its time."""
+    """How a trial ended, and its model."""
 
     outcome: Outcome
     stage: str = ""
@@ -28,11 +28,13 @@ class Ended:
 def expected_failure_results(
     expected_failures: Sequence[ExpectedFailure], ended: Ended, checked: Mapping[str, CheckResult]
 ) -> tuple[ExpectedFailureResult, ...]:
-    """One result for each check or outcome that was expected to fail and was tested. `checked` is by name of the check.
+    """One result for each check or outcome that was expected to fail and was tested. `checked` has results by check.
 
-    A check that did not run, or does not apply, has no result. Neither has a trial that ended before the stage at which
-    it was expected to fail. A check under `also` has a result only where it failed. What an entry with `contains`
-    describes has a result only where it failed as the fault makes it: with its words, or in arrays that it spoils.
+    - A check that did not run, or does not apply, has no result.
+    - A trial that ended before the stage at which it was expected to fail has no result.
+    - A check under `also` has a result only if it failed.
+    - An entry with `contains` has a result only if the failure matches the fault: by its `says`, or by wrong arrays
+      that the fault affects.
     """
     results: dict[str, ExpectedFailureResult] = {}
     for failure in expected_failures:
@@ -73,7 +75,7 @@ def _of_file(
 
 
 def _wrong_arrays(detail: str, model: Network) -> set[str]:
-    """Names of the arrays that a check found wrong, by its text; none where it tells something else."""
+    """The names of the arrays that a check found wrong, from its detail; none if the detail is about something else."""
     what, _, listed = detail.partition(WRONG)
     if listed:
         return {*listed.split(", ")}

@@ -1,4 +1,4 @@
-"""Ways of feeding a session that checks share, and pairing its outputs with the expected ones."""
+"""Feeding sessions and comparing their outputs, for all checks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnbench.backends import Bound, Session
+from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.definition import OpenSession
 from rnnbench.conformance.tolerance import Errors, Pair
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories, Rows
 
 ALL = slice(None)
 ALIGNMENT = 64
-"""Bytes. Runtimes that take an array's memory instead of a copy do so only where it is aligned (JAX: 64)."""
+"""Bytes. A runtime that uses an array's memory without a copy does so only if it is aligned (JAX: 64)."""
 EXPECTED_ROUNDING = 2.0
-"""Roundings between a program and expected outputs: the program's own, and those of whoever made the outputs."""
+"""Rounding errors between a program and the user's expected outputs: the program's, and those in the outputs."""
 FEW_CALLS = 3
-"""Calls that the bitwise checks make before and after an event: a fault of the second or third call shows."""
+"""Calls that the bitwise checks make before and after an event. Faults of a second or third call show."""
 UNDISTURBED_CALLS, UNDISTURBED_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
-"""Calls from zeros or `start` that are made once for all checks: as many as any check needs."""
+"""Calls from zeros or `start` that are made once and shared: as many as any check needs."""
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
@@ -32,8 +32,15 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copied
 
 
+def overwrite(arrays: Arrays) -> None:
+    """Fill the arrays with another number. Read-only arrays are skipped, since no caller can write to them."""
+    for array in arrays.values():
+        if array.flags.writeable:
+            array.fill(7)
+
+
 def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:
-    """y of the whole stream [steps, batch, width], fed in calls of the program's own chunk, a ragged rest last."""
+    """y of the whole stream [steps, batch, width], fed in calls of the trial's chunk. A ragged rest comes last."""
     chunk = reference.trial.strategy.chunk
     return np.concatenate(
         [session.step({"x": reference.x[at : at + chunk]})["y"] for at in range(0, len(reference.x), chunk)]
@@ -41,7 +48,7 @@ def stream_outputs(session: Session, reference: ReferenceTrajectories) -> np.nda
 
 
 def expected_outputs(session: Session, reference: ReferenceTrajectories) -> np.ndarray:
-    """y [steps, batch, width] of the beginning of the stream for which the user says what it is: whole calls of it."""
+    """The program's y [steps, batch, width] of the steps for which the user expects outputs, in whole calls."""
     assert reference.expected is not None
     chunk = reference.trial.strategy.chunk
     steps = len(reference.expected) - len(reference.expected) % chunk
@@ -49,7 +56,7 @@ def expected_outputs(session: Session, reference: ReferenceTrajectories) -> np.n
 
 
 def compare_expected(errors: Errors, y: np.ndarray, reference: ReferenceTrajectories) -> None:
-    """Add the errors of y against what the user expects, which another runtime has rounded once more."""
+    """Add the errors of y against the outputs that the user expects. Another runtime has rounded these too."""
     assert reference.expected is not None
     for step, got in enumerate(y):
         rounding = EXPECTED_ROUNDING * reference.rounding_at(step)
@@ -63,12 +70,12 @@ def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np
 
 @dataclass(frozen=True)
 class UndisturbedCalls:
-    """What a program gave for the first chunks of the ring, in a session of its own."""
+    """The outputs of calls with the first chunks of the ring, in a session of its own."""
 
     outputs: list[np.ndarray]
     """y of each call."""
     states: Mapping[str, np.ndarray]
-    """After the last one."""
+    """The state after the last call."""
 
 
 def undisturbed_calls(
@@ -76,7 +83,7 @@ def undisturbed_calls(
 ) -> UndisturbedCalls:
     """UNDISTURBED_CALLS public calls, each with a chunk or with its first `steps`, from zeros or from `start`.
 
-    They are made once, by the first check that needs them. The others ask for the same to the bit.
+    The first check that needs them makes them. All checks share the result.
     """
 
     def make() -> UndisturbedCalls:
@@ -95,14 +102,14 @@ def undisturbed_calls(
 def undisturbed_outputs(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
 ) -> list[np.ndarray]:
-    """y of the first FEW_CALLS of these calls."""
+    """y of the first FEW_CALLS of `undisturbed_calls`."""
     return undisturbed_calls(open_session, reference, from_start=from_start).outputs[:FEW_CALLS]
 
 
 def undisturbed_bound_outputs(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
 ) -> list[np.ndarray]:
-    """y of UNDISTURBED_BOUND_CALLS calls of the ring that is bound in such a session; from `start`, of FEW_CALLS."""
+    """y of UNDISTURBED_BOUND_CALLS bound calls of the ring in a session of its own; from `start`, of FEW_CALLS."""
 
     def make() -> list[np.ndarray]:
         session = open_session()
@@ -129,7 +136,7 @@ def called(bound: Bound) -> np.ndarray:
 
 
 def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[np.ndarray]:
-    """y of the first bound calls, with a call of another session's `interleaved` after each."""
+    """y of the first bound calls. With `interleaved`, each is followed by a call of another session."""
     outputs = []
     for _ in range(FEW_CALLS):
         bound()
@@ -141,7 +148,7 @@ def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[
 
 
 def fed_chunks(session: Session, x: np.ndarray, reference: ReferenceTrajectories, order: Rows = ALL) -> np.ndarray:
-    """y of x in calls of a chunk. Where rows have lengths, they are those of the ring's first chunk, in this order."""
+    """y of x, fed in calls of a chunk. If rows have lengths, they are those of the ring's first chunk, in `order`."""
     chunk, lengths = reference.trial.strategy.chunk, {n: a[order] for n, a in reference.ring[0].items() if n != "x"}
     return np.concatenate([session.step({"x": x[at : at + chunk], **lengths})["y"] for at in range(0, len(x), chunk)])
 

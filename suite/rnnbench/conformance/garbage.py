@@ -1,4 +1,4 @@
-"""Garbage collection within a check: a framework's objects would take longer to look at than the calls."""
+"""Garbage collection within a check. Without it, visiting a framework's objects would take longer than the calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _frozen_for_good = False
 
 
 def freeze_for_good() -> None:
-    """Freeze what is in memory now, so that no collector of this process or of its children visits it again."""
+    """Freeze all objects in memory, so that no collector of this process or its children visits them again."""
     global _frozen_for_good
     gc.freeze()
     _frozen_for_good = True
@@ -18,10 +18,10 @@ def freeze_for_good() -> None:
 
 @contextmanager
 def only_new_garbage() -> Iterator[None]:
-    """The collector looks only at what is made from now on.
+    """Let the collector visit only objects that are made from now on.
 
-    Where objects were frozen before, as in a forked child, all of them stay so: `gc.unfreeze` knows no others. Counting
-    them visits every one, so that is done only where nobody has said so.
+    If objects were frozen before, as in a forked child, all stay frozen afterwards, since `gc.unfreeze` unfreezes all.
+    Counting frozen objects visits each of them, so they are counted only if `freeze_for_good` was not called.
     """
     frozen_before = _frozen_for_good or gc.get_freeze_count() > 0
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Reference trajectories that earlier runs computed: files that are kept from one run to the next."""
+"""The cache of reference trajectories: their files are kept for later runs."""
 
 from __future__ import annotations
 
@@ -9,41 +9,40 @@ from rnnbench.backends import machine_facts, package_digest, rooms_digest, seen_
 from rnnbench.cache import Cache, CacheFolder
 
 BASELINE, PACKAGES = "numpy", ("numpy",)
-"""The backend that has no sources but the suite's, and the package that computes trajectories."""
+"""The backend whose sources are those of the suite, and the package that computes trajectories."""
 KIND = "references"
-"""Of the entries, beside those of backends."""
+"""The kind of the cache's entries. Other kinds are the names of backends."""
 ROOMS = ("conformance", "model_files", "rnn")
-"""Rooms of the suite that decide what a trajectory is."""
+"""The packages of the suite that decide a trajectory's values."""
 LONG_S = 1.0
-"""Seconds of a computation that is kept at once. A process may be killed before it writes the others."""
+"""A file whose computation took this long is kept at once. A process may be killed before it writes the others."""
 
 
 class KeptReferences:
-    """Files of trajectories in the cache. Each is under all that it depends on: `key`, the suite and the machine.
+    """Files of trajectories in the cache. A file's key has everything it depends on, the suite and machine included.
 
-    Whoever computes trajectories calls `write` at the end: one look at the sources of the suite, which takes some 4 ms,
-    is then enough for all of them.
+    After computing trajectories, call `write` once: it compares the suite's sources for all of them, in some 4 ms.
     """
 
     def __init__(self, folder: CacheFolder) -> None:
         self._cache = Cache(folder)
         self._waiting: list[tuple[Path, Mapping[str, object]]] = []
-        # Read here, once, by a process that then forks others.
+        # Read once here, before this process forks others.
         self._seen = seen_first(BASELINE, PACKAGES)
         self._maker = {"sources": rooms_digest(ROOMS), "numpy": package_digest("numpy"), **machine_facts()}
 
     def restore(self, file: Path, key: Mapping[str, object]) -> None:
-        """Put the file into its folder, if it is kept."""
+        """Copy the file into its folder, if it is kept."""
         self._cache.restore(KIND, self._of(file, key), file.parent)
 
     def keep(self, file: Path, key: Mapping[str, object], seconds: float) -> None:
-        """Keep the file, whose computation took so many seconds, when `write` is called."""
+        """Keep the file at the next call of `write`, or now if its computation took LONG_S or more."""
         self._waiting.append((file, key))
         if seconds >= LONG_S:
             self.write()
 
     def write(self) -> None:
-        """Keep what waits. Not where the suite or NumPy was changed since this process began."""
+        """Keep the waiting files, unless the suite or NumPy has changed since this process began."""
         if self._waiting and seen_now(BASELINE, PACKAGES) == self._seen:
             for file, key in self._waiting:
                 self._cache.keep(KIND, self._of(file, key), {file.name: file}, {})

@@ -1,4 +1,4 @@
-"""Layouts in memory that the arrays of a caller may have, each with a function that lays arrays out in that way."""
+"""Layouts in memory that a caller's arrays may have, each with a function that copies arrays into it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _transposed(x: np.ndarray) -> np.ndarray:
 
 
 def _offset(x: np.ndarray) -> np.ndarray:
-    """Aligned to its items, and to nothing wider."""
+    """Aligned to its item size, and not to any larger size."""
     memory = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
     start = -memory.ctypes.data % 64 + x.itemsize
     shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
@@ -34,7 +34,7 @@ def _offset(x: np.ndarray) -> np.ndarray:
 
 
 def _odd(x: np.ndarray) -> np.ndarray:
-    """Not even aligned to its items, as what lies behind a header of odd length."""
+    """Not aligned even to its item size, as an array behind a header of odd length."""
     memory = np.empty(x.nbytes + 1, np.uint8)
     shifted = memory[1:].view(x.dtype) if x.itemsize == 1 else np.frombuffer(memory.data, x.dtype, x.size, offset=1)
     shifted = shifted.reshape(x.shape)
@@ -57,7 +57,7 @@ def _read_only(x: np.ndarray) -> np.ndarray:
 
 
 def of_each(lay_out: Callable[[np.ndarray], np.ndarray]) -> LayOut:
-    """Lay out every array in the way in which `lay_out` does it for one."""
+    """A layout that applies `lay_out` to every array."""
     return lambda arrays: {name: lay_out(array) for name, array in arrays.items()}
 
 
@@ -67,7 +67,7 @@ def named_backwards(arrays: Arrays) -> Arrays:
 
 
 def _side_by_side(arrays: Arrays) -> Arrays:
-    """Those of one type in one buffer, which none begins."""
+    """All arrays of one dtype in one buffer. No array begins at the buffer's start."""
     parts: dict[str, np.ndarray] = {}
     for dtype in {array.dtype for array in arrays.values()}:
         same = {name: array for name, array in arrays.items() if array.dtype == dtype}
@@ -89,4 +89,4 @@ LAYOUTS: dict[str, LayOut] = {
     "side by side in one buffer": _side_by_side,
     "given last one first": named_backwards,
 }
-"""By what the arrays then are, in words."""
+"""Each layout by its description in messages."""

@@ -1,7 +1,7 @@
 """The check of a stream that is left alone: it begins, all other checks run, and then it goes on.
 
-It costs a few calls. Meanwhile up to a thousand other sessions come and go, calls are refused, others see huge inputs
-or what is no number, and some tenths of a second pass.
+It costs a few calls. In between, up to a thousand other sessions come and go, calls are refused, others get huge inputs
+or NaN, and some tenths of a second pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEGUN = 2
 
 
 def _begin(open_session: OpenSession, reference: ReferenceTrajectories) -> Callable[[], CheckResult]:
-    """Begin a stream on either path. Returns what goes on with both, and compares."""
+    """Begin a stream on either path. Returns the function that continues both and compares them."""
     session, bound_session = open_session(), open_session()
     bound = bound_session.bind(reference.ring)
     if reference.is_stream:
@@ -50,7 +50,7 @@ def _begin(open_session: OpenSession, reference: ReferenceTrajectories) -> Calla
 
 
 def _compare(errors: Errors, of_call: str, reference: ReferenceTrajectories, y: np.ndarray, states: Arrays) -> None:
-    """The call after BEGUN others."""
+    """Compare the call after the first BEGUN calls."""
     ring = reference.ring_trajectory
     calls = BEGUN + 1 if reference.is_stream else 1
     rounding = reference.rounding_at(calls * reference.trial.strategy.chunk - 1)

@@ -1,7 +1,7 @@
-"""What a stream is after very many calls of the ring, from `start`, and how it is compared.
+"""The exact outputs and states after thousands of calls of the ring from `start`, and the comparison with them.
 
-No reference follows thousands of calls. A network that forgets repeats itself with the ring, so the last pass that was
-computed holds for all that come later.
+The reference does not compute thousands of calls. A network that forgets repeats itself with the ring, so the last
+computed pass is right for all later passes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 
 
 def rounding_after(reference: ReferenceTrajectories, calls: int) -> float:
-    """Rounding expected after so many calls. It grows no more once the ring repeats itself: the start is forgotten."""
+    """The expected rounding after `calls` calls. It stops growing when the ring repeats itself."""
     chunk, settled = reference.trial.strategy.chunk, reference.ring_trajectory.settled_after
     if not settled or calls < settled:
         return reference.rounding_at(calls * chunk - 1)
@@ -23,13 +23,13 @@ def rounding_after(reference: ReferenceTrajectories, calls: int) -> float:
 
 
 def followed_calls(reference: ReferenceTrajectories, most: int) -> int:
-    """Calls whose exact results are known: `most` where the reference repeats itself, or is a counter."""
+    """The number of calls whose exact results are known: `most` if the reference repeats itself, or is a counter."""
     ring = reference.ring_trajectory
     return most if ring.settled_after or reference.trial.model.is_exact else ring.followed_calls
 
 
 def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
-    """y and the state after so many calls, from `start` at the ring's first chunk. None where they are not known."""
+    """y and the state after `calls` calls from `start`, at the ring's first chunk; None if they are not known."""
     ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
         return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
@@ -45,10 +45,10 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 
 
 def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> int:
-    """Add the errors of y of the first calls of the ring, from `start`. Returns how many were compared.
+    """Add the errors of y of the calls of the ring from `start`. Returns how many calls were compared.
 
-    They are the first two passes, and all from where the stream repeats itself. Of the calls with one chunk only the
-    worst is looked at closely. Nothing is compared where rounding decides.
+    Compared are the first two passes, and all calls after the stream repeats itself. Of these, only the worst call of
+    each chunk is added. Calls for which no rounding is expected are not compared.
     """
     ring = reference.ring_trajectory
     known = len(ring.y)
@@ -64,7 +64,7 @@ def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], re
 
 
 def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray]) -> int:
-    """Which of them is furthest from what is exact. What has another shape, or is no number, is."""
+    """The index of the output that is furthest from `exact`. Another shape or NaN counts as furthest."""
     if any(y.shape != exact.shape for y in outputs):
         return next(index for index, y in enumerate(outputs) if y.shape != exact.shape)
     off = np.abs(np.stack(outputs) - exact).reshape(len(outputs), -1).max(axis=1)

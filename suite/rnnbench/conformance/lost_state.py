@@ -1,7 +1,7 @@
-"""The check of a state that an exporter or importer lost without a word: every call then begins anew.
+"""The check of a state that an exporter or importer has lost silently, so that every call begins anew.
 
-Such a program is right in its first call, and two equal calls give the same answer. Where the trial has no state
-although its network was made with one, only outputs that the user expects can show it.
+Such a program is right in its first call, and gives the same output in two equal calls. If the file itself has lost the
+state, so that the trial has none, only outputs that the user expects can show it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _state_lost(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _second_call(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Two equal calls from zeros, where the reference's second answer and states are others than the first."""
+    """Make two equal calls from zeros. Fail if their outputs are equal and the reference's are not."""
     chunk, session = reference.ring[0], open_session()
     if "lengths" in chunk:
         return CheckResult(verdict="not-applicable", detail="rows of their own lengths are for whole sequences")
@@ -41,7 +41,7 @@ def _second_call(open_session: OpenSession, reference: ReferenceTrajectories) ->
 
 
 def _later_calls(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """State `none`: the first call is as the user expects it, and the later ones are as if each were the first."""
+    """For state `none`: fail if the first call gives what the user expects, and a later call does not."""
     chunk = reference.trial.strategy.chunk
     if reference.expected is None:
         return CheckResult(verdict="not-applicable", detail="state 'none', and the case expects no outputs of calls")

@@ -19,18 +19,18 @@ from rnnbench.rnn import rounded
 HUGE, TINY = 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
 MAGNITUDES = (TINY, 1e-30, 1e-20, 1e-12, 1e-6, 1e-3, 1.0, 3.0, 10.0, 30.0, 1e2, 1e3, HUGE)
-"""Scales of the inputs of one stream, from step to step upwards: a network that has seen a huge input is coarse.
-From 3 to 30 activations are neither linear nor constant."""
+"""Rising scales of the steps of one stream. They rise, since after a huge input small ones no longer count. From 3 to
+30 activations are neither linear nor constant."""
 LARGE = 7
-"""Where the scales above 1 begin."""
+"""The index in MAGNITUDES of the first scale above 1."""
 LARGE_STATES = (1e2, 1e3, HUGE)
-"""Scales of states. A huge state makes small ones count for nothing, so they are apart."""
+"""Scales of large states. They are not mixed with small ones, which would no longer count."""
 SWEPT, FEWEST_SWEPT, MOST_SWEPT, SWEPT_TO = 512, 8, 64, 12.0
-"""Values of y in a stream whose inputs grow evenly, its fewest and most steps, and the scale of its last one."""
+"""A stream whose inputs grow evenly: the values of y in it, its fewest and most steps, and the scale of the last."""
 SEPARATE_CALLS = 4
-"""With state `none`, calls over which MAGNITUDES are spread. Each needs a run of the reference."""
+"""With state `none`, the most calls over which MAGNITUDES are spread. Each call needs a run of the reference."""
 PINNED = 100.0
-"""Input of a gate at which it is 1 (or 0, if negative) in every dtype, whatever the recurrent part adds."""
+"""The input of a gate at which it is 1 (or 0, if negative) in every dtype, for any recurrent part."""
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
 OF_8_BITS = CheckResult(verdict="not-applicable", detail="a step of 8 bits of large inputs leaves gates to chance")
 WHOLE_NUMBERS = CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
@@ -50,9 +50,10 @@ def _compared(
     x: np.ndarray,
     state: dict[str, np.ndarray] | None = None,
 ) -> Errors:
-    """The errors, and those of y against the run over x from `state`, or over what is left once these are flushed.
+    """Add the errors of y against the reference's run over x from `state`, and return all errors.
 
-    A runtime may flush subnormal numbers to zero. That is far from what a step such as Sign or Floor makes of them.
+    A runtime may flush subnormal numbers to zero, and a function such as Sign then gives another value. So if y is
+    wrong, it is also compared with a run over flushed x and state, and the better comparison counts.
     """
     kept = replace(errors)
     compare_with_run(kept, where, y, reference.run(x, state))
@@ -84,9 +85,9 @@ def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Streams that hold one unit's forget gate (a GRU's update gate) at 1 from step to step, and then at 0.
+    """Compare a stream that holds one unit's forget gate (a GRU's update gate) at 1, and one that holds it at 0.
 
-    At 1 a cell adds up all of its inputs and forgets nothing. At 0 it must not remember the state it started from.
+    At 1 the unit adds up all inputs and forgets nothing. At 0 it must not remember its start state.
     """
     errors = Errors()
     steps = (
@@ -110,7 +111,7 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 def _driving(reference: ReferenceTrajectories, preactivation: float) -> np.ndarray | None:
     """An x [batch, input] that gives one unit's keeping gate, in each row of the batch, the input `preactivation`.
 
-    None where the network has no such gate.
+    None if the network has no such gate.
     """
     x = reference.trial.model.pinning_x(reference.weights, reference.trial.batch, preactivation)
     return None if x is None else x.astype(reference.x.dtype)
@@ -147,9 +148,9 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _swept(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
-    """A stream whose inputs grow evenly, so that activations are computed at many places of their curves.
+    """Compare a stream whose inputs grow evenly, so that activations are computed at many places of their curves.
 
-    Of a network with few units, MAGNITUDES alone leave large gaps. One with many has many in each step.
+    With few units, MAGNITUDES alone leave large gaps between these places.
     """
     chunk = reference.trial.strategy.chunk
     steps = int(np.clip(SWEPT // reference.trial.model.width, FEWEST_SWEPT, MOST_SWEPT))
@@ -164,15 +165,17 @@ def _swept(errors: Errors, open_session: OpenSession, reference: ReferenceTrajec
 
 
 def _scales(reference: ReferenceTrajectories) -> tuple[float, ...]:
-    """Those of MAGNITUDES at which rounding does not decide about gates: 8 bits of a call's range have steps of 80 for
-    HUGE inputs. Those of a fixed range saturate."""
+    """The scales of MAGNITUDES at which rounding does not decide about gates.
+
+    With a dynamic int8 scale, HUGE inputs are rounded to steps of 80. A fixed range saturates instead.
+    """
     return MAGNITUDES[:LARGE] if shares_scale(reference) else MAGNITUDES
 
 
 def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterator[np.ndarray]:
     """The scale of each step of each call [length].
 
-    Scales rise over the steps whose rounding is measured, and then stay: a later step may not be coarser than these.
+    Scales rise over the steps whose rounding is measured, and then stay constant, so that later steps are not coarser.
     """
     magnitudes = np.array(_scales(reference))
     measured = steps_measured(reference.trial.model, length)
@@ -181,7 +184,7 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 
 def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
-    """Start from states of which each unit has one of the scales up to 1, and then one of the larger ones."""
+    """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales."""
     large = () if shares_scale(reference) else (LARGE_STATES,)
     for scales in (MAGNITUDES[:LARGE], *large):
         state = {name: _scaled_state(reference, name, scales) for name in reference.start}
@@ -199,9 +202,9 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
 def _compared_from_one_large_array(
     errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories
 ) -> Errors:
-    """Start from states of which one array is HUGE: where h drives all gates to their ends, a huge c need not count.
+    """Compare from states of which only one array is HUGE: if h drives all gates to 0 or 1, a huge c may not count.
 
-    The states afterwards are compared, too: of a large c, y shows only that it is large. The reference runs them as
+    The states afterwards are compared too, since y only shows that a huge c is large. The reference runs all states as
     rows of one batch.
     """
     start, chunk, batch = reference.start, reference.trial.strategy.chunk, reference.trial.batch
@@ -225,7 +228,7 @@ def _compared_from_one_large_array(
 
 
 def _scaled_state(reference: ReferenceTrajectories, name: str, scales: Sequence[float]) -> np.ndarray:
-    """An array of `start` times the scales, from unit to unit. Whole numbers stay: they have a range."""
+    """An array of `start`; its units are scaled by `scales` in turn. Whole numbers stay unchanged."""
     array, trial = reference.start[name], reference.trial
     if array.dtype.kind != "f":
         return array

@@ -1,6 +1,6 @@
-"""Inputs and states that lie in memory which the session has returned, or was given, before.
+"""Inputs and states in memory that the session has returned or was given before.
 
-As where a caller feeds outputs back, or has one buffer for everything.
+A caller does this who feeds outputs back, or who has one buffer for everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rnnbench.conformance.trajectories import ReferenceTrajectories
 
 
 def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """Each y of such calls, and what it is where every array has memory of its own."""
+    """Pairs of y: of calls with reused memory, and of the same calls with arrays of their own."""
     session, alone = open_session(), undisturbed_calls(open_session, reference).outputs
     y = session.step(reference.ring[0])["y"]
     for call, chunk in enumerate(reference.ring[1 : FEW_CALLS + 1], 1):
@@ -36,7 +36,7 @@ def with_memory_used_again(open_session: OpenSession, reference: ReferenceTrajec
 
 
 def placed(arrays: Arrays, memory: np.ndarray) -> Arrays:
-    """Copies of the arrays, one after the other in `memory`: those of its type, as long as there is room."""
+    """Copies of the arrays. Those of the dtype of `memory` are placed in it one after the other while there is room."""
     at, laid = 0, dict[str, np.ndarray]()
     for name, array in arrays.items():
         laid[name] = array.copy()

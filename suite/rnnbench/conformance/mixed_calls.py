@@ -1,6 +1,6 @@
-"""The check of calls of every kind in one stream: bound and public ones, with a rest, not waited for, looked at twice.
+"""The check of calls of every kind in one stream: bound and public, with a rest, not waited for, read twice.
 
-Two sessions follow the same plan, the second one an action behind. So their calls alternate, and each is elsewhere.
+Two sessions follow the same plan, the second one action behind the first. So their calls alternate.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ CHUNKS = {
     **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
     **dict.fromkeys((STATE, COLLECTION, BINDING, OPENING), 0),
 }
-"""How many chunks each action takes."""
+"""How many chunks each action feeds."""
 OF_RING = (BOUND, UNREAD, TWICE, AT_ONCE)
 PLAN = (
     *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, OPENING, STATE),
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
-"""Its chunks are those of the reference's first two passes over the ring."""
+"""The actions of a session. They feed the chunks of the first two passes over the ring."""
 QUEUED, QUEUED_ENOUGH, QUEUED_S = 20 * RING + 3, 10 * RING + 3, 0.01
-"""Calls that nobody waits for, how many are enough, and the time in which as many are made one by one: more than queues
-of 128 or 64 places hold. They are no multiples of the ring, so that their end shows how many are missing."""
+"""Calls that are not waited for: at most, with `limits.enough`, and the seconds in which as many are made one by one.
+They are more than queues of 128 or 64 places hold, and no multiple of the ring, so that a missing call shows."""
 BEFORE_RESET = 3
-"""Bound calls before a reset or a state that is set: no whole pass over the ring."""
+"""Bound calls before a reset or a state that is set: less than a pass over the ring."""
 
 
 def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -63,7 +63,7 @@ def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """The output of a session's last call, which is read again after each thing that is no call of this session."""
+    """Read the output of a session's last call again after each action that is no call of this session."""
     session, beside, ring = open_session(), open_session(), reference.ring
     bound = session.bind(ring)
     bound()
@@ -84,7 +84,7 @@ def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Many calls that nobody waits for, to the bit as where each of them is waited for."""
+    """Many calls that are not waited for must give the same bits as calls that are waited for one by one."""
     one_by_one, at_once = open_session(), open_session()
     bound, other, budget = (
         one_by_one.bind(reference.ring),
@@ -94,7 +94,7 @@ def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     for _ in budget:
         bound()
         bound.sync()
-    further = (QUEUED - budget.done) % RING  # Where a pass over the ring is lost, its end looks the same.
+    further = (QUEUED - budget.done) % RING  # After whole passes over the ring, a lost pass would not show.
     for _ in range(further):
         bound()
         bound.sync()
@@ -121,7 +121,7 @@ class _Follower:
         self._reference = reference
         self._errors = errors
         self._fed = 0
-        """Chunks so far."""
+        """Chunks that were fed so far."""
         at = np.cumsum([0, *(CHUNKS[action] for action in PLAN)])
         numbers = [number for number, action in zip(at, PLAN, strict=False) if action in OF_RING]
         self._bound = session.bind([reference.ring[number % RING] for number in numbers])
@@ -129,7 +129,7 @@ class _Follower:
             session.set_state(reference.start)
 
     def follow(self, action: str | None) -> None:
-        """Do it, and compare what it gives; nothing where None."""
+        """Carry out an action, and compare its result. None does nothing."""
         if action is None:
             return
         inputs = [self._reference.ring[(self._fed + number) % RING] for number in range(CHUNKS[action])]
@@ -164,7 +164,7 @@ class _Follower:
             self._compare(action, self._bound.output()["y"])
 
     def _compare(self, action: str, y: np.ndarray) -> None:
-        """y of the last chunks."""
+        """Compare y with the reference's of the last chunks."""
         count = max(1, len(y) // self._reference.trial.strategy.chunk)
         exact = self._reference.ring_trajectory.y
         expected = np.concatenate([exact[number % len(exact)] for number in range(self._fed - count, self._fed)])
@@ -181,9 +181,9 @@ class _Follower:
 
 
 def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectories, errors: Errors) -> None:
-    """Reset in the middle of a ring, and set a state there: neither changes which chunk is the next one.
+    """Reset in the middle of a ring, and set a state there. Neither changes which chunk comes next.
 
-    It is the same where nobody has waited for the calls before.
+    This also holds if the calls before were not waited for.
     """
     rounding = reference.rounding_at(reference.trial.strategy.chunk - 1)
     expected: dict[bool, np.ndarray] = {}

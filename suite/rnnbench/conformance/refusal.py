@@ -56,8 +56,8 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 def _after_refusals(
     open_session: OpenSession, session: Session, fresh: Session, reference: ReferenceTrajectories
 ) -> list[Pair]:
-    """What comes after a call, or a state, that was refused: a reset, a call with a rest, a state that is set, and
-    another session. `fresh` does the same, and refuses nothing."""
+    """Pairs of y after refused calls and states: after a reset, with a rest, after a state that is set, and in another
+    session. `fresh` makes the same calls without the refused ones."""
     first, pairs = reference.ring[0], list[Pair]()
     longer = first if not reference.is_stream else {"x": np.concatenate([first["x"], reference.ring[1]["x"][:1]])}
     turns: list[tuple[str, Callable[[Session], object], Arrays]] = [
@@ -80,7 +80,7 @@ def _after_refusals(
 
 
 def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Calls that no session may accept, each with its name."""
+    """Calls that every session must refuse, each with its description."""
     x = reference.ring[0]["x"]
     other = _other_type(x)
     longer = np.concatenate([x, x[:1]])
@@ -122,7 +122,7 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
 
 
 def _refused_states(start: Arrays, x: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """States that no session may accept, each with its name."""
+    """States that every session must refuse, each with its description."""
     for name, array in start.items():
         for fault, wrong in {**_wrong_states(array, _other_type(array)), **_broadcasting(array)}.items():
             yield f"a state {name} {fault}", {**start, name: wrong}
@@ -133,7 +133,7 @@ def _refused_states(start: Arrays, x: np.ndarray) -> Iterator[tuple[str, Any]]:
 
 
 def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, dict[str, Any]]:
-    """Entries that no ring may have."""
+    """Chunks that every session must refuse in a ring, by description."""
     wrong = {
         "a chunk one step too long": np.concatenate([x, x[:1]]),
         f"a chunk of {other}": x.astype(other),
@@ -153,7 +153,7 @@ def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, 
 
 
 def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
-    """x [steps, batch, input] with other dimensions, and with a row or an input too few or too many."""
+    """x [steps, batch, input] with wrong dimensions, by description: other ranks, exchanged or wrong sizes."""
     steps, batch, width = x.shape
     wrong = {
         "of rank 2": x[:, 0],
@@ -173,7 +173,7 @@ def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _cast(array: np.ndarray) -> list[str]:
-    """Types that a program might cast instead of refusing them."""
+    """Dtypes that a program might cast instead of refusing them."""
     return [name for name in ("int32", "float16", "complex64", "bool", "object") if array.dtype != name]
 
 
@@ -205,7 +205,7 @@ def _wrong_states(array: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
 
 
 def _broadcasting(array: np.ndarray) -> dict[str, Any]:
-    """What NumPy would spread over the state, or take for an array."""
+    """Values that NumPy would broadcast to the state or convert to an array, by description."""
     wrong: dict[str, Any] = {
         "with one layer for all": array[:1],
         "with one row for the whole batch": array[:, :1],

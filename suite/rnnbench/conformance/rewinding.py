@@ -1,4 +1,4 @@
-"""The check of streams that go back: to a state that the session gave, and through resets with no call between them."""
+"""The check of streams that go back: to a state that the session returned, and by resets without calls in between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rnnbench.results import CheckResult
 
 Turn = Callable[[Session], None]
 SHORT = 2
-"""Most steps of a call that is shorter than a chunk. The second one goes on from the first one's state."""
+"""The most steps of a call that is shorter than a chunk. Its second step continues from the first one's state."""
 
 
 def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -23,7 +23,7 @@ def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 
 def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """Give a session the arrays that it returned itself, after calls on either path: the calls come again."""
+    """After calls on either path, give a session a state that it returned. The same calls must give the same y."""
     session, bound_session = open_session(), open_session()
     bound = bound_session.bind(reference.ring)
     session.set_state(reference.start)
@@ -45,9 +45,9 @@ def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """Reset a session and set its state, with no call between them: the last one counts.
+    """Reset a session and set its state, without a call in between. The last of these counts.
 
-    What comes before and after is shorter than a chunk, where there is such a call: another program may run it.
+    The calls before and after are shorter than a chunk, if possible, since another program may run such calls.
     """
     session, chunk = open_session(), reference.trial.strategy.chunk
     short = {"x": reference.ring[1]["x"][: max(1, min(chunk - 1, SHORT))]}
@@ -68,7 +68,7 @@ def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Ite
 
 
 def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:
-    """What is done with no call between, in words, before the last of it, and last."""
+    """Resets and states without a call in between: the description, the turns before the last one, and the last one."""
     start, zeros = _set(reference.start), _set(reference.zeros)
     yield "after a reset", (), _reset
     yield "after two resets", (_reset,), _reset

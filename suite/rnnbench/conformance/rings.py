@@ -15,22 +15,22 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 PUBLIC = "p"
-"""The letter of the public path in a plan."""
+"""The letter in a plan for a call of the public path."""
 
 
 @dataclass(frozen=True)
 class RingPlan:
-    """Who makes each call of a stream: a letter is the bound ring of that name, or PUBLIC.
+    """The order in which several bound rings and the public path make the calls of one stream.
 
-    Every plan feeds the reference's ring in its order.
+    Each letter of `calls` is a call of the bound ring of that name, or PUBLIC. The calls feed the reference's ring in
+    its order.
     """
 
     calls: str
     late: bool = False
-    """Whether a ring is bound just before its first call of a pass, and anew in the next one. Else all are bound before
-    the start."""
+    """Whether a ring is bound just before its first call of each pass. Otherwise all are bound before the start."""
     covered: int = RING
-    """Each ring has the chunks of those of its calls that are among so many first ones of the plan."""
+    """A ring has the chunks of its calls among the first `covered` calls of the plan."""
 
 
 RING_PLANS = (
@@ -42,12 +42,12 @@ RING_PLANS = (
 )
 """The last plan has a ring of more than RING chunks, not in the order of RING."""
 MANY = 34
-"""Chunks of one ring, and rings of one session: more than tables of 16 or 32 have places for."""
+"""Chunks of one ring, and rings of one session: more than tables of 16 or 32 entries hold."""
 SAME = MANY - 5
-"""The chunk of the ring of MANY chunks that is there a second time, right after it."""
+"""The index of a chunk in the ring of MANY chunks that is repeated right after it."""
 COMPARED_FROM = SAME - 1
-"""The first of these calls that is compared. There `start` is set, so that a session which makes the last ones alone
-gives the same."""
+"""The first call that is compared. `start` is set before it, so that a session that makes only the compared calls gives
+the same."""
 
 
 def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -63,7 +63,7 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """One ring of MANY chunks, and MANY rings of one chunk each: at the end both give what RING rings do."""
+    """One ring of MANY chunks, and MANY rings of one chunk each, must give the same as RING rings at the end."""
     order = [(number + number // RING) % RING for number in range(MANY)]
     order[SAME + 1] = order[SAME]
     sessions = [open_session() for _ in range(3)]
@@ -84,8 +84,10 @@ def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
 
 
 def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Rings of one session, bound one after the other: from the same buffers, which are refilled, and with the same
-    first chunk. Each gives what it gives in a session whose rings have arrays of their own."""
+    """Bind rings in one session one after the other, from the same refilled buffers, and with the same first chunk.
+
+    Each must give the same as in a session whose rings have arrays of their own.
+    """
     session, fresh = open_session(), open_session()
     first, second, third, fourth = reference.ring[:4]
     buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
@@ -102,11 +104,11 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     undisturbed = undisturbed_bound_outputs(open_session, reference)
     compare("", (first, second), undisturbed[:2])
     compare("refilled", (third, fourth), undisturbed[2:4])
-    session.reset()  # For what follows, `fresh` makes the same calls, and has bound no ring like this one.
+    session.reset()  # `fresh` makes the calls that follow too, and has not bound a similar ring before.
     half_refilled = (third, second)
     fresh_ring = fresh.bind(half_refilled)
     compare("half refilled", half_refilled, [called(fresh_ring) for _ in half_refilled])
-    # Bound a second time, after one call, the same ring begins with its first chunk. The other rings all differ.
+    # A ring that is bound a second time, after one call, begins with its first chunk again.
     for count, when in enumerate(("first", "second"), 1):
         y, expected_y = called(session.bind(reference.ring)), called(fresh.bind(reference.ring[:count]))
         pairs.append((f"of a ring that is bound for the {when} time, y of its first call", y, expected_y))
@@ -114,7 +116,7 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 
 
 def _follow(plan: RingPlan, session: Session, errors: Errors, reference: ReferenceTrajectories) -> None:
-    """Make the calls of a plan. The state is set once."""
+    """Make the calls of a plan and compare them. The state is set once, at the start."""
     exact, chunk = reference.ring_trajectory, reference.trial.strategy.chunk
     where = f"with the ring's calls shared as {plan.calls}, {'bound late' if plan.late else 'all bound before'}"
     rings = {

@@ -1,12 +1,12 @@
-"""The rounding error that is expected in a dtype, step by step, and where no comparison is possible.
+"""The rounding error that is expected in a dtype, step by step, and the steps at which no comparison is possible.
 
-It is measured on the network itself: computed in the dtype with several orders of summation, and in float64 with random
-roundings. Many runs are made at once, as rows of one batch (`rnn/arithmetic.py`). The largest error of all these runs
-counts. A long run is measured at its beginning and extrapolated.
+It is measured on the network itself, which is run in the dtype with several orders of summation, and in float64 with
+random roundings. The runs are rows of one batch (`rnn/arithmetic.py`). The largest error of all runs counts. A long run
+is measured at its beginning and extrapolated.
 
-Where x and h enter products in 8 bits, the error of float32 alone and that of the 8 bits are measured apart. That what
-is beyond a fixed range saturates is no error: the reference does the same. The
-weights of the reference are the dequantised ones, so their quantisation is no error.
+If x and h enter products as int8, the error of float32 and the error of int8 are measured separately. Saturation of
+values beyond a fixed range is no error, since the reference does the same. Nor is the quantisation of weights: the
+reference has the dequantised weights.
 """
 
 from __future__ import annotations
@@ -33,20 +33,19 @@ from rnnbench.rnn import (
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
 ROWS, MOST_ROWS = 8, 64
-"""Fewest rows of the batch that are measured, spread evenly over it, and most rows where they are cheap. In a network
-of few units, each a relu that is 0, all rows but one may have no error."""
+"""The least and the most rows of the batch that are measured, spread evenly over it. More than the least are measured
+if they are cheap: in a network of few relu units, all rows but one may have no error."""
 SAMPLES = 16
-"""Runs with random roundings, over these rows. With fewer, a network of one unit may have no error in any of them."""
+"""Runs with random roundings over these rows. With fewer, a network of one unit may have no error in any of them."""
 MEASURED_STEPS = 512
-"""Most steps that are measured. Most networks have forgotten their start by then."""
+"""The most steps that are measured. Most networks have forgotten their start by then."""
 WORK = 2e9
-"""Multiplications of a weight and a value that a measurement may take. With large weights fewer steps are measured."""
+"""The most multiplications of a weight and a value in one measurement. With large weights fewer steps are measured."""
 INT8_FACTORS: Mapping[Activations, float] = {"dynamic": 5.0, "static": 2.0}
-"""Largest error that passes, in units of the largest error seen of random roundings to 8 bits. One honest program is
-one such rounding: those measured were off by up to 1, and by up to 3.3 with 7 bits (torch's `reduce_range`). Where the
-ranges are fixed, nobody has fewer bits."""
+"""The largest int8 error that passes, in units of the largest error of random roundings to 8 bits. Honest programs were
+off by up to 1, and by up to 3.3 with 7 bits (torch's `reduce_range`). With fixed ranges no program has fewer than 8."""
 CHEAP = 1e8
-"""Multiplications up to which more than the fewest rows are measured."""
+"""Multiplications up to which more than ROWS rows are measured."""
 FEWEST_STEPS = 32
 """Steps that are always measured, if the run has as many."""
 
@@ -56,14 +55,14 @@ class Rounding:
     """The rounding error expected in a run, by step."""
 
     measured: np.ndarray
-    """[steps]: the largest error up to each step. Infinite from the step on where `incomparable` is true."""
+    """[steps]: the largest error up to each step. Infinite from the first incomparable step on."""
     dtype: str
 
     def at(self, step: int) -> float:
         """The error at a step. Beyond the measured steps it is extrapolated.
 
-        Its growth over the last half of the measured steps gives a power of the steps, of 1 at most. An error that grew
-        faster grows on as an exponential.
+        It grows on as it grew over the second half of the measured steps: as a power of the steps, of at most 1, or
+        exponentially if it grew faster.
         """
         measured_steps = len(self.measured)
         last = float(self.measured[-1])
@@ -87,7 +86,7 @@ class Rounding:
 
 
 def steps_measured(network: Network, steps: int) -> int:
-    """How many steps are measured, from the first, of a run of `steps` steps."""
+    """The number of steps that are measured, from the first, in a run of `steps` steps."""
     affordable = int(min(WORK / ((ROWS + SAMPLES) * network.reference_work), MEASURED_STEPS))
     return min(steps, max(FEWEST_STEPS, affordable))
 
@@ -108,7 +107,7 @@ def expected_rounding(
     seed: int,
     lengths: np.ndarray | None = None,
 ) -> Rounding:
-    """Measure the rounding of a run over x [steps, batch, input] from `state` (zeros where None).
+    """Measure the rounding of a run over x [steps, batch, input] from `state` (None: zeros).
 
     With `lengths` [batch], each row ends after so many steps.
     """
@@ -124,7 +123,7 @@ def run_and_rounding(
     seed: int,
     lengths: np.ndarray | None = None,
 ) -> tuple[Trajectory, Rounding]:
-    """As `expected_rounding`, with the run itself: where all of it is measured, it is among the runs that are made."""
+    """As `expected_rounding`, and the run itself. If all of it is measured, it is not computed twice."""
     rounding, exact = _measure(network, weights, x, state, dtype, seed, lengths)
     if exact is None:
         exact = run_reference(network, weights, x, state, lengths=lengths)
@@ -140,7 +139,7 @@ def _measure(
     seed: int,
     lengths: np.ndarray | None,
 ) -> tuple[Rounding, Trajectory | None]:
-    """The rounding, and the exact run where all of its rows and steps were measured."""
+    """The rounding, and the exact run if all of its rows and steps were measured; otherwise None."""
     if network.is_exact:
         return _of_counter(x, state, dtype), None
     steps = steps_measured(network, len(x))
@@ -165,7 +164,7 @@ def _measure(
 
 
 class _Measured(NamedTuple):
-    """Of the runs in one arithmetic, by step."""
+    """The results of the runs in one arithmetic, by step."""
 
     error: np.ndarray
     """[steps]: the largest error of any run."""
@@ -177,7 +176,7 @@ class _Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs of the reference over x [steps, batch, input], of some rows of its batch."""
+    """Runs of the reference over some rows of x [steps, batch, input]."""
 
     network: Network
     weights: Weights
@@ -201,7 +200,7 @@ class _Runs:
         return _Measured(error, np.maximum.accumulate(_largest(exact)), _first_rows(noisy, count))
 
     def _arrays(self, run: Trajectory) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Outputs and states by step, all that a backend may return: those that are rounded, and whole numbers."""
+        """The outputs and states by step: first those that are rounded, then those of whole numbers."""
         states = run.states or {}
         rounds = {name: self.network.state_dtype(name, "float32") in DTYPES for name in states}
         whole = [array for name, array in states.items() if not rounds[name]]
@@ -224,10 +223,10 @@ def _first_rows(run: Trajectory, count: int) -> Trajectory:
 
 
 def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """At which steps [steps] a right program may decide otherwise, given the error expected and the margins.
+    """The steps [steps] at which a right program may decide otherwise, given the expected error and the margins.
 
-    `margin` [steps, rows] is `Trajectory.margin`. Two scores may each be off by FACTOR errors. From the first such step
-    on, what a program computes depends on its rounding.
+    `margin` [steps, rows] is `Trajectory.margin`. Two scores may each be off by FACTOR errors. After the first such
+    step, a program's results depend on its rounding, so all later steps are among them.
     """
     close = margin.min(axis=1) <= 2 * FACTOR * error
     from_there_on: np.ndarray = np.logical_or.accumulate(close)
@@ -235,22 +234,22 @@ def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:
 
 
 def _of_counter(x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: str) -> Rounding:
-    """No rounding while the dtype has every integer up to the largest count. Beyond, nothing can be compared."""
+    """The rounding of a counter: zero while the dtype has every integer up to the largest count, and then infinite."""
     counts = np.cumsum(x, axis=0, dtype=np.float64) + (0.0 if state is None else state["h"][0])
     largest = np.maximum.accumulate(_largest([counts]))
     return Rounding(np.where(largest <= _largest_exact_integer(dtype), 0.0, np.inf), dtype)
 
 
 def _largest_exact_integer(dtype: str) -> float:
-    """Every integer up to this one is a number of the dtype."""
+    """The integer up to which the dtype has every integer."""
     return 2.0 ** DTYPES[dtype].digits
 
 
 def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """At which steps [steps] a comparison is meaningless, given the largest error and the largest value up to each.
+    """The steps [steps] at which a comparison is meaningless, given the largest error and value up to each step.
 
-    From one such step on, all are. Either the error, relative to the values, has grown from its first size until the
-    tolerance is as large as the values (chaos), or the values exceed the dtype's range.
+    All steps after such a step are among them. Either the error relative to the values has grown until the tolerance is
+    as large as the values (chaos), or the values exceed the dtype's range.
     """
     share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
     first = share[share > 0][:1]
@@ -260,12 +259,12 @@ def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _differing(arrays: list[np.ndarray], exact: list[np.ndarray]) -> np.ndarray | float:
-    """Infinite at each step [steps] where whole numbers differ, else zero: from there on nothing can be compared."""
+    """Infinite at each step [steps] at which whole numbers differ, so that nothing can be compared; zero elsewhere."""
     differs = [(a != e).reshape(len(a), -1).any(axis=1) for a, e in zip(arrays, exact, strict=True)]
     return np.where(np.any(differs, axis=0), np.inf, 0.0) if differs else 0.0
 
 
 def _largest(arrays: list[np.ndarray]) -> np.ndarray:
-    """Largest absolute value at each step [steps]. Infinite where a value is NaN."""
+    """The largest absolute value at each step [steps]. Infinite if a value is NaN."""
     largest = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
     return np.where(np.isnan(largest), np.inf, largest)

@@ -1,4 +1,4 @@
-"""Checks of streams as users have them: one buffer for all inputs, results that are kept, sessions that come and go."""
+"""Checks of streams as users have them: one buffer for all inputs, kept results, sessions that come and go."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from rnnbench.conformance.feeding import (
     called,
     first_outputs,
     output_pairs,
+    overwrite,
     undisturbed_bound_outputs,
     undisturbed_calls,
     undisturbed_outputs,
@@ -33,20 +34,21 @@ from rnnbench.measure import resident
 from rnnbench.results import CheckResult
 
 KEPT_CALLS, KEPT_ENOUGH, KEPT_BYTES, KEPT_S = 4_000, 160, 16 << 20, 0.03
-"""Calls whose results are kept, how many are enough, the most memory that they may take, and the time of the check.
-Below 10 µs a call it makes all of them."""
+"""Calls whose results are kept: at most, with `limits.enough`, the most bytes of them, and the seconds of the check. A
+program that takes less than 10 µs per call makes all of them."""
 KEPT_LEAST = 2 * RING + 1
-"""More than the buffers of a ring and of one call, and little enough for a program that takes 1 ms a call."""
+"""The least of these calls: more than the buffers of a ring and one call, and few enough for 1 ms per call."""
 KEPT_APART = 8 * RING
-"""Further calls in which the paths take turns of their own."""
+"""Further calls, in which each path feeds its own chunks."""
 OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
+"""Sessions that are opened: at most, with `limits.enough`, at least, and the seconds of the check."""
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
-"""Sessions that are open at once: more than tables of 128 have places for. Fewer where so many copies of the weights
-would take more than these bytes, and then still more than any other check has open. But no further ones are kept open
-once the process has half of the trial's memory."""
+"""Sessions that are open at once: more than a table of 128 entries holds. Fewer, but at least OPEN_LEAST, if the copies
+of the weights would need more than OPEN_BYTES; and no more once the process has half of the trial's memory."""
 WEIGHED_AFTER = 4
-"""Sessions that are opened from one look at the memory to the next."""
+"""Sessions that are opened between two readings of the memory."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
+"""Resets: at most, with `limits.enough`, at least, and the seconds of the check."""
 FILES = 4
 """Files that are opened between a session's first close and its second."""
 
@@ -66,7 +68,7 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
             for name, array in chunk.items():
                 np.copyto(buffers[name], array[:steps] if name == "x" else array)
             y = refilled.step(read_only if call < len(expected.outputs) // 2 else buffers)["y"]
-            _overwrite(buffers)
+            overwrite(buffers)
             pairs.append((f"from one buffer of {steps} steps that is refilled, y of call {call}", y, expected_y))
         pairs += [
             (f"with the buffer overwritten after the last call, state {name}", array, expected.states[name])
@@ -76,8 +78,10 @@ def _refilled(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
 
 
 def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> list[Pair]:
-    """Set another state and then `start`, twice from the same buffers, and overwrite them. The first time they are
-    given as arrays that may not be written to: the caller fills them all the same. Gives the state that was set so."""
+    """Set zeros and then `start`, twice from the same buffers, and overwrite the buffers. Returns pairs of the state.
+
+    The first time they are passed as read-only views. The caller writes to them all the same.
+    """
     state = {name: aligned(array) for name, array in reference.zeros.items()}
     read: Arrays = {}
     for given in (_read_only(state), state):
@@ -86,30 +90,25 @@ def _start_from_buffers(session: Session, reference: ReferenceTrajectories) -> l
                 np.copyto(state[name], array)
             session.set_state(given)
         read = read or session.get_state()
-    _overwrite(state)
+    overwrite(state)
     return [(f"from a buffer that is refilled, state {name}", read[name], reference.start[name]) for name in read]
 
 
 def _read_only(arrays: Arrays) -> Arrays:
-    """Views that may not be written to."""
+    """Read-only views of the arrays."""
     views = {name: array.view() for name, array in arrays.items()}
     for view in views.values():
         view.flags.writeable = False
     return views
 
 
-def _overwrite(arrays: Arrays) -> None:
-    for array in arrays.values():
-        array.fill(7)
-
-
 def _call(session: Session, bound: Bound | None, inputs: Arrays) -> np.ndarray:
-    """y of a call of `bound`, or of a public one."""
+    """y of a call of `bound`; None makes a public call."""
     return session.step(inputs)["y"] if bound is None else called(bound)
 
 
 def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Close one session after another, each twice and the first one first, while the others go on. Drop one."""
+    """Close sessions one after the other, each twice and the oldest first, while others go on. Drop one unclosed."""
     alone = undisturbed_outputs(open_session, reference)
     alone_bound = undisturbed_bound_outputs(open_session, reference)
     sessions, ragged = [open_session() for _ in range(4)], _longer(reference)
@@ -127,7 +126,7 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         if harmed:
             detail = "a session that was closed a second time closed files that others have opened since"
             return CheckResult(verdict="fail", detail=detail)
-        if call == 1:  # Nobody closes this one: what it holds goes with it.
+        if call == 1:  # This session is never closed.
             _drop_one(open_session, ragged)
             pairs += _of_a_session_that_is_dropped(open_session, reference, alone_bound)
         pairs += [
@@ -141,7 +140,7 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 
 @contextmanager
 def _files_in_between() -> Iterator[list[int]]:
-    """Some files, which have the numbers that were freed last. The list then has those that are no longer open."""
+    """Open files, which get the descriptors that were freed last. The list then has those that somebody has closed."""
     files, harmed = [os.open(os.devnull, os.O_RDONLY) for _ in range(FILES)], list[int]()
     try:
         yield harmed
@@ -156,7 +155,7 @@ def _files_in_between() -> Iterator[list[int]]:
 def _of_a_session_that_is_dropped(
     open_session: OpenSession, reference: ReferenceTrajectories, alone: Sequence[np.ndarray]
 ) -> list[Pair]:
-    """Bound calls whose session the caller has let go of."""
+    """Pairs of y of bound calls after the caller has dropped its reference to the session."""
     with only_new_garbage():
         session = open_session()
         bound = session.bind(reference.ring)
@@ -167,7 +166,7 @@ def _of_a_session_that_is_dropped(
 
 
 def _drop_one(open_session: OpenSession, inputs: Arrays) -> None:
-    """Use a session that nobody closes, and let go of it."""
+    """Use a session, and drop it without closing it."""
     with only_new_garbage():
         session = open_session()
         session.step(inputs)
@@ -177,17 +176,18 @@ def _drop_one(open_session: OpenSession, inputs: Arrays) -> None:
 
 
 def _longer(reference: ReferenceTrajectories) -> Arrays:
-    """The inputs of a call with a ragged rest, so that what runs the rest is closed too; with state `none`, a chunk."""
+    """The inputs of a call with a ragged rest, so that the rest's program is used too. With state `none`, a chunk."""
     if not reference.is_stream:
         return reference.ring[0]
     return {"x": np.concatenate([reference.ring[0]["x"], reference.ring[1]["x"][:1]])}
 
 
 def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Keep the results of very many calls: public and bound ones in turn, and states.
+    """Keep the results of very many public and bound calls in turn, and states, and check that they do not change.
 
-    They make one stream of the ring from `start`: the bound calls have every second chunk. So they are compared, too.
-    Such a stream soon repeats its outputs. In a few more calls each path has a turn of its own: they give others.
+    The calls make one stream of the ring from `start`; the bound calls have every second chunk. So the outputs are also
+    compared with the reference. Such a stream soon repeats its outputs. In further calls each path feeds its own
+    chunks, which gives other outputs.
     """
     ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
     session, chunks = open_session(), cycle(ring)
@@ -228,7 +228,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
 
 
 def _as_reference(outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> CheckResult:
-    """Whether y of each call is the reference's. With state `none`, it is also that of the last one."""
+    """Compare y of each call with the reference. With state `none`, y must also be the same in every pass."""
     errors = Errors()
     compare_outputs(errors, "call", outputs, reference)
     verdict = errors.verdict()
@@ -243,7 +243,7 @@ def _checksum(array: np.ndarray) -> int:
 
 
 def _sharing_memory(arrays: Sequence[np.ndarray]) -> tuple[int, int] | None:
-    """Two of the arrays that share memory, of those that begin one after the other; None if there are none."""
+    """The indices of two arrays that share memory; None if no neighbours in memory do."""
     order = sorted(range(len(arrays)), key=lambda index: arrays[index].ctypes.data)
     for one, other in pairwise(order):
         if np.shares_memory(arrays[one], arrays[other]):
@@ -252,7 +252,7 @@ def _sharing_memory(arrays: Sequence[np.ndarray]) -> tuple[int, int] | None:
 
 
 def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Open very many sessions, a few of them at a time, and one all along. Each must begin as the first one did."""
+    """Open very many sessions, some at a time, and keep one open throughout. Each must begin like the first one."""
     stays, others = open_session(), deque[Session]()
     first, second, *_ = undisturbed_outputs(open_session, reference)
     weight_bytes = sum(array.nbytes for _, array in reference.weights.named(reference.trial.model))
@@ -275,7 +275,7 @@ def _sessions(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
 
 
 def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Reset one session very often, or set its state. It must begin as it did the first time."""
+    """Reset one session very often, or set its state. It must begin each time like the first time."""
     session = open_session()
     first = session.step(reference.ring[0])["y"]
     started = first

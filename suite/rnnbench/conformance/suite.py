@@ -47,26 +47,26 @@ CHECKS = (
 )
 """All checks, in the order in which they run."""
 BEGIN_WITHIN = 0.5
-"""Of the time that all checks have. What is left is for the check that runs then."""
+"""Share of the time of all checks after which no further check begins. The rest is for the check that runs then."""
 TIMED = "timed"
-"""Name of the check that follows sampling (`TimedPath.verify`): the results of the timed calls, and the timed path once
-more from a given state."""
+"""The name of the check after sampling (`TimedPath.verify`): of the timed calls' results, and of the timed path from a
+given state."""
 CHECK_NAMES = (*(check.name for check in CHECKS), TIMED)
-"""The name of every result that a record may have."""
+"""The names of all results that a record may have."""
 CHECKS_BY_NAME = {
     **{name: (name,) for name in CHECK_NAMES},
     "numbers": (*(check.name for check in CHECKS if check.compares), TIMED),
 }
-"""The checks that a name in `expectations.yaml` stands for. What computes wrongly may fail any of `numbers`."""
+"""The checks that a name in `expectations.yaml` stands for. A wrong computation may fail any check of `numbers`."""
 
 
 def run_checks(
     program: Program, reference: ReferenceTrajectories, seconds: float | None = None
 ) -> Iterator[tuple[str, CheckResult]]:
-    """The name and result of each check. A check that raises has failed, and its result names the exception.
+    """Run the checks. Yields the name and result of each. A check that raises fails, and its result has the exception.
 
-    None but the first begins when BEGIN_WITHIN of `seconds` are over: the reference of a model file may be slow.
-    Raises what the first check raises: a program that cannot run at all is not a program that runs wrongly.
+    After BEGIN_WITHIN of `seconds` only the first check begins: the reference of a model file may be slow. An exception
+    of the first check is raised: a program that cannot run at all is not nonconforming.
     """
     begun = time.perf_counter()
     shared: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def run_checks(
 def _left_out(
     check: Check, reference: ReferenceTrajectories, spent: float, seconds: float | None
 ) -> CheckResult | None:
-    """The result of a check that has no meaning for the trial, or whose time is over. None for one that runs."""
+    """The result of a check that does not apply to the trial, or for which no time is left; None if it is to run."""
     if check.streams_only and not reference.is_stream:
         return CheckResult(verdict="not-applicable", detail="state 'none' carries nothing between calls")
     if seconds is not None and check is not CHECKS[0] and spent > BEGIN_WITHIN * seconds:
@@ -98,7 +98,7 @@ def _left_out(
 
 
 def _result(check: Check, run: Callable[[], CheckResult]) -> CheckResult:
-    """What a check finds, an exception included. That of the first check is raised."""
+    """The result of a check, even if it raises. An exception of the first check is raised."""
     try:
         return run()
     except Exception as error:
@@ -110,7 +110,7 @@ def _result(check: Check, run: Callable[[], CheckResult]) -> CheckResult:
 def _begun(
     check: Check, program: Program, reference: ReferenceTrajectories, spanning: ExitStack
 ) -> Callable[[], CheckResult]:
-    """What ends a check that spans others. Its sessions stay open until all are over."""
+    """Begin a check that spans others. Returns the function that ends it. Its sessions stay open until then."""
     assert check.begin is not None, "it spans others"
     try:
         return check.begin(spanning.enter_context(Opener(program)), reference)
@@ -124,7 +124,7 @@ def _raised(error: Exception) -> CheckResult:
 
 
 class Opener:
-    """Opens sessions of a program, and closes those that are open when the check ends."""
+    """Opens sessions of a program. At the end of the check it closes those that are still open."""
 
     def __init__(self, program: Program, shared: dict[str, Any] | None = None) -> None:
         self._program = program

@@ -1,4 +1,4 @@
-"""How often Python's threads take turns within a check: as often as it takes for them to meet within a call."""
+"""Setting how often Python's threads take turns within a check, so that they also do so within a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def switching_every(seconds: float) -> Iterator[None]:
-    """Threads take turns after so many seconds, and afterwards as they did before."""
+    """Let threads take turns every `seconds` seconds. The earlier interval is restored afterwards."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(seconds)
     try:

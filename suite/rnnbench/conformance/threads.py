@@ -1,4 +1,4 @@
-"""The check of sessions that several threads use: at once, or one after the other."""
+"""The check of sessions that several threads use, at once or one after the other."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 THREAD_CALLS, THREAD_CALLS_ENOUGH, THREAD_CALLS_LEAST, THREADS_S = 500, 320, 9, 0.02
-"""Calls, and arrays of states, of each of two threads at once, and how many are enough. On one core threads take turns
-after some milliseconds, at any place of a call."""
+"""Outputs and states of each of two threads: at most, with `limits.enough`, at least, and the seconds of the check."""
 PUBLIC_PASS, BOUND_PASS = 0, 1
-"""Kinds of passes over the calls of a thread."""
+"""The two kinds of passes over a thread's calls."""
 Named = tuple[str, np.ndarray]
+"""An output or a state, with its description."""
 AT_ONCE = 4
-"""Threads that live at once, each with a session: more than one that was opened for two has places for."""
+"""Threads with a session each that live at once: more than a program has room for that expects two."""
 SWITCH_S = 1e-6
-"""Seconds after which threads take turns while they make calls: far less than a call takes."""
+"""Python's switch interval while threads make calls, in seconds: far less than a call takes."""
 
 
 def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Two streams at once. Each begins in this thread, goes on in one of its own, and ends in this one again.
+    """Two streams at once. Each begins in this thread, continues in its own thread, and ends in this one again.
 
-    Then each makes calls of both paths over and over, and sets and reads its state: threads seldom take turns in the
-    middle of one short call.
+    Then each thread makes calls of both paths over and over, and sets and reads its state, since threads seldom take
+    turns in the middle of one short call.
     """
     feeds = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
     alone = [undisturbed_outputs(open_session, reference), _outputs_alone(open_session, feeds[1])]
@@ -72,7 +72,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
 
 
 def _bound_elsewhere(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
-    """Bound calls that go on in another thread than the one that bound the ring and began."""
+    """Pairs of bound calls that continue in another thread than the one that bound the ring."""
     there, expected = open_session().bind(reference.ring), undisturbed_bound_outputs(open_session, reference)
     began = first_bound_outputs(there)
     with ThreadPoolExecutor(1) as pool:
@@ -81,7 +81,7 @@ def _bound_elsewhere(open_session: OpenSession, reference: ReferenceTrajectories
 
 
 def _opened_elsewhere(open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]) -> list[Pair]:
-    """A session that is opened, used and closed in another thread, and one of this thread that goes on."""
+    """Pairs of a session that is opened, used and closed in another thread, and of one of this thread that goes on."""
     here = open_session()
     began = _outputs(here, feed[:1])
 
@@ -103,7 +103,7 @@ def _opened_elsewhere(open_session: OpenSession, feed: Sequence[Arrays], alone: 
 def _in_several_threads(
     open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]
 ) -> Iterator[Pair]:
-    """AT_ONCE sessions, each in a thread of its own, which call at once."""
+    """Pairs of AT_ONCE sessions that call at once, each in a thread of its own."""
     sessions, barrier = [open_session() for _ in range(AT_ONCE)], Barrier(AT_ONCE)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outputs = list(pool.map(partial(_outputs, feed=feed, barrier=barrier), sessions))
@@ -114,8 +114,10 @@ def _in_several_threads(
 def _pass(
     session: Session, bound: Bound, feed: Sequence[Arrays], reference: ReferenceTrajectories, kind: int
 ) -> Iterator[Named]:
-    """What a pass over the feed gives, one after the other: public calls from zeros and one with a rest, or bound calls
-    from `start`; then the state."""
+    """The outputs of one pass over the feed, then the state.
+
+    A public pass begins from zeros, and ends with a call of one step. A bound pass begins from `start`.
+    """
     if kind == BOUND_PASS and reference.is_stream:
         session.set_state(reference.start)
     else:
@@ -150,7 +152,7 @@ def _passes_alone(
 def _repeated(
     begin: Callable[[int], Iterator[Named]], alone: Sequence[Sequence[Named]], budget: Budget, barrier: Barrier
 ) -> list[Pair]:
-    """Make passes of either kind in turn. Gives the pairs of the first that differs from `alone`, or of the last."""
+    """Make passes of both kinds in turn. Returns the pairs of the first pass that differs from `alone`, or the last."""
     pairs: list[Pair] = []
     passes = cycle((PUBLIC_PASS, BOUND_PASS))
     barrier.wait()
@@ -169,7 +171,7 @@ def _repeated(
 
 
 def _outputs(session: Session, feed: Sequence[Arrays], barrier: Barrier | None = None) -> list[np.ndarray]:
-    """y of each call. Calls begin together with those of the other threads at the barrier, until one of them raises."""
+    """y of each call. At the barrier, calls begin together with those of the other threads, until a thread raises."""
     got = []
     for chunk in feed:
         if barrier is not None:

@@ -1,4 +1,4 @@
-"""The timed paths: their calls are counted while they are sampled, so that their results can be checked afterwards."""
+"""The timed paths: calls are counted while they are sampled, so that their results can be checked afterwards."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 COUNTS = 3
-"""How many random numbers of calls are tried."""
+"""How many random numbers of calls are checked."""
 FIRST_CALLS = (1, 3)
-"""The calls of a fresh process whose results are checked. Runtimes that compile anew for what they saw in a first
-call, as PyTorch's profiling executor does, have done so by the third."""
+"""The calls of a fresh process whose results are checked. By the third call, a runtime that compiles anew after the
+first call (PyTorch's profiling executor) has done so."""
 
 
 class TimedPath:
     """A session with its ring bound. Code that calls `bound` must report the number of calls to `called`."""
 
     where = ""
-    """Where something is wrong, in a failure's detail."""
+    """The end of a failure's description that names the path."""
 
     def __init__(self, session: Session, reference: ReferenceTrajectories) -> None:
         self.session = session
@@ -44,9 +44,9 @@ class TimedPath:
         self._calls_since_start = 0
 
     def verify(self) -> CheckResult:
-        """Check the results of the calls so far, then one call and a random number of calls from the start state.
+        """Check the results of the calls so far, then of one call and of a random number of calls from the start state.
 
-        One call is needed because a network forgets: after many calls, a state that was never set does not show.
+        The single call shows a state that was not set. After many calls the network has forgotten its start.
         """
         errors = Errors()
         if self._calls_since_start >= self._reference.ring_trajectory.settled_after > 0:
@@ -56,10 +56,10 @@ class TimedPath:
         return errors.verdict()
 
     def verify_as_timed(self, time_calls: Callable[[int], object]) -> CheckResult:
-        """Check random numbers of calls that `time_calls` makes as they are timed, and reports to `called`.
+        """Check random numbers of calls in the timed loop. `time_calls` makes them, and reports them to `called`.
 
-        A block of a slow program is too short for a trajectory that repeats itself, so nothing is known of its end.
-        And a program may do something else as long as Python's collector rests.
+        In `verify`, a slow program makes too few timed calls to reach the trajectory that repeats itself, so these are
+        not compared. And a program may behave differently while Python's garbage collector is off.
         """
         errors, ring = Errors(), self._reference.ring_trajectory
         for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
@@ -70,13 +70,13 @@ class TimedPath:
         return errors.verdict()
 
     def verify_first_calls(self) -> CheckResult:
-        """Check the first calls of a path that was not called yet."""
+        """Check the first calls. The path must not have been called yet."""
         errors = Errors()
         self._follow(errors, FIRST_CALLS)
         return errors.verdict()
 
     def verify_counts(self) -> CheckResult:
-        """Check random numbers of calls without a pause, each with a public call after it, then a reset."""
+        """Check random numbers of calls that are not waited for, each followed by a public call; then a reset."""
         errors, reference, ring = Errors(), self._reference, self._reference.ring_trajectory
         for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
             self._call((RING - self._position) % RING)
@@ -106,7 +106,7 @@ class TimedPath:
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
 
     def _follow(self, errors: Errors, counts: Iterable[int]) -> None:
-        """Compare after so many calls from the start state and the ring's first chunk, for rising counts."""
+        """Compare after each of `counts` calls, which rise, from the start state and the ring's first chunk."""
         self.start()
         ring, calls_made = self._reference.ring_trajectory, 0
         for calls in counts:
@@ -155,7 +155,7 @@ class PublicPath(TimedPath):
 
 
 class PublicCalls:
-    """Public calls with the chunks of a ring in turn: those that are timed, and those whose output is looked at."""
+    """Public calls with the chunks of a ring in turn. `timed_call` drops its output; calling the object keeps it."""
 
     def __init__(self, session: Session, ring: Sequence[Arrays]) -> None:
         step, next_chunk = session.step, cycle(ring).__next__

@@ -1,4 +1,4 @@
-"""How far from the reference a result may be, and how far it was."""
+"""The tolerance of results, and the errors that were found."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from rnnbench.results import CheckResult, CheckVerdict
 
 FACTOR = 16.0
-"""Largest error that passes, in units of the rounding error expected in the dtype. It allows for fused multiply-add and
-for vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
+"""The largest error that passes, in units of the expected rounding error. It allows for fused multiply-add and for
+vector libraries whose activations are off by a few ULP. A wrong gate, bias or state is off by thousands."""
 Number = TypeVar("Number", np.float64, np.ndarray)
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
 WRONG = "; wrong: "
-"""Before the names of all arrays that are wrong, where these are several."""
+"""The text before the names of wrong arrays, if there are several."""
 NO_ARRAYS: Mapping[str, slice] = {}
 Pair = tuple[str, np.ndarray, np.ndarray]
-"""What is compared, in words; the array that the program gave; and the array that is expected."""
+"""A description, the program's array, and the expected array."""
 
 
 @dataclass
@@ -31,19 +31,18 @@ class Errors:
     rounding: float = 0.0
     detail: str = ""
     beyond: str = ""
-    """The first place where nothing could be compared, because the rounding expected there is infinite."""
+    """The first place at which nothing could be compared, because the expected rounding is infinite."""
     wrong: dict[str, None] = field(default_factory=dict)
-    """Names of the arrays of which any number was too far off, of those that `add` was told."""
+    """The names of the arrays (see `add`) with a number that is too far off."""
 
     def add(
         self, what: str, got: np.ndarray, exact: np.ndarray, expected: float, arrays: Mapping[str, slice] = NO_ARRAYS
     ) -> None:
-        """Compare `got` with the reference's float64 `exact`, where a rounding error of `expected` is normal.
+        """Compare `got` with the reference's float64 `exact`, given an expected rounding error of `expected`.
 
-        `arrays` are the columns of `got` that are an array of their own, by name.
-
-        Where that is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary numbers.
-        Whole numbers are not rounded, so they must be equal.
+        If `expected` is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary
+        numbers. Whole numbers are not rounded, so they must be equal. `arrays` are the columns of `got` that are arrays
+        of their own, by name.
         """
         if got.shape != exact.shape:
             self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
@@ -62,7 +61,7 @@ class Errors:
             for name, columns in arrays.items():
                 if not error[..., columns].max(initial=0.0) <= FACTOR * expected:
                     self.wrong[name] = None
-        if ratio > self.rounding:  # Only what is worse is described: that takes longer than all else here.
+        if ratio > self.rounding:  # Only a new worst error is described: this takes longer than the rest.
             where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
             values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
             self._worse(ratio, f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, {values}")
@@ -76,10 +75,10 @@ class Errors:
         where: str = "",
         arrays: Mapping[str, slice] = NO_ARRAYS,
     ) -> None:
-        """As `add` of each step of arrays [steps, …], where an error of `expected` [steps] is normal.
+        """As `add` for each step of arrays [steps, …], given the expected rounding errors `expected` [steps].
 
-        Steps that are no worse than what was added before are looked at together: one by one they take as long as the
-        calls of a small program. With `arrays`, steps that are too far off are not among them.
+        Steps that are not worse than earlier ones are compared together: one by one they would take as long as the
+        calls of a small program. With `arrays`, each step that is too far off is added by itself.
         """
         if got.shape != exact.shape:
             self.add(f"{what}{where}", got, exact, 0.0)
@@ -121,20 +120,20 @@ class Errors:
 
 
 def _ulps(dtype: np.dtype, largest: Number, error: Number) -> Number:
-    """An error in units in the last place of an array's largest value: at a zero any error would be infinite."""
+    """An error in ULP of an array's largest value. In ULP of a zero any error would be infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         ulps: Number = error / np.spacing(largest.astype(dtype))
         return ulps
 
 
 def worst(*results: CheckResult) -> CheckResult:
-    """The most severe of several results. Of equally severe ones, the one with the largest error."""
+    """The most severe of several results. Among equally severe ones, the one with the largest error."""
     severity = {"not-applicable": 0, "pass": 1, "too-short": 2, "chaotic": 3, "fail": 4}
     return max(results, key=lambda result: (severity[result.verdict], result.rounding or 0.0))
 
 
 def same_bits(pairs: Iterable[Pair]) -> CheckResult:
-    """Passes where every pair of arrays is equal to the bit."""
+    """Pass if the arrays of every pair are equal to the bit."""
     for what, got, expected in pairs:
         if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
             differing = int(np.sum(got != expected)) if got.shape == expected.shape else got.size

@@ -1,8 +1,8 @@
-"""Reference trajectories: what the trials of one model and workload must compute, in float64, computed once and shared.
+"""Reference trajectories: the right results of one model and workload in float64, computed once and shared by trials.
 
-There are three. One run of the stream starts from zeros, another one from `start`, a state that is not zero. The ring
-is RING distinct chunks, fed over and over from `start`, as the timed path feeds them. With them comes the error that
-rounding alone is expected to make in the trial's dtype.
+There are three. One run of the stream starts from zeros, another one from `start`, a state that is not zero. The third
+feeds the ring, which has RING distinct chunks, over and over from `start`, as the timed path does. With them comes the
+rounding error that is expected in the trial's dtype.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from rnnbench.rnn import (
 )
 
 RING = 8
-"""Distinct chunks of a ring. Fed the same chunk over and over, an LSTM reaches its fixed point in about 40 calls, and
+"""Distinct chunks of a ring. With the same chunk over and over, an LSTM reaches its fixed point in about 40 calls, and
 no check can then tell a right output from an old one."""
 PASSES = 2
 """Passes over the ring that are kept call by call. The second one shows whether the ring starts again."""
 LONG_RING = 64
-"""Steps over which rounding is measured where the stream is shorter than the ring: at most so many of the ring's."""
+"""If the stream is shorter than the ring, rounding is measured over at most this many steps of the ring."""
 TOGETHER = 256
-"""Steps that the reference of an exact network runs at once, as far as whole passes fit: its sums are the same however
-they are grouped, and it never settles."""
+"""Steps of whole passes that the reference of an exact network runs at once: grouping does not change its sums, and it
+never settles."""
 SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
-"""Largest change of the state between two passes at which the trajectory repeats itself: far below float32's rounding.
+"""The largest change of the state between two passes of a trajectory that repeats itself: far below float32's rounding.
 For a trial in float64, as small as the reference's own rounding allows."""
 
 
 Rows = np.ndarray | slice
-"""Which rows of a batch."""
+"""An index of rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,15 @@ class RingTrajectory:
     states: dict[str, np.ndarray]
     """[calls, layers·directions, batch, size]."""
     settled_after: int
-    """Calls after which the trajectory repeats itself with each pass. It is twice the number seen from the ring's first
-    chunk, because a block of timed calls may start at another chunk. 0 where it was not seen to repeat itself."""
+    """Calls after which the trajectory repeats itself with each pass; 0 if it does not.
+
+    It is twice the number seen from the ring's first chunk, since timed calls may start at another chunk.
+    """
     orbit_y: np.ndarray
     """[RING, …]: the output of each call of the last pass. `orbit_states` are its states."""
     orbit_states: dict[str, np.ndarray]
     followed_calls: int
-    """Calls that were computed, the last pass included, whether or not the trajectory repeats itself by then."""
+    """The number of computed calls, those of the last pass included."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,16 @@ class ReferenceRun:
     y: np.ndarray
     """[steps, batch, width]."""
     rounding: np.ndarray
-    """[steps]: the largest error that rounding is expected to make up to each step."""
+    """[steps]: the largest rounding error that is expected up to each step."""
     final: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The state after the last step, by name."""
 
 
 class ReferenceTrajectories:
-    """The reference trajectories of one trial, kept in files under `directory` for all trials that need the same."""
+    """The reference trajectories of one trial. Trials that need the same ones share their files under `directory`."""
 
     def __init__(self, trial: Trial, directory: Path, kept: KeptReferences | None = None) -> None:
-        """`kept` has what earlier runs computed; None where this run computes everything."""
+        """`kept` has the files of earlier runs; None if this run computes everything."""
         self.trial = trial
         self.directory = directory
         self.is_stream = trial.strategy.state != "none"
@@ -95,7 +97,7 @@ class ReferenceTrajectories:
 
     @property
     def seconds(self) -> float:
-        """Time spent on computing what was in no file yet."""
+        """Seconds spent on computing trajectories that were not in a file."""
         return self._store.seconds
 
     @cached_property
@@ -109,7 +111,7 @@ class ReferenceTrajectories:
 
     @cached_property
     def ring(self) -> list[Arrays]:
-        """The inputs of RING calls: `x` [chunk, batch, input], and `lengths` [batch] where rows have them."""
+        """The inputs of RING calls: `x` [chunk, batch, input], and `lengths` [batch] if the trial is ragged."""
         x = self._inputs(RING * self.trial.strategy.chunk)
         if self.lengths is None:
             return [{"x": part} for part in np.split(x, RING)]
@@ -118,7 +120,7 @@ class ReferenceTrajectories:
 
     @cached_property
     def lengths(self) -> np.ndarray | None:
-        """The lengths of the rows of each chunk of the ring [RING, batch], where rows have their own lengths."""
+        """The lengths of the rows of each chunk of the ring [RING, batch]; None unless the trial is ragged."""
         trial = self.trial
         return draw_lengths(trial.strategy.chunk, trial.batch, RING, trial.seed) if trial.lengths == "ragged" else None
 
@@ -133,12 +135,12 @@ class ReferenceTrajectories:
 
     @cached_property
     def expected(self) -> np.ndarray | None:
-        """y [steps, batch, width] of the stream from zeros by the user's word; None where nobody says so."""
+        """y [steps, batch, width] of the stream from zeros that the user expects; None if the user expects none."""
         y = self.trial.model.expected_y(self.trial.batch)
         return None if y is None else y[: self.trial.steps]
 
     def compute(self) -> None:
-        """Compute what most checks compare with, where it is in no file yet. It takes longer than all else here."""
+        """Compute the trajectories of most checks, unless they are in files. This takes longer than everything else."""
         if self.is_stream:
             self.from_zeros()
         _ = self.ring_trajectory, self.rounding
@@ -155,7 +157,7 @@ class ReferenceTrajectories:
     def rounding(self) -> Rounding:
         """The rounding expected in any run over inputs like those of the stream and the ring."""
         if self.is_stream:
-            # The length of the stream, or of a short ring, rounded up: the same number for most chunks of a case.
+            # The length of the stream or of a short ring, rounded up, so that most chunks of a case share the file.
             ring = min(PASSES * RING * self.trial.strategy.chunk, LONG_RING)
             steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
             steps = steps_measured(self.trial.model, steps)
@@ -163,14 +165,14 @@ class ReferenceTrajectories:
         return self._rounding("rounding", self._side_by_side(), None)
 
     def rounding_at(self, step: int) -> float:
-        """Rounding expected at a step of such a run. Infinite where a comparison is meaningless."""
+        """The expected rounding at a step of a run. Infinite if a comparison is meaningless."""
         return self.rounding.at(step)
 
     def scaled(self, scale: float) -> ReferenceRun:
-        """The run over the stream's inputs times `scale`; with state `none`, over one call of them.
+        """The run over the stream's inputs times `scale`; with state `none`, over one call.
 
-        Of the stream it is as far as its rounding is measured. Where gates are driven to their ends, a later step whose
-        gate is between them may be coarser than all before.
+        It covers only steps whose rounding is measured: if gates are driven to 0 or 1, a later step with a gate in
+        between may be coarser than all earlier ones.
         """
         chunk = self.trial.strategy.chunk
         measured = steps_measured(self.trial.model, self.trial.steps)
@@ -178,11 +180,11 @@ class ReferenceTrajectories:
         return self.run(rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype))
 
     def run(self, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:
-        """The run over x [steps, batch, input] from `state` (zeros where None).
+        """The run over x [steps, batch, input] from `state` (None: zeros).
 
-        It is kept in a file that is named by the values of x, state and lengths, which trials of one model share. Where
-        rows have lengths, they are those of the ring's first chunk, and x must be as long as this chunk. Rows that are
-        equal are run once.
+        It is kept in a file named by the values of x, state and lengths, which trials of one model share. If the trial
+        is ragged, the lengths are those of the ring's first chunk, and x must be as long as this chunk. Equal rows are
+        run once.
         """
         lengths = None if self.lengths is None else self.lengths[0]
         inputs = {"x": x, **(state or {}), **({} if lengths is None else {"lengths": lengths[None]})}
@@ -217,18 +219,21 @@ class ReferenceTrajectories:
 
     @property
     def late_file(self) -> Path:
-        """The file that says, once a limit of time has ended this computation, how many seconds were too few."""
+        """The file with the time limit, in seconds, that has ended this computation, if one has."""
         return self.directory / f"late-{key_digest(self._ring_key)}"
 
     @property
     def _ring_key(self) -> dict[str, object]:
-        """All that the trajectories depend on."""
+        """Everything that the ring's trajectory depends on."""
         return {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
 
     @property
     def _forgets(self) -> bool:
-        """Whether it may forget its start. Whole numbers, such as a position, may repeat themselves without: they then
-        depend on the chunk of the ring at which a block of timed calls began."""
+        """Whether the network may forget its start. Its trajectory may then settle.
+
+        Whole numbers, such as a position, may repeat without being forgotten: they depend on the chunk at which timed
+        calls began.
+        """
         return all(array.dtype.kind == "f" for array in self.start.values())
 
     @property
@@ -237,7 +242,7 @@ class ReferenceTrajectories:
 
     @property
     def stream_key(self) -> dict[str, object]:
-        """All that the stream and its trajectories depend on."""
+        """Everything that the stream and its trajectories depend on."""
         trial = self.trial
         return {
             "model": trial.model.params,
@@ -309,7 +314,7 @@ class ReferenceTrajectories:
         return {**first_passes, **orbit, "orbit_y": passes[-1]["y"], **ends}
 
     def _first_settled(self, passes: list[dict[str, np.ndarray]]) -> int:
-        """Number of the first call from which on every state equals that of the last pass."""
+        """The number of the first call from which every state equals that of the last pass."""
         distance = np.zeros(RING * len(passes))
         for name in self.start:
             difference = np.concatenate([np.abs(p[f"state_{name}"] - passes[-1][f"state_{name}"]) for p in passes])
@@ -317,11 +322,11 @@ class ReferenceTrajectories:
         return int(np.flatnonzero(distance > self._settled).max(initial=-1)) + 2
 
     def _passes(self, x: np.ndarray, state: Arrays, count: int) -> list[dict[str, np.ndarray]]:
-        """Outputs and states after each call of each of so many passes over the ring."""
+        """The outputs and states after each call of `count` passes over the ring, by pass."""
         chunk = self.trial.strategy.chunk
         run = run_reference(self.trial.model, self.weights, np.concatenate([x] * count), state)
         assert run.states is not None, "a stream runs forward"
-        # Copies: a view would hold the states of all steps, and a state may have thousands of values.
+        # Copies, since a view would keep the states of all steps in memory.
         arrays = {f"state_{n}": a[chunk - 1 :: chunk].copy() for n, a in run.states.items()}
         arrays["y"] = run.y.reshape(count * RING, chunk, *run.y.shape[1:])
         calls = [slice(first, first + RING) for first in range(0, count * RING, RING)]
@@ -341,7 +346,7 @@ class ReferenceTrajectories:
 
 
 def _distinct_rows(arrays: Arrays) -> tuple[Rows, Rows]:
-    """Of arrays [any, batch, …]: the rows that are equal to no row before them, and each row's number in these."""
+    """For arrays [any, batch, …], the distinct rows, and the index of each row among them."""
     numbers: dict[bytes, int] = {}
     of_row, batch = [], next(iter(arrays.values())).shape[1]
     for row in range(batch):
@@ -355,7 +360,7 @@ def _distinct_rows(arrays: Arrays) -> tuple[Rows, Rows]:
 
 
 def _digest(arrays: Arrays) -> str:
-    """Digest of names and values: two backends save different bits of one state."""
+    """A digest of names and values."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())

@@ -30,11 +30,13 @@ from rnnbench.rnn import Trajectory
 
 RANDOM_SPLITS, MOST_PIECES = 2, 8
 LONGEST_RISING = 8
-"""Steps of the longest of the calls that are each a step longer than the last. Vectors have so many places or fewer."""
+"""Steps of the longest call in a split whose calls are each a step longer than the last. Vectors have as many lanes or
+fewer."""
 SEVERAL_CHUNKS = ((3, 4, 5), (7, 6))
-"""Whole chunks of the public calls of two streams. Random splits seldom have such a call. Each has 16 at most."""
+"""Whole chunks per public call, in two streams. Random splits seldom have such calls. Each stream has at most 16."""
 CHUNKS_AND_REST = 5, 2
-"""Chunks of a call, and most steps of its rest: the second one shows whether a rest goes on where the chunks end."""
+"""Chunks of a call, and the most steps of its rest. The second step shows whether the rest continues after the chunks.
+"""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -48,7 +50,7 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     exact, beside, two = reference.from_zeros(), open_session(), 2 * reference.trial.strategy.chunk
     begun = beside.step(reference.ring[0])["y"]
     compare_steps(errors, "y", stream_outputs(session, reference), exact.y, reference)
-    if len(exact.y) >= two:  # The stream's rest was the first one of all: the program of one step was opened.
+    if len(exact.y) >= two:  # The stream's rest was the first of all, so the program of one step was just opened.
         y = np.concatenate([begun, beside.step(reference.ring[1])["y"]])
         compare_steps(errors, "y of a stream that goes on beside it", y, exact.y[:two], reference)
     for name, array in session.get_state().items():
@@ -58,7 +60,7 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 
 
 def _decisions(exact: Trajectory, reference: ReferenceTrajectories) -> dict[str, float]:
-    """Of a network that decides: its steps and rows, and how many were compared, since the margins allow it."""
+    """For a network that decides: the number of its decisions, and how many were compared, as the margins allow."""
     if exact.margin is None:
         return {}
     compared = sum(np.isfinite(reference.rounding_at(step)) for step in range(len(exact.margin)))
@@ -93,8 +95,10 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 def _compare_calls_of_chunks(
     errors: Errors, counts: tuple[int, ...], session: Session, reference: ReferenceTrajectories, rest: int = 0
 ) -> None:
-    """Public calls of so many chunks from `start`, each with a rest. None is longer than the stream, or than LONG_RING
-    steps."""
+    """Compare public calls of `counts` chunks and `rest` steps each, from `start`.
+
+    None is longer than both the stream and LONG_RING steps.
+    """
     session.set_state(reference.start)
     ring, chunk, fed = reference.ring_trajectory, reference.trial.strategy.chunk, 0
     for count in counts:
@@ -215,9 +219,10 @@ def _bound(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _splits(steps: int, chunk: int, seed: int) -> Iterator[list[int]]:
-    """All steps at once; calls one step longer than a chunk, so that every rest is ragged; and two random splits.
+    """Splits of the stream into calls.
 
-    Then as many steps as calls of 1, 2, 3, … steps need: each short length comes, and each after another.
+    They are one call of all steps; calls of 1, 2, 3, … steps, rising or falling, which may cover only the first steps;
+    calls one step longer than a chunk, so that every rest is ragged; and RANDOM_SPLITS random splits.
     """
     yield [steps]
     rising = [length for length in range(1, LONGEST_RISING + 1) if length * (length + 1) // 2 <= steps]

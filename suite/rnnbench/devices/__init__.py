@@ -1,11 +1,11 @@
-"""Devices: what programs run on. A kind of device is one file here, which declares a `KIND`.
+"""Devices: the hardware that programs run on. A kind of device is one file here, which declares a `KIND`.
 
-`KINDS` has every kind by the name that case files use (`target.device`). A kind has the functions by which the suite
-measures there, says why it cannot measure the rest, and how to install what is missing. The other rooms ask the kind
-and name no device. A `Device` is one device of a machine as its driver describes it. Which devices a backend can use,
-the backend's probe says.
+`KINDS` has every kind by the name that case files use (`target.device`). A kind has the functions that measure on such
+devices, the reasons why other figures cannot be measured, and the command that installs its driver. The other packages
+use the kind and name no device. A `Device` is one device of a machine, as its driver describes it. A backend's probe
+says which devices the backend can use.
 
-To add a kind, add a module with a `KIND` to this folder. `docs/devices.md` says what is measured on which.
+To add a kind, add a module with a `KIND` to this folder. `docs/devices.md` says what is measured on which device.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""The processor: the device of every backend that names no others.
+"""The processor: the default device of a backend.
 
-How it is measured is in `rnnbench.measure`: caches, roof, disturbance. Its energy is in `devices/rapl.py`.
+`rnnbench.measure` measures it: caches, roof, disturbance. `devices/rapl.py` reads its energy.
 """
 
 from __future__ import annotations
@@ -48,4 +48,5 @@ KIND = DeviceKind(
     measure_roof=_roof,
     caches=lambda: measure.cache_sizes(),
 )
-"""Its memory is the host's, and what disturbs it is read by the worker in each block (`measure/disturbance.py`)."""
+"""The processor. Its memory is the host's. The worker reads its disturbances in each block (`measure/disturbance.py`).
+"""

@@ -1,4 +1,4 @@
-"""CUDA: NVIDIA's GPUs. NVML tells of them (`devices/nvml.py`), and the suite's own programs measure them
+"""CUDA: NVIDIA's GPUs. NVML describes them (`devices/nvml.py`), and the suite's own programs measure them
 (`devices/cuda_measuring.py`).
 """
 
@@ -37,7 +37,7 @@ def _process_memory(pid: int) -> int:
 KIND = DeviceKind(
     name="cuda",
     meaning="An NVIDIA GPU through CUDA.",
-    driver_threads=2,  # At most: of the runtimes, IREE has such threads.
+    driver_threads=2,  # Of the runtimes, only IREE has such threads, at most two.
     install="pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver",
     variables=VARIABLES,
     describe=first_gpu,

@@ -18,9 +18,9 @@ Value = ctypes.c_uint64 | ctypes.c_uint32 | ctypes.c_float
 
 
 class CudaDriver:
-    """The first GPU, in its primary context, which frameworks share. Raises UnmeasuredError where there is none.
+    """The first GPU, in its primary context, which frameworks share. Raises UnmeasuredError if there is none.
 
-    The process may not fork any more once it is made.
+    A process that has made one must not fork.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class CudaDriver:
             raise UnmeasuredError("cuda-bindings is not installed; pip install 'rnnbench[cuda]'.") from error
         try:
             self._do("cuInit", 0)
-        except RuntimeError as error:  # The bindings' own, where there is no driver.
+        except RuntimeError as error:  # The bindings raise it if there is no driver.
             raise UnmeasuredError(f"CUDA's driver does not start: {error}") from error
         self._device = self._do("cuDeviceGet", 0)
         self._context = self._do("cuDevicePrimaryCtxRetain", self._device)
@@ -41,14 +41,14 @@ class CudaDriver:
         return int(self._do("cuDeviceGetAttribute", attribute, self._device))
 
     def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes of zeros."""
+        """Allocate `nbytes` zeros. Returns their address."""
         with self._current():
             address = int(self._do("cuMemAlloc", nbytes))
             self._do("cuMemsetD8", address, 0, nbytes)
             return address
 
     def fill(self, address: int, nbytes: int) -> None:
-        """Write to all of these bytes, and return once it is done."""
+        """Write to all of these bytes, and wait until it is done."""
         with self._current():
             self._do("cuMemsetD8", address, 0, nbytes)
             self._do("cuCtxSynchronize")
@@ -60,7 +60,7 @@ class CudaDriver:
             return [self._do("cuModuleGetFunction", module, name.encode()) for name in names]
 
     def launcher(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[Value]) -> Callable[[], None]:
-        """What starts the kernel and waits until it is done. It takes the arguments as they are at each call.
+        """A function that runs the kernel and waits for its end. It reads the arguments' values at each call.
 
         The context stays the current one of this thread.
         """
@@ -78,10 +78,10 @@ class CudaDriver:
         return run
 
     def clock(self, stream: int) -> Callable[[Callable[[], object]], float]:
-        """What gives the seconds from before the work that a call queues in a stream to after it, by the GPU's events.
+        """A function that times the work which a call queues in a stream, in seconds, by the GPU's events.
 
-        An idle GPU begins at once, so that the gaps in which it waits for the host count too. Source: CUDA Driver API,
-        "Event Management"; the resolution is around half a microsecond.
+        An idle GPU begins at once, so gaps in which it waits for the host count too. Source: CUDA Driver API, "Event
+        Management"; the resolution is around half a microsecond.
         """
         queue = self._api.CUstream(stream)
         with self._current():
@@ -99,12 +99,12 @@ class CudaDriver:
         return seconds
 
     def close(self) -> None:
-        """Give the context back, with all of its memory, unless a framework has it too."""
+        """Release the context. Its memory is freed unless a framework uses it too."""
         self._do("cuDevicePrimaryCtxRelease", self._device)
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """The context is the thread's current one, and afterwards the one that was."""
+        """Make the context the thread's current one, and restore the earlier one afterwards."""
         self._do("cuCtxPushCurrent", self._context)
         try:
             yield

@@ -1,4 +1,4 @@
-"""The programs that measure an NVIDIA GPU's roof, in PTX, which the driver compiles for the GPU that is here.
+"""The programs that measure an NVIDIA GPU's roof, in PTX, which the driver compiles for the GPU.
 
 Source: Parallel Thread Execution ISA, docs.nvidia.com/cuda/parallel-thread-execution.
 """
@@ -27,9 +27,9 @@ def ptx() -> str:
 
 
 def _reader() -> str:
-    """Reads a vector at a time of `count`, `step` vectors apart and round again; the sum of all keeps the reads alive.
+    """A kernel that reads `count` vectors, `step` vectors apart and cyclically. Their sum keeps the reads alive.
 
-    Reads go past the first level of cache (`.cg`): what one program leaves there is gone before the next one.
+    Reads bypass the first-level cache (`.cg`), which is emptied before the next program.
     """
     loads = "".join(
         f"""
@@ -76,7 +76,7 @@ again:{loads}{sums}
 
 
 def _multiplier() -> str:
-    """Multiply-adds of float32 in chains; the sum of all keeps them alive."""
+    """A kernel of float32 multiply-adds in chains. Their sum keeps them alive."""
     starts = "".join(f"\n    add.f32 %c{n}, %value, 0f{0x3F800000 + n:08X};" for n in range(CHAINS))
     links = "".join(f"\n    fma.rn.f32 %c{n}, %c{n}, %value, %value;" for _ in range(LINKS) for n in range(CHAINS))
     sums = "".join(f"\n    add.f32 %c0, %c0, %c{n};" for n in range(1, CHAINS))

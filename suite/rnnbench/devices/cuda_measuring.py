@@ -1,4 +1,4 @@
-"""What the suite measures on an NVIDIA GPU with programs of its own: its roof. And it empties the GPU's caches."""
+"""Measuring an NVIDIA GPU's roof with the suite's own programs, and emptying its caches."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from rnnbench.measure import Roof, speed_of
 EVICTED = 2
 """How many times the size of the second-level cache is written to empty it."""
 PIECE_S = 0.005
-"""Seconds of one timed piece: several hundred times what a launch costs."""
+"""Seconds of one timed piece: several hundred times a launch."""
 THREADS, BLOCKS = 512, 4
-"""Threads of a block, and blocks of a multiprocessor: as many threads as all GPUs hold on one, or more than some do."""
+"""Threads per block, and blocks per multiprocessor: at least as many threads as any GPU holds on one multiprocessor."""
 LAUNCHES = 200
-"""Launches of a program that does nothing, of which the median counts."""
+"""Launches of an empty program. Their median counts."""
 LARGEST = 1 << 30
-"""Bytes of the largest buffer. A larger working set is outside of every cache, too."""
+"""Bytes of the largest buffer. It stands for larger working sets too, since it fits in no cache."""
 REGISTER_BYTES = 4
 RATED = "float32"
-"""The dtype whose rate is measured. The others are computed by tensor cores too, which take another program by GPU."""
+"""The only dtype whose rate is measured. Tensor cores compute the others too, with another program for each GPU."""
 
 
 class L2Evictor:
@@ -51,9 +51,9 @@ class L2Evictor:
 class CudaRoof:
     """Measures a GPU's roof: reading past the first-level cache, multiply-adds of float32, and launching.
 
-    A GPU's first-level caches, shared memory and registers are emptied by each kernel. So a call reads everything once
-    from the second-level cache or memory. What it reads again it may have kept on the multiprocessors (`Roof.on_chip`).
-    A small working set has the bandwidth of one with two vectors for each thread, or of half the cache.
+    Each kernel starts with empty first-level caches, shared memory and registers. So a call reads everything once from
+    the second-level cache or memory. It may keep data on the multiprocessors to read it again (`Roof.on_chip`). A small
+    working set gets the bandwidth of one with two vectors per thread, or of half the cache.
     """
 
     def __init__(self, driver: CudaDriver, working_sets: Sequence[int], dtype: str) -> None:
@@ -69,8 +69,8 @@ class CudaRoof:
         threads = blocks * THREADS
         self._launch = driver.launcher(nothing, 1, 1, ())
         sums = driver.allocate(threads * ctypes.sizeof(ctypes.c_uint32))
-        # Vectors that several threads of a multiprocessor ask for at once may come from L2 once, and count several
-        # times. An H100 seemed to read 0.4 MB at 18 TB/s, and 4.7 MB at 8.
+        # If several threads of a multiprocessor read a vector at once, it may come from L2 once and count several
+        # times. Without this limit an H100 seemed to read 0.4 MB at 18 TB/s, and 4.7 MB at 8 TB/s.
         least = min(2 * threads * VECTOR_BYTES, self._caches["L2"] // 2)
         read = {size: min(max(size, least), LARGEST) for size in working_sets}
         data = driver.allocate(max(VECTOR_BYTES, *read.values()))
@@ -109,16 +109,16 @@ class CudaRoof:
 
 
 def _run(launch: Callable[[], None], turns: ctypes.c_uint32, count: int) -> None:
-    """A kernel with so many turns of its loop."""
+    """Run a kernel with `count` turns of its loop."""
     turns.value = count
     launch()
 
 
 def empty_l2() -> Callable[[], object]:
-    """What empties the GPU's caches. Raises UnmeasuredError."""
+    """A function that empties the GPU's caches. Raises UnmeasuredError."""
     return L2Evictor(CudaDriver())
 
 
 def measure_roof(working_sets: Sequence[int], dtype: str, _threads: int) -> CudaRoof:
-    """Raises UnmeasuredError. The threads of a trial are the host's, and say nothing of the GPU."""
+    """The measurer of the GPU's roof. Raises UnmeasuredError. The trial's threads are the host's and do not matter."""
     return CudaRoof(CudaDriver(), working_sets, dtype)

@@ -15,13 +15,13 @@ READY = b"ready\n"
 
 
 def program_bytes(pid: int) -> int:
-    """Bytes that a process has on the GPU, less those of an empty session. Raises UnmeasuredError."""
+    """Bytes of a process on the GPU, less those of an empty session. Raises UnmeasuredError."""
     return max(0, process_bytes(pid) - empty_session_bytes())
 
 
 @cache
 def empty_session_bytes() -> int:
-    """Bytes of a process that has a context and nothing else. Raises UnmeasuredError."""
+    """Bytes on the GPU of a process that has a context and nothing else. Raises UnmeasuredError."""
     command = [sys.executable, "-m", "rnnbench.devices.cuda_session"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **VARIABLES}) as session:
@@ -37,7 +37,7 @@ def empty_session_bytes() -> int:
 
 
 def main() -> None:
-    """Make a context, say so, and wait for the end of the input."""
+    """Make a context, print READY, and wait for the end of the input."""
     try:
         CudaDriver()
     except UnmeasuredError as error:

@@ -1,4 +1,4 @@
-"""A device as its driver describes it, and what the suite can do with all devices of its kind."""
+"""A device as its driver describes it, and the functions that measure on devices of its kind."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rnnbench.measure import DeviceConditions, EnergyCounter, Roof
 from rnnbench.outside_text import OutsideText
 
 Figure = Literal["latency_floor", "cold", "device_memory", "device_conditions", "energy", "device_time"]
-"""Figures that depend on the kind of device. In this order: the floor of a latency; calls with empty caches; a device's
-own memory; its clock and whatever else disturbs it; the energy of a step; the time of a call by the device's events."""
+"""Figures that depend on the kind of device. In this order: the latency floor; calls with cold caches; the device's
+memory; its clock and other disturbances; the energy of a step; the time of a call by the device's events."""
 
 
 class UnmeasuredError(RuntimeError):
@@ -26,12 +26,12 @@ class Device:
     driver: OutsideText = ""
     """The driver and its version; empty for the processor, which has none."""
     capability: OutsideText = ""
-    """What programs are compiled for: an instruction set, an API's version, a compute capability."""
+    """The target of compilers: an instruction set, an API's version, or a compute capability."""
     memory: int | None = None
-    """Bytes of its memory; None where the driver does not tell."""
+    """Bytes of its memory; None if the driver does not report them."""
     software: bool = False
-    """Whether the processor only plays this device. Such a device shows that programs are right. Its times say nothing
-    of a real one: they are never ranked, and get no verdict and no floor."""
+    """Whether this is a software device, which the processor plays. Programs can be checked on it. Its times mean
+    nothing for a real device: they are never ranked, and get no verdict and no floor."""
 
 
 class RoofMeasurer(Protocol):
@@ -43,10 +43,10 @@ class RoofMeasurer(Protocol):
 
 @dataclass(frozen=True)
 class DeviceKind:
-    """What the suite can do with all devices that one name in a case file stands for.
+    """A kind of device, by its name in case files, and the functions that measure on such devices.
 
-    A function that is None cannot be had; `unmeasured` says why. One that is there may raise UnmeasuredError, where
-    this machine lacks what it needs. The record has either reason.
+    If a function is None, `unmeasured` says why. A function may raise UnmeasuredError if this machine lacks something.
+    The record has the reason in both cases.
     """
 
     name: str
@@ -54,35 +54,36 @@ class DeviceKind:
     meaning: str
     """A sentence for readers of a case file."""
     install: str = ""
-    """The command that installs a driver; empty where there is nothing to install."""
+    """The command that installs a driver; empty if there is nothing to install."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What the environment of the suite's own process on the device must have before it begins."""
+    """Environment variables that a process of the suite must have before it uses the device."""
     everywhere: bool = False
-    """Whether every machine has one."""
+    """Whether every machine has such a device."""
     describe: Callable[[], Device] | None = None
-    """The device of this machine. Raises UnmeasuredError where there is none. None where only a backend can ask."""
+    """Describes the device of this machine. Raises UnmeasuredError if there is none. None if only backends can find it.
+    """
     conditions: Callable[[], DeviceConditions] | None = None
-    """Its clock, throttling, temperature, power and other processes now. Called in the suite's process, before and
+    """Reads its clock, throttling, temperature, power and other processes. Called in the suite's process, before and
     after each block."""
     open_energy: Callable[[], EnergyCounter] | None = None
-    """Its counter of energy, opened. Called in the suite's process."""
+    """Opens its energy counter. Called in the suite's process."""
     make_evictor: Callable[[], Callable[[], object]] | None = None
-    """What empties its caches of what a call left there. Called in the process of the timed programs."""
+    """Makes a function that empties its caches. Called in the process of the timed programs."""
     eviction_memory: Callable[[], int] = lambda: 0
-    """Bytes of the host's memory that an evictor takes."""
+    """Bytes of the host's memory that this function needs."""
     measure_roof: Callable[[Sequence[int], str, int], RoofMeasurer] | None = None
-    """For working sets in bytes, a dtype and a number of threads. Called in a process of its own."""
+    """Makes a measurer for working sets in bytes, a dtype and a number of threads. Called in a process of its own."""
     caches: Callable[[], Mapping[str, int]] = dict
-    """Bytes of its caches by level, where they are known without a measurement."""
+    """Bytes of its caches by level, if they are known without a measurement."""
     roof_is_proven: bool = True
-    """Whether its roof was seen to be one on such a device. Otherwise a latency below the floor accuses no program."""
+    """Whether the roof was verified on such a device. Otherwise a latency below its floor is no finding."""
     open_clock: Callable[[int], Callable[[Callable[[], object]], float]] | None = None
-    """Of a stream of the device, by its handle: what gives the seconds from before the work that a call queues there to
-    after it, by the device's own events. Called in the process of the timed programs."""
+    """Takes the handle of a stream. Returns a function that times the work which a call queues there, in seconds, by
+    the device's own events. Called in the process of the timed programs."""
     driver_threads: int = 0
-    """Threads of a runtime that carry calls to the device while the caller waits. They need cores of their own."""
+    """Threads of a runtime that pass calls to the device while the caller waits. They need cores of their own."""
     process_memory: Callable[[int], int] | None = None
-    """Bytes that a process has on the device, by its PID, less those of an empty session. Called in the suite's
+    """Reads the bytes of a process on the device, by its PID, less those of an empty session. Called in the suite's
     process, while that process exists."""
     unmeasured: Mapping[Figure, str] = field(default_factory=dict)
-    """Why the suite cannot measure a figure on any such device, by figure."""
+    """Each figure that the suite cannot measure on any such device, and why."""

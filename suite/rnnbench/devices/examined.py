@@ -1,4 +1,4 @@
-"""The devices of this machine: which are here, and what disturbs each now. Behind `rnnbench doctor`."""
+"""The devices of this machine, and what disturbs each now, for `rnnbench doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rnnbench.devices.kinds import KINDS
 from rnnbench.measure import DeviceConditions
 
 HOT = 85.0
-"""°C from which GPUs are held down, by most makers' figures."""
+"""The temperature in °C at which GPUs are slowed down, by most makers' figures."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class ExaminedDevice:
     missing: str = ""
     """Why there is none."""
     conditions: DeviceConditions | None = None
-    """None where its kind does not tell."""
+    """None if its kind does not report them."""
     energy: str = ""
-    """What counts its energy; empty where nothing does."""
+    """Its energy counter; empty if it has none."""
     no_energy: str = ""
-    """Why nothing does."""
+    """Why it has no energy counter."""
 
     @property
     def warnings(self) -> Iterator[str]:
@@ -48,7 +48,7 @@ class ExaminedDevice:
 
 
 def examine_devices(ask_backends: Callable[[str], Device | str]) -> list[ExaminedDevice]:
-    """Every kind of device. `ask_backends` gives the one of a kind that only backends find, or why there is none."""
+    """Examine every kind of device. `ask_backends` returns that of a kind which only backends find, or a reason."""
     return [_examined(kind, ask_backends) for kind in KINDS.values()]
 
 

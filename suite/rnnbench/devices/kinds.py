@@ -15,7 +15,7 @@ _NO_KINDS = {
 
 
 def _declared() -> dict[str, DeviceKind]:
-    """The device that every machine has comes first, the others by name."""
+    """The declared kinds. Those of every machine come first, the others by name."""
     package = __name__.rpartition(".")[0]
     folder = import_module(package).__path__
     names = [module.name for module in iter_modules(folder) if module.name not in _NO_KINDS]
@@ -24,4 +24,4 @@ def _declared() -> dict[str, DeviceKind]:
 
 
 KINDS: Mapping[str, DeviceKind] = _declared()
-"""By name."""
+"""All kinds of devices, by name."""

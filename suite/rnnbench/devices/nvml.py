@@ -1,8 +1,7 @@
-"""What NVIDIA's driver tells of its GPUs, through NVML (package nvidia-ml-py, extra `cuda`). Makes no CUDA context.
+"""NVIDIA's GPUs as the driver describes them, by NVML (package nvidia-ml-py, extra `cuda`), without a CUDA context.
 
-NVML lists GPUs in the order of the PCI bus, and CUDA the ones that `CUDA_VISIBLE_DEVICES` leaves it, the fastest first.
-So programs run with `CUDA_DEVICE_ORDER=PCI_BUS_ID` (`VARIABLES`), and CUDA's first device is NVML's first one that is
-visible.
+NVML lists GPUs in the order of the PCI bus. CUDA lists those in `CUDA_VISIBLE_DEVICES`, the fastest first. So programs
+run with `CUDA_DEVICE_ORDER=PCI_BUS_ID` (`VARIABLES`): CUDA's first device is then NVML's first visible one.
 
 Source: NVML API Reference, docs.nvidia.com/deploy/nvml-api.
 """
@@ -22,7 +21,7 @@ from rnnbench.measure import DeviceConditions
 from rnnbench.optional import MissingExtraError, require
 
 VARIABLES: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""What the environment of a process that uses CUDA must have before it begins."""
+"""Environment variables that a process must have before it uses CUDA."""
 THROTTLED: Mapping[int, str] = {
     4: "power cap",
     8: "hardware slowdown",
@@ -32,10 +31,10 @@ THROTTLED: Mapping[int, str] = {
     512: "board limit",
     1024: "reliability limit",
 }
-"""The bits of `nvmlDeviceGetCurrentClocksThrottleReasons` that hold a clock down. A GPU that is idle (1), whose clock a
-person has set (2), or whose clock follows another GPU's or a display's (16, 256) is not throttled."""
+"""The bits of `nvmlDeviceGetCurrentClocksThrottleReasons` that hold a clock down. A GPU is not throttled if it is idle
+(1), if a person has set its clock (2), or if its clock follows another GPU's or a display's (16, 256)."""
 ENERGY_BLOCK_S = 2.0
-"""Seconds of a block whose energy is read. NVML's counter moves every 20 to 100 ms, by the GPU."""
+"""Seconds of a block whose energy is measured. NVML updates its counter every 20 to 100 ms, depending on the GPU."""
 Answer = TypeVar("Answer")
 
 
@@ -57,7 +56,7 @@ def first_gpu() -> Device:
 
 
 def gpu_conditions() -> DeviceConditions:
-    """Of that GPU now. What the driver does not tell is left out. Raises UnmeasuredError where it tells nothing."""
+    """The conditions of the first GPU now. Those that the driver does not report are left out. Raises NoGpuError."""
     gpu = _OpenGpu.of_this_process()
     clock = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
     reasons = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
@@ -76,7 +75,7 @@ def gpu_conditions() -> DeviceConditions:
 
 
 class GpuEnergy:
-    """The energy of that GPU since it was made: the whole board, by NVML's counter of millijoules."""
+    """The energy of the first GPU's whole board since this object was made, from NVML's counter of millijoules."""
 
     block_s = ENERGY_BLOCK_S
 
@@ -86,7 +85,7 @@ class GpuEnergy:
         self.source = "NVML: total energy of the GPU"
 
     def read(self) -> float:
-        """Joules. The counter has 64 bits and starts with the driver."""
+        """Joules since this object was made. The counter has 64 bits and starts with the driver."""
         return (self._now() - self._first) * 1e-3
 
     def _now(self) -> int:
@@ -97,7 +96,7 @@ class GpuEnergy:
 
 
 def process_bytes(pid: int) -> int:
-    """Bytes of that GPU's memory that a process has. Raises UnmeasuredError where the driver does not tell."""
+    """Bytes of a process on the first GPU. Raises UnmeasuredError if the driver does not report them."""
     found = [process for process in _OpenGpu.of_this_process().told(_processes) or () if process.pid == pid]
     if not found:
         raise UnmeasuredError(
@@ -110,7 +109,7 @@ def process_bytes(pid: int) -> int:
 
 
 class _OpenGpu:
-    """The library, kept open, with the handle of that GPU. A forked child opens it again."""
+    """The library, kept open, with the handle of the first GPU. A forked child opens it again."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
@@ -118,11 +117,11 @@ class _OpenGpu:
 
     @classmethod
     def of_this_process(cls) -> _OpenGpu:
-        """Raises NoGpuError."""
+        """The open library of this process. Raises NoGpuError."""
         return opened(os.getpid())
 
     def told(self, ask: Callable[[Any, Any], Answer]) -> Answer | None:
-        """None where the driver does not answer this question."""
+        """The driver's answer; None if it does not answer this question."""
         try:
             return ask(self._nvml, self._handle)
         except self._nvml.NVMLError:
@@ -131,7 +130,7 @@ class _OpenGpu:
 
 @cache
 def opened(_pid: int) -> _OpenGpu:
-    """In the process with this PID, which is this one."""
+    """Open the library. The argument is this process's PID, so that a forked child gets its own entry of the cache."""
     nvml = _library()
     with _errors(nvml):
         nvml.nvmlInit()
@@ -143,7 +142,7 @@ def _processes(nvml: Any, handle: Any) -> Any:
 
 
 def _who(pid: int) -> str | None:
-    """The name of a process that is not of this suite; empty for one that is, None for one that cannot be seen."""
+    """The name of a process; empty if it belongs to this suite, None if it cannot be seen."""
     try:
         process = psutil.Process(pid)
         ours = os.getpid() in (pid, *(parent.pid for parent in process.parents()))
@@ -154,7 +153,7 @@ def _who(pid: int) -> str | None:
 
 @contextmanager
 def _nvml() -> Iterator[Any]:
-    """The library, opened. Raises NoGpuError where its package or the driver is missing."""
+    """The library, opened. Raises NoGpuError if its package or the driver is missing."""
     nvml = _library()
     with _errors(nvml):
         nvml.nvmlInit()
@@ -165,7 +164,7 @@ def _nvml() -> Iterator[Any]:
 
 
 def _library() -> Any:
-    """The library, not opened. Raises NoGpuError where its package is missing."""
+    """The library, not opened. Raises NoGpuError if its package is missing."""
     try:
         return require("pynvml", "cuda", "asking for NVIDIA's GPUs")
     except MissingExtraError as error:

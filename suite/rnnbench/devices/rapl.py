@@ -1,6 +1,6 @@
-"""The processor's energy: RAPL's counters, as the Linux kernel shows them under /sys/class/powercap.
+"""The processor's energy, from RAPL's counters in /sys/class/powercap.
 
-Source: Documentation/power/powercap/powercap.rst of the Linux kernel. `energy_uj` counts microjoules and begins again
+Source: Documentation/power/powercap/powercap.rst of the Linux kernel. `energy_uj` counts microjoules, and starts again
 at 0 after `max_energy_range_uj`. Since 2020 only root may read it (CVE-2020-8694).
 """
 
@@ -13,10 +13,10 @@ from rnnbench.devices.device import UnmeasuredError
 
 FOLDER = Path("/sys/class/powercap")
 PACKAGE = "package"
-"""What the zones of whole processors are called, with a number. Zones within them are parts of their energy, and `psys`
-is that of the whole board."""
+"""The beginning of the names of whole processors' zones. Zones within them are parts of their energy, and `psys` is the
+whole board."""
 BLOCK_S = 1.0
-"""Seconds of a block. The counters move about once a millisecond."""
+"""Seconds of a block. The counters are updated about once a millisecond."""
 
 
 class RaplCounter:
@@ -32,12 +32,12 @@ class RaplCounter:
         self.source = "RAPL: " + ", ".join(zone.name for zone in self._zones)
 
     def read(self) -> float:
-        """Joules since it was made. Each counter may begin again once between two readings."""
+        """Joules since this object was made. Each counter may start again at most once between two readings."""
         return sum(zone.read() for zone in self._zones) * 1e-6
 
 
 def open_rapl() -> RaplCounter:
-    """Raises UnmeasuredError where there is no counter, or where it cannot be read."""
+    """Open the processor's counters. Raises UnmeasuredError if there are none, or if they cannot be read."""
     return RaplCounter(FOLDER)
 
 
@@ -59,7 +59,7 @@ class _Zone:
 
 
 def _packages(folder: Path) -> list[Path]:
-    """One zone for each processor. Some have a second way to the same counter, `intel-rapl-mmio`."""
+    """One zone per processor. Some processors have a second zone for the same counter, `intel-rapl-mmio`."""
     zones = {}
     for zone in sorted(folder.glob("*:*")):
         with suppress(OSError):

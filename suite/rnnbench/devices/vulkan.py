@@ -1,4 +1,4 @@
-"""Vulkan: GPUs of many makers, and Mesa's software device (lavapipe), which tests use where there is no GPU."""
+"""Vulkan: GPUs of many makers, and Mesa's software device (lavapipe), which tests use if there is no GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rnnbench.devices.device import DeviceKind
 KIND = DeviceKind(
     name="vulkan",
     meaning="A GPU through its Vulkan driver, or Mesa's software device.",
-    driver_threads=2,  # At most: of the runtimes, IREE has such threads.
+    driver_threads=2,  # Of the runtimes, only IREE has such threads, at most two.
     install="apt-get install --no-install-recommends libvulkan1 mesa-vulkan-drivers",
     unmeasured={
         "latency_floor": "The suite measures the roof of the processor, and not that of a Vulkan device.",

@@ -1,15 +1,15 @@
 """Trials on the nodes of a Ray cluster: `rnnbench run --on` and `rnnbench check --on`.
 
     run            `run_on_cluster`: what `--on` does
-    dispatch       trial groups go to nodes as tasks, and what they send goes to the journal
+    dispatch       sends trial groups to nodes as tasks, and their messages to the journal
     journal        the run's folder, on the driver: records, samples and nodes
-    cluster        all that is asked of Ray, and what to do where it refuses: `Place`, `FleetError`
+    cluster        all calls of Ray, and their errors in words: `Place`, `FleetError`
     group_task     the task on a node, as Ray runs it
     node_process   the process that the task starts: it measures one trial group as `rnnbench run` does
-    messages       what the driver and a node's process tell each other
-    same_suite     that a node has the suite and the versions of the driver
+    messages       the messages between the driver and a node's process
+    same_suite     checks that a node has the suite and the versions of the driver
 
-The driver is the process that runs the command. Ray is imported only where `--on` is given. Start with `run`.
+The driver is the process that runs the command. Ray is imported only if `--on` is given. Start with `run`.
 """
 
 from typing import TYPE_CHECKING

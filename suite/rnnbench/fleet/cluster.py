@@ -1,4 +1,4 @@
-"""All that is asked of Ray: joining a cluster, its nodes, tasks on them. Errors are sentences of `FleetError`."""
+"""All calls of Ray: joining a cluster, its nodes, tasks on them. Errors are sentences of `FleetError`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from rnnbench.outside_text import safe_text
 from rnnbench.spelling import count
 
 MEASURE = "measure"
-"""The resource that a node offers once. A task takes it, so that one task measures on a node at a time."""
+"""The resource that a node offers once. A task takes it, so that only one task at a time measures on a node."""
 CONNECT_LIMIT_S = 5.0
 HEAD_LOOK_S = 1.0
+"""Seconds between two checks that the head answers, while a call of Ray runs."""
 LOST_LOOK_S = 3.0
+"""Seconds in which a head that does not answer, or a node, is looked for before it counts as lost."""
 JOIN_TRIES = 3
-"""A cluster starts a process for each client, and the start may fail by chance: joining is tried again."""
+"""Attempts to join. A cluster starts a process for each client, and this start may fail by chance."""
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _CLASS = re.compile(r"[A-Za-z_][\w.-]*")
 _HOW_TO_START = "start one with `ray start --head`, and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
@@ -49,11 +51,11 @@ class Place:
 
     @property
     def resources(self) -> dict[str, float]:
-        """What a task needs of its node."""
+        """The resources that a task takes on its node."""
         return {MEASURE: 1, **({self.machine_class: 1} if self.machine_class else {})}
 
     def require_class(self) -> None:
-        """Raises FleetError where the machine class cannot be a resource of the user's own."""
+        """Raise FleetError if the machine class cannot be the name of a user's resource."""
         name = self.machine_class
         if name and (not _CLASS.fullmatch(name) or name in _NOT_A_CLASS):
             raise FleetError(f"--machine-class {name}: expected the name of a resource of your own, such as epyc")
@@ -66,6 +68,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Node:
+    """A node of the cluster, as Ray describes it."""
+
     id: str
     name: str
     is_alive: bool
@@ -82,13 +86,13 @@ class Cluster:
         self._ray = ray
         self._place = place
         self._head = head
-        """HOST:PORT of the head's service, or of its server for clients."""
+        """The HOST:PORT of the head's service, or of its server for clients."""
         self._task = ray.remote(GroupTask)
 
     def nodes(self) -> list[Node]:
-        """Every node, also those that are lost. Nodes of one name are told apart by their id.
+        """All nodes, lost ones included. Nodes with the same name get a part of their id in the name.
 
-        Raises FleetError where the head has gone away.
+        Raises FleetError if the head does not answer.
         """
         found = self._ask(self._ray.nodes)
         names = Counter(node["NodeName"] for node in found if node["Alive"])
@@ -98,7 +102,7 @@ class Cluster:
         ]
 
     def offering(self) -> list[Node]:
-        """The nodes on which a task can be. Raises FleetError where one of them would measure two at once."""
+        """The nodes that can take a task. Raises FleetError if one of them would measure two at once."""
         found = [node for node in self.nodes() if node.offers(self._place.resources)]
         for node in found:
             if node.resources[MEASURE] > 1:
@@ -112,10 +116,10 @@ class Cluster:
         return next((node for node in self.nodes() if node.id == node_id), None)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        """What Ray answers to a call that needs the head. Raises FleetError where the head goes away.
+        """Make a call of Ray that needs the head. Raises FleetError if the head does not answer.
 
-        Without its head, Ray waits for a minute and then ends this process without a word of the suite's. So the call
-        is made in a thread of its own, which is left behind.
+        Without its head, Ray waits for a minute and then ends this process without a message of the suite. So the call
+        is made in a thread of its own, which is abandoned in this case.
         """
         self._require_head()
         answer: Future[Any] = Future()
@@ -142,24 +146,24 @@ class Cluster:
             time.sleep(0.2)
 
     def start(self, work: bytes) -> tuple[Any, Any]:
-        """A task for that work, on the next node that is free, and the reference of its first reply (`begin`).
+        """Start a task on the next free node. Returns it, and the reference of its first reply (`begin`).
 
-        Raises FleetError where the head has gone away.
+        Raises FleetError if the head does not answer.
         """
         task = self._ask(self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote)
         return task, task.begin.remote(work)
 
     def ready(self, replies: Sequence[Any], timeout_s: float) -> list[Any]:
-        """The references of replies that are there, and of those that will never be."""
+        """The references of replies that have come, and of those that will never come."""
         found, _ = self._ray.wait(list(replies), num_returns=1, timeout=timeout_s)
         return list(found)
 
     def get(self, reply: Any) -> Any:
-        """Raises what Ray raises where the task or its node has gone: see `cause`."""
+        """The reply of a reference. Raises Ray's exception if the task or its node is gone: see `cause`."""
         return self._ray.get(reply)
 
     def cause(self, error: Exception, node: Node | None) -> str:
-        """Why there is no reply. Raises FleetError where no other node would give one either."""
+        """Why there is no reply. Raises FleetError if the reason holds for all nodes."""
         text = str(error)
         if "No module named 'rnnbench" in text:
             raise FleetError(
@@ -175,7 +179,7 @@ class Cluster:
         return safe_text(f"the task{where} failed: {' '.join(lines[-1:])}")
 
     def _is_lost(self, node: Node) -> bool:
-        """Looks for a while: Ray may tell of a task's end before it tells of its node's."""
+        """Whether a node is lost. Looks for some seconds, since Ray may report a task's end before its node's."""
         until = time.monotonic() + LOST_LOOK_S
         while True:
             now = self.node(node.id)
@@ -186,12 +190,12 @@ class Cluster:
             time.sleep(0.2)
 
     def end(self, task: Any) -> None:
-        """Kill a task. What it has started ends with it, and its resources are free again."""
+        """Kill a task. The processes that it has started end with it, and its resources become free."""
         with suppress(Exception):
             self._ray.kill(task, no_restart=True)
 
     def missing(self) -> str:
-        """What no node offers, what the nodes do offer, and how to start one that does."""
+        """A sentence about the resources that no node offers, those that nodes offer, and how to start a node."""
         alive = [node for node in self.nodes() if node.is_alive]
         offers = "; ".join(f"{node.name}: {_own_resources(node)}" for node in alive)
         return (
@@ -203,7 +207,7 @@ class Cluster:
 
 @contextmanager
 def join(place: Place) -> Iterator[Cluster]:
-    """Join the cluster, and leave it at the end. Raises FleetError; MissingExtraError where Ray is not installed."""
+    """Join the cluster, and leave it at the end. Raises FleetError, and MissingExtraError if Ray is not installed."""
     ray = require_cluster(place)
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
@@ -226,7 +230,7 @@ def join(place: Place) -> Iterator[Cluster]:
 
 
 def _initialise(ray: Any, address: str) -> None:
-    """Raises what Ray raises, a ConnectionAbortedError only where the cluster failed each time to start its side."""
+    """Connect to the cluster, with JOIN_TRIES attempts. Raises Ray's exceptions."""
     for tries_left in reversed(range(JOIN_TRIES)):
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
@@ -239,19 +243,19 @@ def _initialise(ray: Any, address: str) -> None:
 
 
 def _refusals(ray: Any, place: Place) -> tuple[type[Exception], ...]:
-    """What Ray raises where there is no cluster, where it has other versions, and where it goes away."""
-    rpc = require("grpc", "fleet", f"--on {place.address}")  # What Ray's client does not make its own.
+    """The exceptions of Ray if there is no cluster, if it has other versions, and if it is lost."""
+    rpc = require("grpc", "fleet", f"--on {place.address}")  # Ray's client passes on some errors of gRPC.
     return (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError, rpc.RpcError)
 
 
 def require_cluster(place: Place) -> Any:
-    """Ray, where something listens at the place's address: Ray itself waits long, and may end this process.
+    """Import Ray, and check that something listens at the place's address. Ray itself would wait long.
 
-    Raises FleetError, also for a name of a machine class that cannot be one; MissingExtraError.
+    Raises FleetError, also for an impossible machine class, and MissingExtraError.
     """
     place.require_class()
-    # Ray reads both as it is imported. Where a node is lost, it prints the end of its log. Where the connection is
-    # lost, the next call would join any cluster of this machine, or start one here.
+    # Ray reads both variables when it is imported. Without the first, it prints the log of a lost node. Without the
+    # second, a call after a lost connection would join any cluster of this machine, or start one.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     ray = require("ray", "fleet", f"--on {place.address}")
@@ -269,10 +273,10 @@ def _require_listener(place: Place) -> None:
 
 
 def _refusal(host: str, port: str) -> str:
-    """Why nothing listens there; empty where something does."""
+    """Why nothing listens at this address; empty if something does."""
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
-    except (OSError, UnicodeError) as error:  # A host that cannot be one has no encoding.
+    except (OSError, UnicodeError) as error:  # Encoding an impossible host name raises UnicodeError.
         said = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
         return said or type(error).__name__
     return ""
@@ -284,7 +288,7 @@ def _name(node: Mapping[str, Any], *, is_shared: bool) -> str:
 
 
 def _own_resources(node: Node) -> str:
-    """Without those that Ray gives every node."""
+    """A node's resources, without those that Ray gives every node."""
     of_ray = ("node:", "memory", "object_store_memory", "accelerator_type:")
     kept = {name: amount for name, amount in node.resources.items() if not name.startswith(of_ray)}
     return safe_text(", ".join(f'"{name}": {amount:g}' for name, amount in sorted(kept.items())) or "none", 300)

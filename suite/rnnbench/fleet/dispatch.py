@@ -1,6 +1,6 @@
-"""Trial groups go to the nodes of a cluster as tasks, and what they send goes to the journal.
+"""Dispatch: trial groups are sent to the nodes of a cluster as tasks, and their messages to the journal.
 
-A group that dies is tried again only where nothing of it was measured. What has a record is never run again.
+A group whose task dies is tried again only if nothing of it was measured. A trial that has a record is not run again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from rnnbench.pipeline import Observer
 from rnnbench.spelling import listed
 
 ATTEMPTS = 2
-"""How often a group of which nothing was measured is begun at most."""
+"""The most attempts for a group of which nothing was measured."""
 PLACEMENTS = 10
-"""How often a task of a group may be lost before it begins: Ray places tasks on a dead node until it has noticed."""
+"""The most tasks of a group that may be lost before they begin: Ray places tasks on a dead node until it notices."""
 PATIENCE_S = 20.0
-"""How long a run waits for a node with the resources that it needs."""
+"""Seconds that a run waits for a node with the resources that it needs."""
 LOOK_S = 1.0
+"""Seconds between two looks for free nodes."""
 MESSAGES_WAIT_S = 30.0
-"""How long a task waits for something to send: it then does nothing on its node meanwhile."""
+"""Seconds that a task waits for messages. It uses no processor time on its node meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Group:
     trials: tuple[Trial, ...]
     attempt: int = 1
     placement: int = 1
-    """How many tasks it has had in this attempt. All but the last were lost before they began."""
+    """The number of its tasks in this attempt. All but the last were lost before they began."""
 
     def __str__(self) -> str:
         return listed([trial.id for trial in self.trials], 1)
@@ -62,7 +63,7 @@ class Left:
 
 @dataclass
 class _Running:
-    """A task, and the node that it is on once it has begun there."""
+    """A running task. `node` is None until the task has begun."""
 
     group: Group
     task: Any
@@ -70,7 +71,7 @@ class _Running:
 
 
 class Dispatch:
-    """The groups of one run, waiting, running and left. Used by one thread."""
+    """The groups of one run: waiting, running and left. One thread uses it."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Dispatch:
         self._tell = tell
         self._waiting: deque[Group] = deque()
         self._running: dict[Any, _Running] = {}
-        """By the reference of the reply that is awaited."""
+        """The running tasks, by the reference of the awaited reply."""
         self._left: list[Left] = []
         self._waits_since = time.monotonic()
         self._told_busy = False
@@ -95,9 +96,10 @@ class Dispatch:
     def run(
         self, groups: Sequence[Group], work_of: Callable[[Group], bytes], patience_s: float = PATIENCE_S
     ) -> list[Left]:
-        """Measure the groups, in this order; returns what could not be. However it ends, no task is left on a node.
+        """Measure the groups, in this order. Returns the trials that could not be measured.
 
-        Raises FleetError where no node can be used, StoreError, and KeyboardInterrupt.
+        At the end all tasks are ended, also after an exception. Raises FleetError if no node can be used, StoreError,
+        and KeyboardInterrupt.
         """
         self._waiting.extend(groups)
         try:
@@ -111,7 +113,7 @@ class Dispatch:
         return self._left
 
     def _start_tasks(self, work_of: Callable[[Group], bytes], patience_s: float) -> None:
-        """One task for each node, and one that waits for the next node that is free, also for one that joins."""
+        """Start a task for each node, and one more that waits for the next node that becomes free or joins."""
         offering = self._cluster.offering()
         self._require_progress(offering, patience_s)
         while self._waiting and len(self._running) <= len(offering):
@@ -132,7 +134,7 @@ class Dispatch:
             self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; others may have taken it")
 
     def _take(self, reply: Any) -> None:
-        """A reply is there. Where it ends the run, its task is still among those that run, and is ended with them."""
+        """Process a reply. If it raises, its task is still in `_running`, and is ended with the others."""
         running = self._running[reply]
         ended = self._ended_by(running, reply)
         del self._running[reply]
@@ -142,10 +144,10 @@ class Dispatch:
             self._settle(running, ended)
 
     def _ended_by(self, running: _Running, reply: Any) -> str | None:
-        """Why the task has ended; None where it goes on."""
+        """Why the task has ended; None if it goes on."""
         try:
             value = self._cluster.get(reply)
-        except Exception as error:  # noqa: BLE001 what Ray raises where a task is gone has many types
+        except Exception as error:  # noqa: BLE001 Ray raises many types of exceptions for a lost task
             return self._cluster.cause(error, running.node)
         try:
             return self._begun(running, *value) if running.node is None else self._went_on(running, value)
@@ -153,7 +155,7 @@ class Dispatch:
             return f"it sent something that is no message: {error}"
 
     def _begun(self, running: _Running, node_id: str, line: bytes) -> str | None:
-        """The task is on a node: may it measure? Returns why the task has ended, where it has."""
+        """Let a task that has begun on a node measure, if the node is fit. Returns why the task has ended, or None."""
         running.node = self._cluster.node(node_id)
         if running.node is None:
             return "its node was lost"
@@ -167,7 +169,7 @@ class Dispatch:
         return None
 
     def _admit(self, node: Node, facts: NodeFacts) -> None:
-        """Raises FleetError where the node cannot measure trials of this run."""
+        """Raises FleetError if the node cannot measure trials of this run."""
         if found := unlike(self._suite, facts.suite):
             raise FleetError(
                 f"node {node.name} has another environment than the driver: {'; '.join(found[:5])}; install the same "
@@ -207,7 +209,7 @@ class Dispatch:
         return f"node {running.node.name} sent no record of them"
 
     def _settle(self, running: _Running, reason: str) -> None:
-        """The task has ended. Trials without a record are begun again, or left."""
+        """End a task. Its trials without a record are tried again, or left."""
         self._cluster.end(running.task)
         trials = tuple(trial for trial in running.group.trials if trial.id not in self._journal.recorded)
         if not trials:

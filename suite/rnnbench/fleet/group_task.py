@@ -1,6 +1,6 @@
-"""The task on a node, as Ray runs it: it starts the process that measures, and hands on what that sends.
+"""The task on a node, as Ray runs it: it starts the process that measures, and passes its messages on.
 
-It is an actor that lives for one trial group: unlike a task that yields, it works through `ray://` too.
+It is an actor that lives for one trial group. Unlike a generator task, an actor also works through `ray://`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from rnnbench.worker import Channel, ChannelClosedError
 
 MODULE = "rnnbench.fleet.node_process"
 BEGIN_LIMIT_S = 120.0
-"""Longest that the process may take to start and to say what the node is."""
+"""Seconds in which the process must start and send the facts of the node."""
 EXIT_LIMIT_S = 5.0
+"""Seconds in which a process that has closed its channel must exit. It is then killed."""
 
 
 class GroupTask:
-    """One trial group on one node. Ray makes it there; each method is called by the driver."""
+    """One trial group on one node. Ray creates it there, and the driver calls its methods."""
 
     def __init__(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the task
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                # -P: what lies in this process's folder is not imported.
+                # -P: nothing is imported from the working folder.
                 [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -42,7 +43,7 @@ class GroupTask:
         self._channel = Channel(ours)
 
     def begin(self, work: bytes) -> tuple[str, bytes]:
-        """Ray's id of the node, and the first message of the process: what the node is, or why it cannot go on."""
+        """Ray's id of the node, and the first message of the process: `NodeFacts`, or `GroupFailed`."""
         node: str = require("ray", "fleet", "a task").get_runtime_context().get_node_id()
         try:
             self._channel.send(work, BEGIN_LIMIT_S)
@@ -56,7 +57,7 @@ class GroupTask:
         self._channel.send(GO)
 
     def messages(self, wait_s: float) -> list[bytes]:
-        """What the process has sent; waits for the first of it, as long as that."""
+        """The messages that the process has sent. Waits up to `wait_s` seconds for the first one."""
         lines: list[bytes] = []
         try:
             line = self._channel.receive(wait_s)
@@ -68,7 +69,7 @@ class GroupTask:
         return lines
 
     def _failed(self) -> bytes:
-        """What the process died of."""
+        """A message about how the process died."""
         try:
             status = self._process.wait(EXIT_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -82,7 +83,8 @@ class GroupTask:
 def node_environment() -> dict[str, str]:
     """The environment variables that the node was started with, without Ray's.
 
-    Ray adds some to its process later (OMP_NUM_THREADS=1, PYTHONBREAKPOINT): the kernel still has the first ones.
+    Ray changes its process's variables later (OMP_NUM_THREADS=1, PYTHONBREAKPOINT). The kernel still has the first
+    ones.
     """
     entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in entries if entry)

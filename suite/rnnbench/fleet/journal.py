@@ -1,4 +1,4 @@
-"""The journal of a run on a cluster. It is on the driver: a node that is lost takes no finished record with it."""
+"""The journal of a run on a cluster. It is on the driver, so that no finished record is lost with a node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOLD_DIFFERENCES = 3
 
 
 class FleetJournal:
-    """Writes into a run's folder what nodes send."""
+    """Writes the records, samples and facts of nodes into a run's folder."""
 
     def __init__(self, plan: RunPlan, observer: Observer, *, timed: bool) -> None:
         run = read_run(plan.folder)
@@ -36,16 +36,16 @@ class FleetJournal:
         self._info = run.info
         self._has_machine = bool(run.info.nodes or run.records)
         self.recorded: set[str] = set()
-        """Trials of this sitting that have a record."""
+        """The ids of trials that got a record since this object was made."""
         self.measured: set[str] = set()
-        """Those of them that have a latency."""
+        """The ids of those trials among them that have a latency."""
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
         return self._info.nodes
 
     def add_node(self, name: str, facts: NodeFacts) -> None:
-        """Note a node that is about to measure. Raises FleetError where its latencies are not those of the run."""
+        """Note a node that is going to measure. Raises FleetError if its latencies do not compare with the run's."""
         if self._timed and self._has_machine:
             self._require_same_machine(name, facts)
         known = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})
@@ -68,7 +68,7 @@ class FleetJournal:
         self._observer.finished(record)
 
     def end_group(self, name: str, done: GroupDone) -> None:
-        """Note what the node went through, and where its time went, over all groups that it has completed."""
+        """Add the conditions and seconds of a completed group to its node's."""
         node = self._info.nodes[name]
         before, total = node.seconds.get("total", 0.0), done.seconds.get("total", 0.0)
         seconds = {
@@ -95,7 +95,7 @@ class FleetJournal:
 
 
 def worker_seconds(before: Mapping[str, NodeInfo], after: Mapping[str, NodeInfo]) -> dict[str, float]:
-    """What the nodes spent between the two, added up over nodes, their wall time left out."""
+    """The seconds that nodes spent between `before` and `after`, added up over nodes, without their wall time."""
     spent: defaultdict[str, float] = defaultdict(float)
     for name, node in after.items():
         known = before[name].seconds if name in before else {}
@@ -106,13 +106,13 @@ def worker_seconds(before: Mapping[str, NodeInfo], after: Mapping[str, NodeInfo]
 
 
 def describe_nodes(info: RunInfo) -> str:
-    """A sentence on the time that each node was at work, beside that of the whole run."""
+    """A sentence about the wall time of the run, and the seconds that each node was at work."""
     nodes = [f"{name} {node.seconds.get('total', 0.0):.0f} s" for name, node in info.nodes.items()]
     return f"{info.seconds.get('total', 0.0):.0f} s in total. Nodes measured: {', '.join(nodes) or 'none'}."
 
 
 def _joined(first: Conditions | None, first_s: float, last: Conditions | None, last_s: float) -> Conditions | None:
-    """The conditions of two spans of time, one after the other."""
+    """The conditions over two consecutive spans of time."""
     if first is None or last is None:
         return last or first
     steal = None

@@ -1,7 +1,7 @@
-"""What the driver and a node's process tell each other: JSON objects, one a line.
+"""The messages between the driver and a node's process: lines of JSON.
 
 The driver sends one `GroupWork`. The process answers with `NodeFacts`, and waits until the driver sends `GO`. Then it
-measures, and sends what becomes of the trials. `GroupDone` or `GroupFailed` is the last that it sends.
+measures, and sends `StageBegun` and `TrialDone`. Its last message is `GroupDone` or `GroupFailed`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ GO = b"go"
 
 
 class MessageError(Exception):
-    """Something that is no message, or not one that belongs here."""
+    """A line is no message, or a message is not expected here."""
 
 
 @dataclass(frozen=True)
 class GroupWork:
-    """One trial group: trials that are compared, and that one node measures."""
+    """One trial group: trials that are compared, so that one node measures them."""
 
     trials: tuple[Trial, ...]
     expected_failures: dict[str, tuple[ExpectedFailure, ...]]
-    """By case."""
+    """The expected failures of each case."""
     seed: int
     timed: bool
-    """Whether trials are timed, as `rnnbench run` does; otherwise they are only checked."""
+    """Whether trials are timed, as by `rnnbench run`. Otherwise they are only checked."""
     jobs: int | None = None
-    """Trials that are checked side by side; None for one on each core of the node."""
+    """The number of trials that are checked side by side; None means one on each core of the node."""
     rebuild: bool = False
-    """Whether every program is built, also where an earlier run on the node has built it."""
+    """Whether every program is built, even if the node's cache has it."""
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What the node is, told before anything is measured."""
+    """The facts of the node, sent before anything is measured."""
 
     suite: SuiteFacts
     machine: dict[str, Any]
@@ -58,6 +58,8 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class StageBegun:
+    """A stage of a trial has begun."""
+
     trial: str
     stage: str
     kind: Literal["stage"] = "stage"
@@ -69,7 +71,7 @@ class TrialDone:
 
     record: Record
     samples: Mapping[str, str] = field(default_factory=dict)
-    """By latency path: rows of SAMPLE_COLUMNS as a `.npy` file, in base64."""
+    """For each latency path, rows of SAMPLE_COLUMNS as a `.npy` file in base64."""
     kind: Literal["trial"] = "trial"
 
 
@@ -84,7 +86,7 @@ class GroupDone:
 
 @dataclass(frozen=True)
 class GroupFailed:
-    """The group cannot go on on this node."""
+    """The group cannot continue on this node."""
 
     reason: OutsideText
     kind: Literal["failed"] = "failed"
@@ -98,7 +100,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """Raises MessageError."""
+    """The message in a line. Raises MessageError."""
     try:
         return _messages().validate_json(line)
     except ValidationError as error:
@@ -111,7 +113,7 @@ def encode_work(work: GroupWork) -> bytes:
 
 
 def decode_work(line: bytes) -> GroupWork:
-    """Raises pydantic's ValidationError."""
+    """The work in a line. Raises pydantic's ValidationError."""
     return _work().validate_json(line)
 
 

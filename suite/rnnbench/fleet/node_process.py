@@ -1,7 +1,7 @@
 """The process on a node that measures one trial group, as `rnnbench run` or `rnnbench check` does on one machine.
 
-It is no process of Ray's: those have threads of Ray's, a niceness of 15 and OMP_NUM_THREADS=1, and their memory is
-Ray's too. The kernel ends this one with the task, and its workers with it.
+It is not Ray's own process, which has Ray's threads and memory, a niceness of 15 and OMP_NUM_THREADS=1. The kernel ends
+this process with the task, and its workers with this process.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from rnnbench.results import Record, Store, read_run, read_samples, samples_file
 from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel
 
 PREFIX = "rnnbench-node-"
-"""Of the name of its folder, which is removed at its end."""
+"""The beginning of the name of its folder, which is removed at its end."""
 YOUNG_S = 60.0
-"""A folder of a process that was killed is removed by a later one, if it is older than this: a young one may belong to
-a process that is about to lock it."""
+"""Seconds after which the folder of a killed process is removed by a later process. A younger one may belong to a
+process that is about to lock it."""
 
 
 class Sender:
-    """An observer that sends everything to the driver."""
+    """An observer that sends stages and finished trials to the driver."""
 
     def __init__(self, channel: Channel, run: Path) -> None:
         self._channel = channel
@@ -60,14 +60,14 @@ class Sender:
         self.send(StageBegun(trial.id, stage))
 
     def finished(self, record: Record, side: str = "") -> None:
-        """The journal has written the record and its samples already."""
+        """Send a record and its samples. The journal on this node has written both already."""
         paths = [path for path in PATHS if samples_file(self._run, record.trial[-8:], path).exists()]
         samples = {path: encode_samples(read_samples(self._run, record.trial, path)) for path in paths}
         self.send(TrialDone(record, samples))
 
 
 def measure(work: GroupWork, channel: Channel, folder: Path) -> None:
-    """Tell what this node is; once the driver agrees, measure the group. Raises ChannelClosedError without it."""
+    """Send this node's facts, and measure the group if the driver agrees. Raises ChannelClosedError if it ends."""
     plan = replace(begin_run(work.trials, Store(folder), work.expected_failures), seed=work.seed)
     info = read_run(plan.folder).info
     sender = Sender(channel, plan.folder)
@@ -89,7 +89,7 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
 
 @contextmanager
 def locked_folder() -> Iterator[Path]:
-    """A folder that is locked while this process lives, and removed at its end. Removes those of killed processes."""
+    """A folder that is locked while this process lives, and then removed. Also removes those of killed processes."""
     parent = Path(tempfile.gettempdir())
     for left in parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
@@ -106,7 +106,7 @@ def locked_folder() -> Iterator[Path]:
 
 
 class _Lock:
-    """The lock of a folder. The kernel drops it with the process."""
+    """The lock of a folder. The kernel releases it when the process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -116,7 +116,7 @@ class _Lock:
 
 
 def _locked(folder: Path) -> _Lock | None:
-    """The lock of a folder; None where another process holds it."""
+    """Lock a folder. Returns None if another process holds its lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,10 +127,10 @@ def _locked(folder: Path) -> _Lock | None:
 
 
 def main() -> None:
-    """Measure one group. Its first line is the work."""
+    """Measure one group. The first line of the channel is the work."""
     die_with_parent()
     channel = open_channel()
-    with suppress(PermissionError):  # Ray's tasks have 15. The driver refuses a node that may not change it.
+    with suppress(PermissionError):  # Ray's tasks have 15. The driver refuses a node that cannot lower it.
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
@@ -139,7 +139,7 @@ def main() -> None:
             measure(decode_work(line), channel, folder)
         except ChannelClosedError:
             raise
-        except Exception as error:  # noqa: BLE001 whatever it is, the driver has to know
+        except Exception as error:  # noqa: BLE001 every error is reported to the driver
             traceback.print_exc()
             channel.send(encode(GroupFailed(describe_error(error))))
         finally:

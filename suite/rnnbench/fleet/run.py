@@ -1,4 +1,4 @@
-"""`--on`: the trial groups of a run are measured by the nodes of a Ray cluster, and the journal is kept here."""
+"""`--on`: the nodes of a Ray cluster measure the trial groups of a run. The journal is on this machine."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def run_on_cluster(
     jobs: int | None = None,
     rebuild: bool = False,
 ) -> list[Left]:
-    """Measure the trials of a run on a cluster; `timed` or only checked, with `jobs` at once on each node.
+    """Measure the trials of a run on a cluster. Trials that are compared are measured by one node, long groups first.
 
-    Nodes take what an earlier run built there from their caches, unless they are told to `rebuild`.
+    - `timed`: whether trials are timed; otherwise they are only checked, `jobs` at once on each node.
+    - `rebuild`: whether nodes build every program, even if their caches have it.
+    - `tell`: gets a sentence for each lost task.
 
-    Trials that are compared are measured by one node. The longest groups are begun first. Returns the trials that have
-    no record because their task or node was lost; the run is ended where there are none. `tell` gets a sentence for
-    each loss. Raises FleetError, StoreError, MissingExtraError; a KeyboardInterrupt goes through once no task is left.
-    A new run that the cluster refused before its first record leaves no folder.
+    Returns the trials that have no record because their task or node was lost. If there are none, the run is ended.
+    Raises FleetError, StoreError and MissingExtraError. A KeyboardInterrupt is raised after all tasks have ended. If
+    the cluster refuses a new run before its first record, the run's folder is removed.
     """
     wall_time = WallTime()
     journal = FleetJournal(plan, observer, timed=timed)
@@ -57,6 +58,6 @@ def run_on_cluster(
 
 
 def _groups(plan: RunPlan) -> list[Group]:
-    """Trials that are compared, the group with the most to sample first: the last one to end decides."""
+    """The groups of trials that are compared, those with the most sampling first, so that the run ends early."""
     groups = [Group(tuple(group)) for group in group_by_workload(plan.trials, lambda trial: trial)]
     return sorted(groups, key=lambda group: -sum(trial.measure.budget for trial in group.trials))

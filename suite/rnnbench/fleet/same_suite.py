@@ -1,4 +1,4 @@
-"""Whether a node has the suite and the packages of the driver."""
+"""Checking that a node has the suite and the packages of the driver."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from rnnbench.pipeline import source_digest
 from rnnbench.results import differences
 
 ALWAYS = ("numpy", "scipy", "pydantic")
-"""Packages that every trial uses, whatever its backend."""
+"""Packages that trials of every backend use."""
 
 
 @dataclass(frozen=True)
 class SuiteFacts:
-    """What must be equal on the driver and on every node."""
+    """The facts that must be equal on the driver and on every node."""
 
     source: str
-    """Digest of the suite's own files."""
+    """A digest of the suite's files."""
     python: str
     versions: Mapping[str, Mapping[str, str]]
-    """Versions of packages by backend, and of those that every trial uses."""
+    """The versions of each backend's packages, and of those in ALWAYS."""
 
 
 def suite_facts(versions: Mapping[str, Mapping[str, str]]) -> SuiteFacts:
-    """The facts of this environment. `versions` are those that its adapters tell, by backend."""
+    """The facts of this environment. `versions` are those of its adapters, by backend."""
     every_trial = {package: version(package) for package in ALWAYS}
     return SuiteFacts(source_digest(), platform.python_version(), {**versions, "rnnbench": every_trial})
 
 
 def unlike(driver: SuiteFacts, node: SuiteFacts) -> list[str]:
-    """What differs, some words each; empty where nothing does."""
+    """The differences, in some words each; empty if there are none."""
     found = []
     if driver.source != node.source:
         found.append("its source of rnnbench is another one")

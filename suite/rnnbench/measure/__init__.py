@@ -1,10 +1,9 @@
-"""Measuring: latencies, memory, threads, disturbances, and what the machine can do. It knows callables, not backends.
+"""Measuring: latencies, memory, threads, disturbances, and the machine's roof. It knows callables, not backends.
 
-`PATHS` declares the latency paths: what is timed of a trial, and how. A sampler gives a block of calls with its
-disturbance, and `interval_of` the confidence interval of a median. A `RoofProbe` measures what
-the machine can do. `describe_machine` and `examine_machine` say what this machine is, and whether it is fit
-for benchmarking. The module `memory` reads this process's resident memory. `docs/measurement.md` says how each figure
-is measured.
+`PATHS` declares the latency paths: the call that each times, and how. A sampler returns a block of calls with its
+disturbance. `interval_of` computes the confidence interval of a median. A `RoofProbe` measures the machine's bandwidth
+and arithmetic. `describe_machine` has the machine's facts, and `examine_machine` whether it is fit for benchmarking.
+The module `memory` reads this process's resident memory. `docs/measurement.md` explains how each figure is measured.
 
 A name is imported when it is first used: workers are started by the hundred, and need few of them.
 """

@@ -18,21 +18,21 @@ from rnnbench.measure.device_conditions import DeviceSpell
 from rnnbench.measure.disturbance import CoreCounters, Disturbance, disturbance_since, read_core_counters
 
 WARM_SHARE = 0.2
-"""Least share of a block spent on calls that only re-warm caches and branch predictors, and are not counted."""
+"""Least share of a block for calls that only re-warm caches and branch predictors, and are not counted."""
 WARM_ENOUGH_S = 0.005
-"""Longest that such a spell must be, in seconds, where calls get no faster in it."""
+"""Seconds that are always enough for re-warming, if calls get no faster."""
 WARM_LIMIT_S = 0.03
-"""Longest that it may be. After other programs ran, an unrolled program of 7 MB gets faster for 7 calls and 13 ms, and
-one with calls of 4 ms for 25 ms (docs/measurement.md)."""
+"""Most seconds of re-warming. After other programs ran, an unrolled program of 7 MB gets faster for 7 calls and 13 ms,
+and a program with calls of 4 ms for 25 ms (docs/measurement.md)."""
 WARM_WINDOW_S = 0.0003
-"""Seconds of calls that are compared as one while calls get faster. A longer call is compared alone."""
+"""Seconds of one window: calls get faster if a window is faster than earlier ones. A longer call is its own window."""
 FASTER = 0.02
-"""Relative change by which a window must be faster than all before it to show that calls still get faster."""
+"""Relative change by which a window must be faster than all earlier ones to show that calls still get faster."""
 SETTLED_WINDOWS = 2
-"""Windows in a row that are no faster, after which calls have settled: a single one may have been disturbed."""
+"""Windows in a row that are not faster, after which calls have settled. A single one may have been disturbed."""
 NEAR_CLOCK = 50
-"""Calls shorter than so many times what the clock costs, or can tell apart, are timed several at once: what reading it
-adds stays within 2 % of what is read."""
+"""Calls shorter than this many times the clock's cost or resolution are timed several at once. The clock then adds at
+most 2 %."""
 
 COARSE_READINGS = 2_000_000
 """Readings in which a coarse clock must move twice: some tenths of a second."""
@@ -47,15 +47,15 @@ class Block:
     warm_calls: int
     """Calls that were not counted."""
     seconds: np.ndarray
-    """Of each sample: seconds per call."""
+    """Seconds per call of each sample."""
     calls_per_sample: int = 1
     elapsed: float = 0.0
-    """Seconds of the whole block, with all that is not counted."""
+    """Seconds of the whole block, calls that are not counted included."""
     disturbance: Disturbance | None = None
     missed: int = 0
     """Calls of a paced block that were not complete when the next one was due."""
     device: DeviceSpell | None = None
-    """The device before and after the block, where its kind tells of itself."""
+    """The device before and after the block, if its kind reports its state."""
 
     @property
     def calls(self) -> int:
@@ -69,13 +69,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Clock:
-    """What the clock that times calls can tell apart, and what reading it costs, in seconds."""
+    """The resolution of the clock that times calls, and the cost of reading it, in seconds."""
 
     resolution: float
     cost: float
 
     def calls_per_sample(self, seconds: float) -> int:
-        """How many calls of `seconds` are timed at once, so that the clock's cost need not be subtracted."""
+        """How many calls of `seconds` must be timed at once, so that the clock's cost need not be subtracted."""
         return max(1, math.ceil(NEAR_CLOCK * max(self.resolution, self.cost) / seconds))
 
 
@@ -89,8 +89,8 @@ def sample_block(
 ) -> Block:
     """Time calls, each completed by `sync`, for about `seconds`; at least one sample is taken.
 
-    Unless `rewarm` is false the first calls are not counted, until calls get no faster: other programs ran before. The
-    counted calls then take no less time than these, so that a block that was long to warm is worth it.
+    Unless `rewarm` is false, the first calls are not counted until calls get no faster, since other programs ran
+    before. The counted calls then take at least as long as these.
     """
     with undisturbed() as before:
         begun = time.perf_counter_ns()
@@ -113,9 +113,9 @@ def sample_block(
 
 
 def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) -> int:
-    """Call until that time in nanoseconds, and on until calls get no faster, but no longer than WARM_LIMIT_S.
+    """Call until the time `until`, in nanoseconds, and then until calls get no faster, at most for WARM_LIMIT_S.
 
-    Returns the number of calls, which is one or more.
+    Returns the number of calls, at least 1.
     """
     clock = time.perf_counter_ns
     now = clock()
@@ -138,7 +138,7 @@ def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) 
 def _time_calls(
     call: Callable[[], object], sync: Callable[[], object], end: int, calls_per_sample: int
 ) -> tuple[list[int], int]:
-    """Nanoseconds of each sample until the time `end`, one sample or more; and the time after the last one."""
+    """Nanoseconds of each sample until the time `end`, at least one; and the time after the last one."""
     clock = time.perf_counter_ns
     times: list[int] = []
     append = times.append
@@ -164,7 +164,7 @@ def _time_calls(
 def sample_cold(
     call: Callable[[], object], sync: Callable[[], object], evict: Callable[[], object], seconds: float
 ) -> Block:
-    """Time calls that each come after `evict`, for about `seconds` with the evictions; at least one."""
+    """Time calls, each after a call of `evict`, for about `seconds`, evictions included; at least one."""
     clock = time.perf_counter_ns
     times: list[int] = []
     with undisturbed() as before:
@@ -184,10 +184,10 @@ def sample_cold(
 
 
 def sample_paced(call: Callable[[], object], sync: Callable[[], object], period: float, seconds: float) -> Block:
-    """Time calls that begin `period` apart, as a stream's do, for about `seconds`; the first is not counted.
+    """Time calls that begin `period` apart, as a stream's do, for about `seconds`. The first is not counted.
 
-    Due times are absolute, so a call that comes late, or wakes late, has less time left. A call that is not complete
-    when the next is due has missed its deadline, and the next begins at once.
+    Due times are absolute, so a call that begins or wakes late has less time left. A call that is not complete when the
+    next one is due has missed its deadline, and the next one begins at once.
     """
     clock = time.perf_counter_ns
     times: list[int] = []
@@ -220,7 +220,7 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
 
 @contextmanager
 def undisturbed() -> Iterator[CoreCounters]:
-    """Python's collector rests; gives the accounts of the core as they stand before."""
+    """Switch Python's garbage collector off. Yields the counters of the core at the start."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -232,7 +232,7 @@ def undisturbed() -> Iterator[CoreCounters]:
 
 @cache
 def measure_clock() -> Clock:
-    """The smallest step between two readings, and the median cost of one, over some thousands of readings."""
+    """The smallest step between two readings of the clock, and the median cost of a reading, over some thousands."""
     readings = [time.perf_counter_ns() for _ in range(10_000)]
     steps = [after - before for before, after in pairwise(readings)]
     smallest = min((step for step in steps if step), default=0) or _coarse_step()
@@ -240,8 +240,10 @@ def measure_clock() -> Clock:
 
 
 def _coarse_step() -> int:
-    """Nanoseconds between two changes of a clock that stands still over thousands of readings: some machines have one
-    that moves every 4 ms. A second where it is not seen to move twice."""
+    """Nanoseconds between two changes of a coarse clock; some machines have one that moves every 4 ms.
+
+    One second if it does not move twice in COARSE_READINGS readings.
+    """
     earlier, changes = time.perf_counter_ns(), list[int]()
     for _ in range(COARSE_READINGS):
         now = time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""The processor's caches: their sizes, and evicting what a program left in them."""
+"""The processor's caches: their sizes, and evicting a program's data from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CPU = Path("/sys/devices/system/cpu/cpu0")
 LINE = 64
 """Bytes of a cache line on every processor that the backends support."""
 UNKNOWN = 128 << 20
-"""Bytes assumed for the largest cache where the kernel does not tell: more than most processors have."""
+"""Bytes that are assumed for the largest cache if the kernel does not report it: more than most processors have."""
 
 
 @cache
 def cache_sizes() -> dict[str, int]:
-    """Bytes by level: `L1d`, `L1i`, `L2`, `L3`. A level that the kernel does not tell is left out."""
+    """Bytes by level: `L1d`, `L1i`, `L2`, `L3`. A level that the kernel does not report is left out."""
     sizes = {}
     for index in sorted((CPU / "cache").glob("index*")):
         try:
@@ -41,8 +41,8 @@ class Evictor:
     """
 
     def __init__(self) -> None:
-        # The kernel populates the buffer: untouched pages would share one page of zeros, and writing to each from here
-        # takes ten times as long.
+        # The kernel fills the buffer with pages: untouched pages would share one page of zeros. Touching each page from
+        # Python takes ten times as long.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
         self._lines = np.frombuffer(mmap.mmap(-1, eviction_bytes(), flags=flags), np.uint8)[::LINE]
 

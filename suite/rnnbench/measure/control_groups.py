@@ -1,4 +1,4 @@
-"""How much memory processes may still take: of the machine, and of the control groups that this process is in."""
+"""The memory that processes may still use: on the machine, and within the control groups of this process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ _FILES = {
     2: ("memory.max", "memory.current", "inactive_file"),
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""By the version of control groups: the files of limit and use, and what `memory.stat` calls pages that may go."""
+"""For each version of control groups: the files of limit and use, and the field of reclaimable pages in `memory.stat`.
+"""
 
 
 def free_memory() -> int:
-    """Bytes: what the machine has available, or less where a control group of a container has a limit (cgroups(7))."""
+    """Bytes available on the machine, or less if a control group of a container has a limit (cgroups(7))."""
     return min([psutil.virtual_memory().available, *left_in_groups(_OWN_GROUPS, _GROUPS)])
 
 
 def left_in_groups(own: Path, groups: Path) -> Iterator[int]:
-    """What each group with a limit leaves. `own` says which groups they are, `groups` is where the kernel shows them.
+    """The bytes that each group with a limit has left. `own` is the file with the groups, `groups` their folder.
 
-    A container may not see its group by its path, but as the root of what it sees. So all folders above count too.
+    A container may see its group as the root and not under its path. So all folders above it are read too.
     """
     try:
         lines = own.read_text().splitlines()

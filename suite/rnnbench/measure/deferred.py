@@ -1,9 +1,11 @@
-"""Work that was moved out of the timed calls. It may be in what comes before a block, in the first look at its results,
-or in a few of its calls. It may also be in the garbage collection, in other threads, or in a table of earlier results.
+"""Finding work that a program has moved out of its timed calls.
 
-A worker notes what lies around every block (`BlockSurroundings`), and `deferred_work` says what that shows. A machine
-that is busy delays one block or the other. So what counts must be seen in three quarters of a process's blocks, and
-the time in which other processes had the core does not count.
+The work may be done before a block, in the first look at its results, in a few of its calls, in the garbage collection
+or in other threads. Or it may be avoided with a table of earlier results.
+
+A worker measures what happens around every block (`BlockSurroundings`), and `deferred_work` draws conclusions. A busy
+machine delays some blocks. So a sign must be seen in three quarters of a process's blocks, and time in which other
+processes had the core does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from rnnbench.measure.blocks import Block, undisturbed
 from rnnbench.measure.disturbance import read_thread_counters, waited_since
 
-# Read before any framework is imported: a program may put others in their place later.
+# Read before any framework is imported, since a program may replace these functions later.
 CLOCKS = MappingProxyType(
     {
         name: getattr(time, name)
@@ -39,60 +41,62 @@ now, cpu_of_thread, cpu_of_process = time.perf_counter, time.thread_time, time.p
 # ms. A call's mean CPU time was at most 1.6 times the median. New calls cost 0.8 to 1.6 times the seen ones.
 
 OUTSIDE_SHARE = 0.1
-"""Of the seconds in timed calls: work of this size beside them is part of them."""
+"""Work outside of the timed calls that is allowed, as a share of their seconds."""
 OUTSIDE_S = 0.002
-"""What setting a state or looking at a result may take in any case: a copy, and allocations on its first use."""
+"""Seconds that are allowed in addition, for setting a state or reading a result: a copy, and allocations at first."""
 OUTSIDE_CALLS = 3.0
-"""Calls that it may take in any case. A call whose caches were emptied is followed by a look with empty caches."""
+"""Calls whose seconds are allowed in addition: after calls with cold caches a look also has cold caches."""
 LOOK_FACTOR, LOOK_S = 2.0, 0.02
-"""Of the seconds in timed calls, and in any case, what a second look may take. A program that does the work of the next
-block there takes as long as all of its calls would, and its calls take next to nothing."""
+"""A second look may take this many times the seconds of the timed calls, and these seconds in addition. In a program
+that does the work of the next block there, it takes as long as all calls should, and the calls take almost nothing."""
 FASTER_THAN_BOUND = 0.5
-"""Share of a bound call that a call takes at the least where caches were emptied, or the stream waited before it."""
+"""The least time of a call with cold caches, or after a wait, as a share of a bound call's."""
 FEW_CALLS_FACTOR = 5.0
-"""How much more CPU time the calls may take on average than the median says: a block with rare slow calls has less."""
+"""How many times the median the mean CPU time of a call may be. Rare slow calls of honest programs give less."""
 ENOUGH_CALLS = 20
-"""Calls of a block from which its mean and its median are compared."""
+"""The least calls of a block whose mean and median are compared."""
 NEW_FACTOR = 2.0
-"""How much longer calls may take that continue from a state, or have inputs, that were never seen before. An honest
-program takes as long: the numbers are the same ones in another order."""
+"""How many times longer calls with a new state or new inputs may take. In an honest program they take as long as calls
+with known ones: the numbers are the same, in another order."""
 NEW_S = 5e-5
+"""Seconds that are allowed in addition."""
 BIND_CALLS = 5.0
-"""Calls that binding may take for each chunk of a ring."""
+"""Calls whose seconds binding may take for each chunk of a ring."""
 BIND_S = 0.0005
-"""What it may take for each chunk in any case: it converts the chunk, which a runtime may do in Python."""
+"""Seconds per chunk that are allowed in addition: a runtime may convert the chunk in Python."""
 NEW_TRIES = 5
-"""Comparisons of new and seen calls that must all agree. The first that does not ends them."""
+"""Comparisons of new and known calls that must all agree. The first one that does not ends the test."""
 IDLE_FACTOR = 2.0
-"""How much more CPU time all threads may use in a paced block than its calls take."""
+"""How many times the seconds of a paced block's calls all threads may use as CPU time."""
 IDLE_S = 0.005
+"""CPU seconds that are allowed in addition."""
 IDLE_CALL_S = 0.0005
-"""The same, for each wait between two calls: the sleep, and threads that spin a little before they sleep too."""
+"""CPU seconds that are allowed in addition for each wait between two calls: threads may spin before they sleep."""
 QUARTER = 4
 YOUNGEST = 0
-"""The generation of the collector that has what was made since it last ran."""
+"""The generation of the garbage collector with the newest objects."""
 Start = TypeVar("Start")
 
 
 @dataclass(frozen=True)
 class BlockSurroundings:
-    """Seconds around one block, without those in which other processes had the core, and CPU seconds in it."""
+    """Seconds around one block, less those in which other processes had the core; and CPU seconds within it."""
 
     before: float
-    """Of what puts the program into its start state."""
+    """Seconds of setting the start state before the block."""
     first_look: float
-    """Of reading output and state after the block."""
+    """Seconds of reading output and state after the block."""
     second_look: float
-    """Of reading them again at once. There is nothing left to do."""
+    """Seconds of reading them again at once, when no work should be left."""
     last_sync: float
-    """Of waiting for the calls after these looks. Nothing is left to wait for."""
+    """Seconds of waiting for the calls after these looks, when no work should be left."""
     collection: float
-    """Of collecting the garbage that the block left. Python's collector rests in a block."""
+    """Seconds of collecting the block's garbage. Python's collector is off during a block."""
     calls: int
     timed: float
-    """In all calls that were timed, by their median: what the machine takes away meanwhile is not in it."""
+    """Seconds of all timed calls: their number times the median, which leaves out disturbances."""
     median: float
-    """Of one call."""
+    """Median seconds of one call."""
     caller_cpu: float
     """CPU seconds of the thread that calls, in the whole block."""
     process_cpu: float
@@ -100,21 +104,21 @@ class BlockSurroundings:
 
     @property
     def allowed(self) -> float:
-        """Seconds that may lie outside."""
+        """Seconds that work outside of the timed calls may take."""
         return OUTSIDE_SHARE * self.timed + OUTSIDE_S + OUTSIDE_CALLS * self.median
 
     @property
     def allowed_look(self) -> float:
-        """Seconds that each look may take, also where it converts all that it reads."""
+        """Seconds that each look may take. It may convert everything that it reads."""
         return LOOK_FACTOR * self.timed + LOOK_S + OUTSIDE_CALLS * self.median
 
 
 def surrounded(
     sample: Callable[[], Block], prepare: Callable[[], object], look: Callable[[], object], sync: Callable[[], object]
 ) -> tuple[Block, BlockSurroundings]:
-    """A block, and what lies around it: `prepare` before it; `look` twice, `sync` and a collection of garbage after it.
+    """Sample a block and measure what surrounds it: `prepare`, the block, `look` twice, `sync`, a garbage collection.
 
-    Python's collector rests until then: it would collect the block's garbage between the block and the first look.
+    Python's collector is off until then. Otherwise it would collect the block's garbage before the first look.
     """
     with undisturbed():
         before = _seconds_with_core(prepare)
@@ -131,7 +135,7 @@ def surrounded(
 
 
 def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) -> list[str]:
-    """What the blocks of one path in one process show, a sentence each; none of an honest program."""
+    """Signs of moved work in the blocks of one path in one process, a sentence each. An honest program gives none."""
     found = []
     if _mostly(blocks, lambda b: b.before - b.allowed):
         found.append(
@@ -172,10 +176,10 @@ def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) 
 
 
 def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[BlockSurroundings]) -> str:
-    """Whether calls with a wait before each are much faster than bound ones, in a sentence; empty where not.
+    """A sentence if calls after a wait are much faster than bound calls; otherwise empty.
 
-    Caches are emptied then, or grow cold, so an honest call is slower. Blocks are compared with the fastest one
-    of bound calls.
+    Caches are emptied or grow cold during the wait, so an honest call is slower. Blocks are compared with the fastest
+    block of bound calls.
     """
     fastest = min((block.median for block in bound), default=0.0)
     if not _mostly(blocks, lambda b: FASTER_THAN_BOUND * fastest - b.median):
@@ -185,12 +189,12 @@ def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[
 
 
 def replaced_clocks() -> str:
-    """The clocks that a program has put its own in place of, `time.time, time.sleep`; empty where none."""
+    """The clocks that a program has replaced, such as `time.time, time.sleep`; empty if it replaced none."""
     return ", ".join(f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock)
 
 
 def put_clocks_back() -> None:
-    """The clocks of Python's `time` are its own again."""
+    """Restore the clocks of Python's `time`."""
     for name, clock in CLOCKS.items():
         setattr(time, name, clock)
 
@@ -202,15 +206,15 @@ def remembered_work(
     draw: Callable[[], Start],
     settle: Callable[[], object] = lambda: None,
 ) -> str:
-    """Whether calls are cheap because their results are known already, in a sentence; empty where not.
+    """A sentence if calls are cheap because the program remembers their results; otherwise empty.
 
-    `calls` makes some from a start that is given. All that it makes from `seen` was made before, once `settle` was
-    called. `draw` gives a start that is new each time.
+    `calls` makes calls from a given start. `settle` makes the calls from `seen` beforehand, so that their results could
+    be remembered. `draw` returns a new start each time.
     """
     best_seen = best_new = float("inf")
     for number in range(NEW_TRIES):
         new = draw()
-        # In turn the one and the other first: what a program does every so many calls would always hit the same one.
+        # The order alternates. Otherwise work that a program does every so many calls might always hit the same one.
         for start in (new, seen) if number % 2 else (seen, new):
             if start is new:
                 best_new = min(best_new, _cpu_seconds(partial(calls, new)))
@@ -226,10 +230,10 @@ def remembered_work(
 
 
 def put_off_work(what: str, calls: Callable[[int], float], look: Callable[[], object], many: int) -> str:
-    """Whether a look at the results takes longer after many calls than after one, in a sentence; empty where not.
+    """A sentence if a look at the results takes longer after many calls than after one; otherwise empty.
 
-    `calls` makes so many, as they are timed, and gives their seconds. A program that puts them off needs not carry all
-    of them out. A network forgets, so the last ones are enough, and the look after a long block costs little.
+    `calls` makes a number of calls as they are timed, and returns their seconds. `many` is small: a network forgets, so
+    a program could carry out only the last of very many calls, and a look would cost little.
     """
     least = float("inf")
     for _ in range(NEW_TRIES):
@@ -246,9 +250,9 @@ def put_off_work(what: str, calls: Callable[[int], float], look: Callable[[], ob
 
 
 def bound_beforehand(bind: Callable[[int], Callable[[], object]], chunks: int, call_s: float) -> str:
-    """Whether binding a ring does the work of its calls, in a sentence; empty where not.
+    """A sentence if binding a ring does the work of its calls; otherwise empty.
 
-    `bind` gives what binds a ring of so many new chunks; `call_s` is what a call takes.
+    `bind` returns a function that binds a ring of a number of new chunks. `call_s` is the seconds of a call.
     """
     best_ring = best_one = float("inf")
     for _ in range(NEW_TRIES):
@@ -263,16 +267,16 @@ def bound_beforehand(bind: Callable[[int], Callable[[], object]], chunks: int, c
 
 
 def lazy_result(result: np.ndarray) -> str:
-    """Whether what a public call returned may be computed when somebody looks, in a sentence; empty where not."""
+    """A sentence if a public call returned no plain array, which may be computed later; otherwise empty."""
     if type(result) is np.ndarray:
         return ""
     return f"public: a call returns a {type(result).__name__} and no array: it may be computed when somebody looks"
 
 
 def _seconds_with_core(work: Callable[[], object]) -> float:
-    """Seconds until it is done, without those in which other processes had the core.
+    """Seconds of `work`, less those in which other processes had the core.
 
-    Waiting for a device, or for other threads and processes of the program, counts.
+    Waiting for a device, and for other threads and processes of the program, counts.
     """
     counters = read_thread_counters()
     start = now()
@@ -282,7 +286,7 @@ def _seconds_with_core(work: Callable[[], object]) -> float:
 
 
 def _cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of all threads. Wall time would be that of a busy machine too: these intervals are few and short."""
+    """CPU seconds of all threads during `work`. Wall time of so few short intervals would depend on other programs."""
     start = cpu_of_process()
     work()
     return cpu_of_process() - start
@@ -299,7 +303,7 @@ def _between_calls(block: BlockSurroundings) -> float:
 
 
 def in_most_blocks(excess: Iterable[float]) -> bool:
-    """Whether the blocks' figures are above 0 in three quarters of them: a busy machine delays one or another."""
+    """Whether three quarters of the blocks' figures are above 0. A busy machine may delay some blocks."""
     ordered = sorted(excess)
     return bool(ordered) and ordered[len(ordered) // QUARTER] > 0
 

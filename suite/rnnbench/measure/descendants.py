@@ -1,4 +1,4 @@
-"""What a process has outside of itself: the processes that descend from it, and memory files that it does not map."""
+"""What belongs to this process and is outside of it: its descendants, and memory files that it does not map."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import psutil
 
 _SEGMENTS = Path("/dev/shm")
 _MEMORY_FILE = "/memfd:"
-"""How the path of an anonymous file in memory begins."""
+"""The beginning of the path of an anonymous file in memory."""
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)
 
 
 def read_holdings() -> dict[str, int]:
-    """How many descriptors, threads, children and segments of shared memory this process has."""
+    """The numbers of this process's descriptors, threads, children and segments of shared memory."""
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
         "threads": len(os.listdir("/proc/self/task")),
@@ -27,7 +27,7 @@ def read_holdings() -> dict[str, int]:
 
 
 def children_of_this_process() -> list[psutil.Process]:
-    """Those that descend from this process and run. Takes microseconds where it has no child."""
+    """The running descendants of this process. Takes microseconds if it has no child."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -36,39 +36,40 @@ def children_of_this_process() -> list[psutil.Process]:
 
 
 def private_bytes(processes: list[psutil.Process]) -> int:
-    """Resident bytes that only one of them has. What a child shares with its parent is in the parent's own."""
+    """Resident bytes that each process has for itself. Pages shared with the parent count for the parent only."""
     return sum(map(_private, processes))
 
 
 def private_peak(processes: list[psutil.Process]) -> int:
-    """The same, with each at its own peak."""
+    """As `private_bytes`, with each process at its own peak."""
     return sum(_private(process) + _above_now(process) for process in processes)
 
 
 class SharedSegments:
-    """Segments of shared memory (shm_overview(7)) that were made since this was created, and that this process or a
-    descendant was seen to hold.
+    """The segments of shared memory (shm_overview(7)) of this process and its descendants, made since this was created.
 
-    The kernel does not say who made a file in /dev/shm. One that nobody here was seen to hold may be a neighbour's.
+    The kernel does not say who made a file in /dev/shm. So a segment counts once this process or a descendant was seen
+    to hold it. Others may belong to other programs.
     """
 
     def __init__(self) -> None:
         self._before = frozenset(_segments())
         self._own: set[tuple[str, int]] = set()
-        """Those that were seen in use here. They stay so once nobody holds them any more."""
+        """The segments that were seen in use here. They still count after nobody holds them."""
         self._since = time.time()
 
     def nbytes(self) -> int:
-        """Bytes of them."""
+        """Bytes of all segments."""
         return sum(self._made().values())
 
     def held(self) -> int:
-        """How many of them this process or a descendant maps or has open."""
+        """The number of segments that this process or a descendant maps or has open."""
         made = self._made()
         return len(set(made) & _held_by(_family())) if made else 0
 
     def unmapped(self) -> int:
-        """Bytes of those that no resident bytes contain: this process does not map them, and no child alone does."""
+        """Bytes of segments that are in no process's resident bytes: neither this process nor exactly one child maps
+        them."""
         made = self._made()
         if not made:
             return 0
@@ -76,7 +77,7 @@ class SharedSegments:
         return sum(size for path, size in made.items() if path not in own and sum(path in c for c in children) != 1)
 
     def _made(self) -> dict[str, int]:
-        """Bytes of each, by path."""
+        """Bytes of each segment, by path."""
         new = {key: f"{_SEGMENTS}/{key[0]}" for key in _segments() if key not in self._before}
         if not new.keys() <= self._own:
             held = _held_by(_family())
@@ -96,7 +97,7 @@ class SharedSegments:
 def unmapped_memory_files() -> int:
     """Bytes of anonymous files in memory (memfd_create(2)) that this process or a descendant has open, and none maps.
 
-    What is written into one is in no process's resident bytes.
+    They are in no process's resident bytes.
     """
     sizes: dict[int, int] = {}
     family = _family()
@@ -112,7 +113,7 @@ def unmapped_memory_files() -> int:
 
 
 def _mapped_memory_files(pid: int) -> Iterator[int]:
-    """Inodes of those that a process maps. The fifth field of a line is the inode (proc_pid_maps(5))."""
+    """Inodes of the memory files that a process maps. The fifth field of a line is the inode (proc_pid_maps(5))."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
             if f" {_MEMORY_FILE}" in line:
@@ -120,18 +121,18 @@ def _mapped_memory_files(pid: int) -> Iterator[int]:
 
 
 def _segments() -> Iterator[tuple[str, int]]:
-    """Name and inode of each."""
+    """Name and inode of each segment on the machine."""
     with suppress(OSError), os.scandir(_SEGMENTS) as entries:
         yield from ((entry.name, entry.inode()) for entry in entries)
 
 
 def _family() -> list[int]:
-    """This process, and those that descend from it."""
+    """The ids of this process and its descendants."""
     return [os.getpid(), *(child.pid for child in children_of_this_process())]
 
 
 def _held_by(pids: Iterable[int]) -> set[str]:
-    """Paths of the segments that they map or have open."""
+    """Paths of the segments that these processes map, and of all files that they have open."""
     held = set[str]()
     for pid in pids:
         held |= _mapped(pid)
@@ -140,7 +141,7 @@ def _held_by(pids: Iterable[int]) -> set[str]:
 
 
 def _open_files(pid: int) -> Iterator[tuple[str, str]]:
-    """The path of each descriptor of a process, and what it leads to."""
+    """The path of each descriptor of a process, and the path of its file."""
     with suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
             descriptor = f"/proc/{pid}/fd/{number}"
@@ -178,4 +179,4 @@ def _above_now(process: psutil.Process) -> int:
 
 
 SEGMENTS = SharedSegments()
-"""Those made since this process imported the suite."""
+"""The segments made since this process imported the suite."""

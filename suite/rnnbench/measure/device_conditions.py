@@ -1,30 +1,30 @@
-"""What a device did around a block of calls: its clock, throttling, temperature, power, and who else used it."""
+"""The conditions of a device around a block of calls: clock, throttling, temperature, power, and other processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CLOCK_MOVED = 0.02
-"""Relative change of a device's clock from before a block to after it, above which the block is marked. NVIDIA's GPUs
-change their clock in steps of 15 MHz, which is 0.8 % at 1,980 MHz."""
+"""A block is marked if the device's clock changes by more than this share from before the block to after it. NVIDIA's
+GPUs change their clock in steps of 15 MHz, which is 0.8 % at 1,980 MHz."""
 
 
 @dataclass(frozen=True)
 class DeviceConditions:
-    """A device at one moment, as its driver tells it. None: the driver does not tell."""
+    """A device at one moment, as its driver reports it. None means that the driver does not report it."""
 
     clock: float | None = None
-    """Of its multiprocessors, in Hz."""
+    """The clock of its multiprocessors, in Hz."""
     throttled: tuple[str, ...] = ()
-    """Why its clock is held down, a few words each. Being idle is no reason."""
+    """The reasons why its clock is held down, a few words each. Being idle is no reason."""
     temperature: float | None = None
     """In °C."""
     power: float | None = None
     """In W."""
     others: tuple[str, ...] = ()
-    """Processes on it that are not of this suite, as `name (PID)`."""
+    """Processes on the device that do not belong to this suite, as `name (PID)`."""
     hidden: int = 0
-    """Processes on it that cannot be seen from here. They may be the suite's own, where it runs in a container."""
+    """The number of processes on the device that cannot be seen. In a container they may be the suite's own."""
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ class DeviceSpell:
 
     @property
     def disturbs(self) -> bool:
-        """Whether a block is marked: the clock moved, it was held down, or another process was on the device."""
+        """Whether the block is marked: the clock moved or was held down, or another process was on the device."""
         return self.clock_moved or bool(self.throttled) or bool(self.others)

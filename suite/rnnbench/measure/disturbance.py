@@ -1,4 +1,4 @@
-"""Whether sampling was disturbed: the time that other processes and the machine's host had the core."""
+"""Disturbances of sampling: the time in which other processes or the machine's host had the core."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from rnnbench.measure.threads import scheduler_seconds
 
 DISTURBED_SHARE = 0.005
-"""A block is marked as disturbed when it was without the core for more than this share of its time. It is a quarter of
-the default precision: less than that hardly shows in a median."""
+"""A block is marked as disturbed if it was without the core for more than this share of its time. The share is a
+quarter of the default precision: less than that hardly shows in a median."""
 _STEAL_FIELD = 8
 """Index of `steal` in a processor's line of /proc/stat (proc_stat(5)). Index 0 is its name."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -25,12 +25,12 @@ class Disturbance:
     """How often, and for how many seconds, the calling thread was without its core."""
 
     switches: int
-    """Times the kernel gave the core to another thread, of any process, although this one was ready to run."""
+    """How often the kernel gave the core to another thread of any process, although this one was ready to run."""
     waited: float | None
-    """Seconds in which this thread was ready to run and other processes had the core. None where the kernel does not
-    count them."""
+    """Seconds in which this thread was ready to run and other processes had the core; None if the kernel does not count
+    them."""
     stolen: float | None
-    """Seconds in which the machine's host gave the core to others, in steps of 10 ms. None where not counted."""
+    """Seconds in which the machine's host gave the core to others, in steps of 10 ms; None if they are not counted."""
 
     def disturbs(self, seconds: float) -> bool:
         """Whether an interval of `seconds` was disturbed enough to be marked."""
@@ -53,7 +53,7 @@ class ThreadCounters:
 
 @dataclass(frozen=True)
 class CoreCounters:
-    """Those of the calling thread, and the counters of its cores since the machine's start."""
+    """The counters of the calling thread, and those of its cores since the machine's start."""
 
     switches: int
     stolen: float | None
@@ -72,10 +72,10 @@ def read_core_counters() -> CoreCounters:
 
 
 def waited_since(before: ThreadCounters) -> float | None:
-    """Seconds since then in which this thread was ready to run and other processes had the core.
+    """Seconds since `before` in which this thread was ready to run and other processes had the core.
 
-    The process's own threads do not disturb it: the time that they ran is subtracted, as far as the other cores of the
-    process could not have run them. None where the kernel does not count them.
+    The process's own threads are no disturbance: their CPU time is subtracted, as far as the other cores of the process
+    could not have run them. None if the kernel does not count these seconds.
     """
     now = read_thread_counters()
     waited = _difference(now.waited, before.waited)

@@ -1,4 +1,4 @@
-"""Energy of a block of calls, by a counter of joules that a device keeps."""
+"""The energy of a block of calls, from a device's counter of joules."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 ENERGY_SAMPLES = 10_000
-"""Most samples of a block of calls whose energy is read: such a block is long, and only its calls count."""
+"""The most samples of a block whose energy is measured. Such a block is long, and only the number of its calls counts.
+"""
 
 
 class EnergyCounter(Protocol):
-    """A device's counter of energy, once it is known to be readable."""
+    """A device's energy counter that can be read."""
 
     @property
     def source(self) -> str:
-        """What counts, and what of: `RAPL: package-0`."""
+        """The counter and what it measures: `RAPL: package-0`."""
         ...
 
     @property
     def block_s(self) -> float:
-        """Seconds of a block that is long against the steps in which it counts."""
+        """Seconds of a block that is much longer than the interval between two updates of the counter."""
         ...
 
     def read(self) -> float:
@@ -29,19 +30,19 @@ class EnergyCounter(Protocol):
 
 @dataclass(frozen=True)
 class EnergyUse:
-    """What the device used while a block of calls ran: all of it, what it uses at rest included."""
+    """The energy that the whole device used during a block of calls, including what it uses at rest."""
 
     joules: float
     seconds: float
     """Between the two readings."""
     calls: int
     source: str = ""
-    """What counted it."""
+    """The counter (`EnergyCounter.source`)."""
     disturbed: bool = False
-    """Whether the block was disturbed. The device then also worked, or waited, for others."""
+    """Whether the block was disturbed. The device then also worked for other programs, or waited."""
 
     def per_step(self, chunk: int) -> float:
-        """Joules per time step of calls of `chunk` steps. All streams of a batch advance in it together."""
+        """Joules per time step of calls of `chunk` steps. All streams of a batch advance together in a step."""
         return self.joules / (self.calls * chunk)
 
     @property

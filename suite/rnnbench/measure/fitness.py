@@ -1,4 +1,4 @@
-"""Whether this machine is fit for benchmarking now: its facts, and warnings drawn from them."""
+"""Checking whether this machine is fit for benchmarking now: its facts, and warnings."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from rnnbench.measure.machine import MachineWatch, describe_machine
 WATCHED_S = 1.0
 """Seconds over which the machine is watched."""
 BUSY = 0.25
-"""Load per usable core above which a measurement shares its core with another program."""
+"""Load per usable core. Above it a measurement shares its core with another program."""
 STEAL = 0.01
-"""Share of the processors' time that a host may give to others. Below it few blocks are disturbed."""
+"""Share of the processors' time that the host gives to others. Below it few blocks are disturbed."""
 FREE = 2 << 30
-"""Bytes that a compiler and a run need."""
+"""Bytes of memory that a compiler and a run need."""
 SLOW_CLOCK_S = 1e-6
-"""Cost of reading the clock above which a call of a few microseconds cannot be timed alone."""
+"""Seconds to read the clock. Above it a call of a few microseconds cannot be timed alone."""
 COARSE_CLOCK_S = 1e-5
-"""Step of the clock above which the shortest calls would take no time."""
+"""Seconds between two steps of the clock. Above it the shortest calls would seem to take no time."""
 HOT = 90.0
-"""°C at which most processors begin to slow down."""
+"""The temperature in °C at which most processors begin to slow down."""
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """What was seen of the machine."""
+    """Facts about the machine, and warnings."""
 
     facts: dict[str, Any]
-    """Those of `describe_machine`, and `available` (bytes that processes may still take), `steal` (a share of the
-    processors' time, or None), `threads` (variables that set a number of threads) and `llvmlite` (if installed)."""
+    """The facts of `describe_machine`, and `available` (bytes that processes may still use), `steal` (a share of the
+    processors' time, or None), `threads` (variables that set a number of threads), `llvmlite` (whether installed)."""
     warnings: tuple[str, ...]
 
 
@@ -53,7 +53,7 @@ def examine_machine() -> Fitness:
 
 
 def warnings(facts: dict[str, Any]) -> Iterator[str]:
-    """A sentence for each problem: what is wrong, and what to do."""
+    """A sentence for each problem, with what to do."""
     if facts["usable_cores"] < 2:
         yield "One core is usable: the suite and the programs that it measures share it. Allow a second core."
     if facts["load"] / facts["usable_cores"] > BUSY:

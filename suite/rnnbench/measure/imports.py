@@ -15,10 +15,10 @@ _WORK = ("create_module", "exec_module")
 
 
 class ImportClock:
-    """A context manager that adds up the seconds of this thread's imports. An import includes those that it makes.
+    """A context manager that adds up the seconds of this thread's imports. Nested imports count once.
 
-    It is the interpreter's first finder: it asks the other finders, and times the loaders that they return. Two clocks
-    must not be entered at the same time.
+    It becomes the interpreter's first finder, which asks the other finders and times the loaders that they return. Only
+    one clock may be entered at a time.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -36,13 +36,13 @@ class ImportClock:
 
     @property
     def is_importing(self) -> bool:
-        """Whether its thread imports now."""
+        """Whether the thread that made this clock calls it during an import."""
         return self._depth > 0 and threading.get_ident() == self._thread
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec that the other finders give (importlib.abc.MetaPathFinder), with its loader timed."""
+        """The spec of the other finders (importlib.abc.MetaPathFinder), with a timed loader."""
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
         spec = next((spec for spec in specs if spec is not None), None)
         # The loaders of built-in and frozen modules are classes, shared by all modules, and take almost no time.

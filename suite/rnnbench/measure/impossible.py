@@ -1,4 +1,4 @@
-"""Times that cannot be: what a clock cannot have shown. A trial with such a time has failed."""
+"""Impossible times: those that no clock can have shown. A trial with such a time fails."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rnnbench.measure.blocks import Block, measure_clock
 from rnnbench.measure.serving import Served
 
 ROUNDING_S = 1e-6
-"""Seconds by which sums and differences of readings may be off: the clock has nanoseconds, and floats round."""
+"""Seconds per reading by which sums and differences may be off: the clock has nanoseconds, and floats round."""
 WAIT_S = 1e-3
-"""Seconds by which a worker may say that it took longer than the suite waited. Both read one clock of the kernel, and
-the suite reads it before it asks and after the answer, so that this is far more than is needed."""
+"""Seconds by which a worker's time may exceed the suite's wait. Both read the same clock, the suite before its command
+and after the reply, so this is far more than needed."""
 STEPPED_S = 2.0
-"""Seconds by which the wall clocks of the suite and of its worker may differ: it is one clock, and may be slewed."""
+"""Seconds by which a block's start may lie outside of its command by the wall clock, which may be adjusted."""
 
 
 def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
-    """Why the times of a block cannot be, in a sentence; empty where they can. `calls_per_sample` is what was asked."""
+    """A sentence if the times of a block are impossible; otherwise empty. `calls_per_sample` is what was requested."""
     seconds = block.seconds
     if len(seconds) == 0:
         return "a block of calls has no sample"
@@ -42,7 +42,7 @@ def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
 
 
 def impossible_served(served: Served) -> str:
-    """Why the times of work that was due cannot be, in a sentence; empty where they can."""
+    """A sentence if the times of served work are impossible; otherwise empty."""
     seconds = served.latencies
     if not 0 < len(seconds) <= served.due or not 0 <= served.missed <= len(seconds):
         return f"{len(seconds)} of {served.due} pieces of work with {served.missed} deadlines missed are no counts"
@@ -57,7 +57,7 @@ def impossible_served(served: Served) -> str:
 
 
 def impossible_seconds(named: Mapping[str, float | None]) -> str:
-    """Which of these times cannot be, in a sentence; empty where all can. None is a time that was not measured."""
+    """A sentence if one of these times is impossible; otherwise empty. None is a time that was not measured."""
     for name, seconds in named.items():
         if seconds is not None and (not math.isfinite(seconds) or seconds < -ROUNDING_S):
             return f"{name} is {seconds:.3g} s"
@@ -65,7 +65,7 @@ def impossible_seconds(named: Mapping[str, float | None]) -> str:
 
 
 def exceeds_wait(named: Mapping[str, float | None], waited: float) -> str:
-    """Whether the worker says that it took longer than the suite waited for it, in a sentence; empty where not."""
+    """A sentence if the worker's times exceed the seconds that the suite waited for it; otherwise empty."""
     if problem := impossible_seconds(named):
         return problem
     total = sum(seconds or 0.0 for seconds in named.values())
@@ -76,7 +76,7 @@ def exceeds_wait(named: Mapping[str, float | None], waited: float) -> str:
 
 
 def outside_wall_clock(start: float, began: float, ended: float) -> str:
-    """Whether a block began outside of the command that asked for it, by the wall clock; empty where not."""
+    """A sentence if a block began outside of its command, by the wall clock; otherwise empty."""
     earliest, latest = min(began, ended) - STEPPED_S, max(began, ended) + STEPPED_S
     if earliest <= start <= latest:
         return ""

@@ -1,4 +1,4 @@
-"""Facts about this machine, as far as they can be read without privileges."""
+"""Facts about this machine that can be read without privileges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 
 
 def describe_machine() -> dict[str, object]:
-    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. What cannot be read is left out."""
+    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. Unreadable facts are left out."""
     clock = measure_clock()
     facts: dict[str, object] = {
         "cpu": processor_model(),
@@ -41,14 +41,14 @@ def describe_machine() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class MachineConditions:
-    """What else the machine did while it was watched."""
+    """The conditions of the machine while it was watched."""
 
     steal: float | None
-    """Share of the processors' time that the machine's host gave to others; None where it cannot be read."""
+    """Share of the processors' time that the machine's host gave to others; None if it cannot be read."""
     load: tuple[float, float]
     """One-minute load average at the beginning and at the end."""
     temperature: tuple[float, float] | None
-    """The processor's hottest sensor at the beginning and at the end, in °C; None where none can be read."""
+    """The processor's hottest sensor at the beginning and at the end, in °C; None if none can be read."""
 
 
 class MachineWatch:
@@ -73,13 +73,13 @@ class MachineWatch:
 
 
 def temperature() -> float | None:
-    """The processor's hottest sensor, in °C. None where none can be read, as in most virtual machines."""
+    """The processor's hottest sensor, in °C. None if none can be read, as in most virtual machines."""
     sensors = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
     return max((sensor.current for name in _SENSORS for sensor in sensors.get(name, ())), default=None)
 
 
 def processor_model() -> str | None:
-    """The processor's name, as the kernel tells it."""
+    """The processor's name, as the kernel reports it."""
     match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
     return match[1] if match else platform.processor() or None
 

@@ -1,4 +1,4 @@
-"""How a process's memory grows with its calls, read between the blocks in which they are timed."""
+"""The growth of a process's memory with its calls, read between blocks of timed calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import median
 from rnnbench.measure import memory
 
 LEAST_BLOCKS = 4
-"""Blocks from which a slope is taken: of fewer, a page here or there is a growth."""
+"""The least blocks for a slope. With fewer, a single page looks like growth."""
 
 GrowthStep = tuple[int, int]
 """Calls of one block, and the bytes by which the process grew over it."""
@@ -19,10 +19,12 @@ GrowthStep = tuple[int, int]
 
 @dataclass(frozen=True)
 class Growth:
-    """Bytes by which resident memory grows in 1,000 calls; None where too few blocks were seen; and the calls seen."""
+    """The growth of resident memory with calls."""
 
     per_1000_calls: float | None
+    """Bytes per 1,000 calls; None if there were too few blocks."""
     calls: int
+    """The number of calls that were watched."""
 
 
 class GrowthLog:
@@ -37,7 +39,7 @@ class GrowthLog:
         self._before = 0
 
     def begin(self) -> None:
-        """Read memory: a block begins, or something else does. The block before has ended."""
+        """Read memory before a block, or before anything else that follows a block."""
         now = memory.resident()
         if self._current is not None:
             kind, calls = self._current
@@ -45,7 +47,7 @@ class GrowthLog:
         self._current, self._before = None, now
 
     def called(self, kind: Hashable, calls: int) -> None:
-        """What began last was a block of so many calls of that kind."""
+        """Note that the work since `begin` was a block of `calls` calls of this kind."""
         self._current = kind, calls
 
     def steps(self, kind: Hashable) -> list[GrowthStep]:

@@ -1,7 +1,6 @@
-"""Metrics: figures that a worker reads off its own process, of the energy of its calls, and of its device's own clock.
-Each is declared here once.
+"""Metrics: figures of a worker's process, of the energy of its calls, and of its device's clock. Each is declared once.
 
-The record keeps each under its name, tables and rows have a column for each. To add a metric, add one entry.
+The record has each under its name, and tables and rows have a column for each. To add a metric, add one entry.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ENERGY = Setting(
     "flag",
     "Whether to measure the energy of a step too, in a block of a second or more in each process.",
 )
-"""What asks for the metrics of energy."""
+"""The key of `measure:` that asks for the metrics of energy."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,14 @@ class Metric:
     meaning: str
     """A sentence for readers of a report."""
     when: When | None = None
-    """`loaded`: once the program was loaded and called. `sampled`: once its calls were timed. None: of a block whose
-    energy is read, or of calls that the device times."""
+    """When `read` is called: `loaded` is after the load and first calls, `sampled` after the timed calls. None for a
+    metric of energy or of the device's clock."""
     read: Callable[[], float] = lambda: math.nan
-    """Of a process."""
+    """Reads the metric from the process."""
     of_energy: Callable[[EnergyUse, int], float] | None = None
-    """Of a block whose energy was read, with the time steps of a call."""
+    """Computes the metric from a block's energy and the time steps of a call."""
     of_device: Callable[[float, int], float] | None = None
-    """Of the seconds of a call by the device's own clock, with the time steps of a call."""
+    """Computes the metric from the seconds of a call by the device's clock, and the time steps of a call."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -93,12 +92,12 @@ METRICS: Mapping[str, Metric] = {
 
 
 def read_metrics(when: When) -> dict[str, float]:
-    """The metrics of that moment, by name."""
+    """The metrics that are read at this moment, by name."""
     return {metric.name: metric.read() for metric in METRICS.values() if metric.when == when}
 
 
 def energy_metrics(uses: Sequence[EnergyUse], chunk: int) -> dict[str, float]:
-    """The metrics of energy by name, the median over the processes; none where nothing was read."""
+    """The metrics of energy by name, as medians over the processes; none if there are no `uses`."""
     return {
         metric.name: statistics.median(metric.of_energy(use, chunk) for use in uses)
         for metric in METRICS.values()
@@ -107,5 +106,5 @@ def energy_metrics(uses: Sequence[EnergyUse], chunk: int) -> dict[str, float]:
 
 
 def device_metrics(seconds: float, chunk: int) -> dict[str, float]:
-    """The metrics of a bound call that took so many seconds by the device's own clock, by name."""
+    """The metrics of a bound call that took `seconds` by the device's clock, by name."""
     return {metric.name: metric.of_device(seconds, chunk) for metric in METRICS.values() if metric.of_device}

@@ -1,7 +1,7 @@
-"""The latency paths: what is timed of a trial, and how. A path is declared here once, and nowhere else.
+"""The latency paths: which calls of a trial are timed, and how. A path is declared only here.
 
-Everything that must know of a path reads it from `PATHS`: the case file's keys, the worker's sampler, the record's
-figures, and the columns and words of reports. To add a path, add one entry.
+The keys of case files, the worker's sampler, the figures of records, and the columns and words of reports all come from
+`PATHS`. To add a path, add one entry.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from rnnbench.measure.blocks import Block, sample_block, sample_cold, sample_pac
 
 @dataclass(frozen=True)
 class TimedCall:
-    """What a sampler calls."""
+    """The functions that a sampler calls."""
 
     call: Callable[[], object]
     sync: Callable[[], object]
-    """Returns once the work of the last call is done. It is part of the latency."""
+    """Waits until the work of the last call is done. It is part of the latency."""
     evict: Callable[[], object]
-    """Empties the device's caches of what the call left there."""
+    """Empties the device's caches."""
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How one block of calls is to be timed."""
+    """How one block of calls is timed."""
 
     seconds: float
     calls_per_sample: int = 1
-    """Calls that are timed as one, where one alone is too short for the clock."""
+    """Calls that are timed as one sample, if a single call is too short for the clock."""
     rewarm: bool = True
-    """Whether the first calls of the block are left out, because they only warm the caches again."""
+    """Whether the first calls of the block, which re-warm the caches, are left out."""
     setting: float = 0.0
-    """The value of the path's key in the case file, where the path has one."""
+    """The value of the path's key in the case file, if the path has one."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Setting:
 
     key: str
     kind: Literal["flag", "duration", "rate"]
-    """`flag` is true or false. `duration` is a time in seconds, or null for none; `rate` a number a second, or null."""
+    """`flag` is true or false. `duration` is a time in seconds, or null. `rate` is a number per second, or null."""
     description: str
 
 
@@ -57,9 +57,9 @@ class PathFigure:
     """Column in a table."""
     unit: Literal["seconds", "count", "ratio"]
     compute: Callable[[Sequence[Block], float, float], float]
-    """From all blocks, the setting's value, and the median in seconds."""
+    """Computes the figure from all blocks, the setting's value, and the median in seconds."""
     meaning: str = ""
-    """A sentence for readers of a report, where the title does not say it all."""
+    """A sentence for readers of a report, if the title needs one."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class LatencyPath:
     meaning: str
     """A sentence for readers of a report."""
     entry: Literal["bound", "public"]
-    """Which call of a session is timed: `Session.bind(...)()` or `Session.step`."""
+    """The call of a session that is timed: `Session.bind(...)()` or `Session.step`."""
     sample: Callable[[TimedCall, BlockPlan], Block]
     setting: Setting | None = None
-    """What asks for the path. None: every trial has it."""
+    """The key that asks for the path; None for a path that every trial has."""
     warms_up: bool = False
     """Whether calls are left out until their distribution is stationary. Such a path chooses `calls_per_sample`."""
     compared: bool = False
@@ -90,7 +90,7 @@ class LatencyPath:
     figures: tuple[PathFigure, ...] = ()
 
     def value(self, settings: Mapping[str, float]) -> float:
-        """The value of its setting; 0 where it has none, or is not asked for."""
+        """The value of its setting; 0 if it has none, or is not asked for."""
         return settings.get(self.setting.key, 0.0) if self.setting else 0.0
 
     def is_requested(self, settings: Mapping[str, float]) -> bool:

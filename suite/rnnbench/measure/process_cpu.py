@@ -1,4 +1,5 @@
-"""CPU time of a process and of all that descends from it, as the kernel tells others. The process cannot change it."""
+"""The CPU time of a process and its descendants, as the kernel reports it to other processes. The process cannot fake
+it."""
 
 from __future__ import annotations
 
@@ -9,35 +10,35 @@ from pathlib import Path
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CPU_CLOCK = 2
-"""The kind of a process's clock that counts nanoseconds on a core (`CPUCLOCK_SCHED`, clock_getcpuclockid(3))."""
+"""The kind of process clock that counts nanoseconds on a core (`CPUCLOCK_SCHED`, clock_getcpuclockid(3))."""
 _CHILDREN_TIMES = slice(13, 15)
-"""`cutime` and `cstime` in /proc/<pid>/stat after the name (proc_pid_stat(5)): children that ended."""
+"""The fields `cutime` and `cstime` of /proc/<pid>/stat after the name (proc_pid_stat(5)): of children that ended."""
 
 
 def family_cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process, of its children that ended, and of its descendants that live."""
+    """CPU seconds of a process, of its children that ended, and of its living descendants."""
     return _ended_children(pid) + sum(map(_cpu_seconds, (pid, *_descendants(pid))))
 
 
 def family_tasks(pid: int) -> set[int]:
-    """The threads of a process and of its descendants that live, by their ids."""
+    """The ids of the threads of a process and its living descendants."""
     return {int(task.name) for process in (pid, *_descendants(pid)) for task in _tasks(process)}
 
 
 def cpu_seconds_beyond(cores: Set[int], tasks: Iterable[int]) -> float:
-    """CPU seconds, since their start, of those of these threads that may run on a core that is not one of these."""
+    """CPU seconds of those threads among `tasks`, since their start, that may run on other cores than `cores`."""
     seconds = 0.0
     for task in tasks:
         try:
             if not os.sched_getaffinity(task) <= cores:
                 seconds += int(Path(f"/proc/{task}/schedstat").read_text().split()[0]) * 1e-9
-        except OSError:  # It has ended, or the kernel does not count what threads do.
+        except OSError:  # The thread has ended, or the kernel does not count the time of threads.
             continue
     return seconds
 
 
 def _cpu_seconds(pid: int) -> float:
-    """0 for a process that has ended."""
+    """CPU seconds of a process; 0 if it has ended."""
     try:
         return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
     except OSError:
@@ -53,7 +54,7 @@ def _ended_children(pid: int) -> float:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """None are found where the kernel does not list children (`CONFIG_PROC_CHILDREN`)."""
+    """The living descendants of a process; none on a kernel that does not list children (`CONFIG_PROC_CHILDREN`)."""
     for task in _tasks(pid):
         try:
             children = (task / "children").read_text()

@@ -1,7 +1,7 @@
-"""A device's roofs, as in a roofline model: bytes read per second by working set, and operations per second.
+"""A device's roof, as in a roofline model: bytes read per second by working set, and operations per second.
 
-Those of the processor are measured by compiled code, because several runtimes read faster than NumPy does. The code is
-LLVM IR (`measure/roof_code.py`), which llvmlite (the extra `floor`) compiles in a few milliseconds.
+The processor's roof is measured with compiled code, because several runtimes read faster than NumPy. The code is LLVM
+IR (`measure/roof_code.py`), which llvmlite (the extra `floor`) compiles in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from rnnbench.optional import require
 ACCUMULATORS = 8
 """Sums of a reader, so that no addition waits for another. More or fewer sums did not make a reader faster."""
 CHAINS = (6, 12)
-"""Independent chains of multiply-adds, of which the faster number counts. Two units with a latency of four cycles need
-eight. A vector of the code is two registers of AVX: 12 of them are more than its 16 registers, and 6 are 12 chains."""
+"""Numbers of independent chains of multiply-adds. The faster one counts. Two units with a latency of four cycles need
+eight chains. A vector of the code takes two AVX registers: 6 vectors are 12 chains, and 12 vectors exceed the 16
+registers of AVX."""
 GROUP_BYTES = ACCUMULATORS * VECTOR_BYTES
 PIECE_S = 0.001
 """Seconds of one timed piece: a thousand times the cost of its call, and shorter than most interruptions."""
 PIECES = 5
-"""Timed pieces, of which the median counts."""
+"""Timed pieces. Their median counts."""
 MOST_TURNS = 1 << 30
-"""Largest count of a piece: code whose time does not grow with it ends."""
+"""The largest count of a piece, so that the search ends if the time does not grow with the count."""
 LARGEST = 1 << 30
-"""Bytes of the largest buffer. A larger working set is outside of every cache, too."""
+"""Bytes of the largest buffer. It stands for larger working sets too, since it fits in no cache."""
 HUGE_PAGE = 2 << 20
 
 
@@ -45,24 +46,24 @@ class Roof:
     bandwidth: Mapping[int, float]
     """Bytes per second, by working set in bytes."""
     rate: float | None
-    """Operations per second. None where they cannot be measured for the dtype."""
+    """Operations per second; None if they cannot be measured for the dtype."""
     launch: float = 0.0
-    """Seconds from starting a program that does nothing until the host knows that it is done; 0 for the processor."""
+    """Seconds from starting an empty program until the host knows that it is done; 0 for the processor."""
     on_chip: int = 0
-    """Bytes that a program can keep where reading them again costs nothing that was measured: a GPU's registers and
-    shared memory. 0 for the processor, whose working sets are measured in every cache."""
+    """Bytes that a program can keep in a GPU's registers and shared memory, where reading them again counts as free. 0
+    for the processor, whose working sets are measured in every cache."""
     caches: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of the caches between calls, by level, where only the probe can tell them."""
+    """Bytes of the caches by level, if only the probe can find them out."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Compiled code with all of its arguments but the count, and the bytes or operations of a count of one."""
+    """Compiled code that takes a count, and the bytes or operations of a count of one."""
 
     run: Callable[[int], object]
     amount: int
     memory: tuple[np.ndarray, ...]
-    """The arrays whose addresses the code has."""
+    """The arrays whose addresses the code uses. They must live as long as the code."""
 
 
 class RoofProbe:
@@ -83,7 +84,7 @@ class RoofProbe:
         self._multiplying = [self._multipliers(dtype, chains) for chains in CHAINS if dtype in DTYPES]
 
     def measure(self) -> Roof:
-        """Measure each roof: the fastest way to do it counts, with the median of PIECES pieces of a millisecond."""
+        """Measure bandwidths and rate. The fastest code counts, with the median of PIECES pieces of a millisecond."""
         bandwidth = {size: max(map(self._speed, ways)) for size, ways in self._readings.items()}
         return Roof(bandwidth, max(map(self._speed, self._multiplying), default=None))
 
@@ -120,7 +121,7 @@ class _Compiler:
         self._engines: list[Any] = []
 
     def function(self, code: str, name: str, arguments: Sequence[Any]) -> Callable[..., object]:
-        """The function of that name. Calls release Python's lock."""
+        """Compile the function of this name. Calls of it release Python's global lock."""
         llvm = self._llvm
         module = llvm.parse_assembly(code)
         module.verify()
@@ -154,7 +155,10 @@ def _groups(size: int, threads: int) -> int:
 
 
 def speed_of(run: Callable[[int], object], amount: int, piece_s: float) -> float:
-    """What `run` does per second: the median of PIECES pieces of about `piece_s`. A count of one does `amount`."""
+    """Bytes or operations per second of `run`: the median of PIECES pieces of about `piece_s` seconds.
+
+    A count of one does `amount` of them.
+    """
     count = _count_for(run, piece_s)
     return statistics.median(amount * count / _seconds(run, count) for _ in range(PIECES))
 
@@ -174,7 +178,7 @@ def _seconds(run: Callable[[int], object], count: int) -> float:
 
 
 def _buffer(nbytes: int) -> np.ndarray:
-    """Zeros in huge pages where the kernel gives them, so that address translation costs least."""
+    """Zeros, in huge pages if the kernel has them, so that address translation costs little."""
     memory = mmap.mmap(-1, (-(-nbytes // HUGE_PAGE) + 1) * HUGE_PAGE)
     memory.madvise(mmap.MADV_HUGEPAGE)
     array = np.frombuffer(memory, np.uint8)

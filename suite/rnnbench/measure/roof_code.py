@@ -1,6 +1,6 @@
-"""LLVM IR of the roofs' probes: a reader of a buffer, and a loop of fused multiply-adds that uses no memory.
+"""LLVM IR of the roof's probes: a reader of a buffer, and a loop of fused multiply-adds that uses no memory.
 
-Vectors are explicit, so that the result does not depend on an optimiser: 64 bytes each, which LLVM splits for a
+Vectors are explicit, so that the result does not depend on an optimiser. They have 64 bytes; LLVM splits them for a
 processor with narrower registers.
 """
 
@@ -19,8 +19,8 @@ DTYPES = tuple(_LLVM)
 def reader(accumulators: int, to_and_fro: bool) -> str:
     """`void read(ptr data, i64 groups, i64 passes, ptr sums)`: reads `groups` × `accumulators` vectors, `passes` times.
 
-    Each pass reads forwards; with `to_and_fro` every second one reads backwards. Then a cache that is too small for the
-    buffer still has the end of the last pass.
+    Passes read forwards. With `to_and_fro` every second pass reads backwards, so that a cache that is too small for the
+    buffer still has the end of the previous pass.
     """
     step = accumulators * VECTOR_BYTES
     vector = f"<{VECTOR_BYTES // 4} x float>"
@@ -96,7 +96,7 @@ def _load_and_add(index: int, vector: str) -> tuple[str, ...]:
 
 
 def _store(each: Iterable[int], vector: str, value: str, pointer: str) -> Iterable[str]:
-    """Stores the results: otherwise the compiler would leave the computation out."""
+    """Store the results. Otherwise the compiler would remove the computation."""
     for i in each:
         yield f"  %slot{i} = getelementptr i8, ptr %{pointer}, i64 {i * VECTOR_BYTES}"
         yield f"  store {vector} %{value}{i}, ptr %slot{i}, align {VECTOR_BYTES}"

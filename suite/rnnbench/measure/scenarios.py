@@ -1,7 +1,7 @@
-"""The scenarios: what one core does for many callers. A scenario is declared here once.
+"""The scenarios: the work of one core for many callers. A scenario is declared only here.
 
-Case files ask for one by its key under `measure:`. A latency path times one call of one stream; a scenario has a
-schedule of its own, and time of its own beside `measure.budget`.
+Case files ask for a scenario by its key under `measure:`. A latency path times one call of one stream. A scenario has
+its own schedule, and its time is not part of `measure.budget`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Scenario:
     """The key of `measure:` that asks for it."""
 
     def value(self, settings: Mapping[str, float]) -> float:
-        """The value of its key; 0 where it is not asked for."""
+        """The value of its key; 0 if it is not asked for."""
         return settings.get(self.setting.key, 0.0)
 
 

@@ -1,7 +1,7 @@
 """Calls that are due at given times: frames of real-time streams, and requests that arrive at random.
 
-A latency here begins when the work is due, not when it begins: work that waits in the queue has waited. `serve` makes
-the calls one after the other, as one core does.
+A latency here begins when the work is due, so it includes waiting in the queue. `serve` makes the calls one after the
+other, as one core does.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from rnnbench.measure.disturbance import Disturbance, disturbance_since
 WARM_CALLS = 2
 """Calls before the first due time, which only re-warm caches and are not counted."""
 REQUESTS = 400
-"""Requests of one process: a p99 has four above it."""
+"""Requests of one process. Four of them are above the p99."""
 MOST_TIMES_LONGER = 3.0
-"""How many times longer than its schedule serving may take. A queue that long only grows."""
+"""How many times longer than its schedule serving may take. After that the queue only grows."""
 SETTLE_S = 0.001
-"""Seconds from the end of these to the first due time."""
+"""Seconds from the end of the warm calls to the first due time."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """What became of the work that was due. Times are in seconds."""
+    """The result of serving work that was due at given times. Times are in seconds."""
 
     start: float
-    """Since the epoch, at the first due time."""
+    """The first due time, since the epoch."""
     latencies: np.ndarray
-    """Of each piece of work that was done: from its due time to its completion [done]."""
+    """For each finished piece of work, the seconds from its due time to its completion [done]."""
     due: int
-    """Pieces of work that were asked for. Serving may end before all are done."""
+    """Pieces of work in the schedule. Serving may end before all are done."""
     missed: int
-    """How many were complete later than their deadline."""
+    """Pieces that were complete later than their deadline."""
     busy: float
-    """In calls."""
+    """Seconds in calls."""
     elapsed: float
-    """Of the whole, with the calls that are not counted."""
+    """Seconds of the whole, the warm calls included."""
     disturbance: Disturbance | None = None
 
     @property
@@ -50,17 +50,17 @@ class Served:
 
     @property
     def calls(self) -> int:
-        """With those that are not counted."""
+        """All calls, the warm ones included."""
         return WARM_CALLS + self.done
 
 
 def frame_times(frames: int, period: float) -> np.ndarray:
-    """Due times of the frames of streams, in seconds from the first one [frames]."""
+    """The due times of the frames of streams, in seconds from the first one [frames]."""
     return np.arange(frames) * period
 
 
 def arrival_times(requests: int, rate: float, seed: int) -> np.ndarray:
-    """Seconds from the start at which requests arrive [requests]: a Poisson process of `rate` a second.
+    """The arrival times of requests, in seconds from the start [requests]: a Poisson process of `rate` per second.
 
     The same seed gives the same schedule, so that all programs serve the same arrivals.
     """
@@ -80,10 +80,10 @@ def serve(
     most_missed: int = 0,
     longest: float = math.inf,
 ) -> Served:
-    """Do `work` at each due time [pieces], in seconds from the start, or as soon after it as the work before is done.
+    """Do `work` at each time of `due` [pieces], in seconds from the start, or as soon as the previous work is done.
 
-    It ends early where more than `most_missed` are complete later than `deadline` seconds after they were due, or
-    where it has taken `longest` seconds.
+    Ends early if more than `most_missed` pieces are complete later than `deadline` seconds after they were due, or
+    after `longest` seconds.
     """
     clock, sleep = time.perf_counter, time.sleep
     latencies: list[float] = []

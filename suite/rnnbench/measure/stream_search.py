@@ -1,7 +1,7 @@
-"""How many real-time streams are held: a search that doubles and then bisects, with a test of each number it tries.
+"""The search for the number of real-time streams that a core holds: it doubles the number, and then bisects.
 
-A number of streams is held where at most 1 % of its frames miss their deadline: then the p99 of a frame's latency is
-within the period. The search knows numbers only; `sampling.scenarios` makes the tests.
+A number of streams is held if at most 1 % of its frames miss their deadline. The p99 of a frame's latency is then
+within the period. The search only chooses numbers; `sampling.scenarios` makes the tests.
 """
 
 from __future__ import annotations
@@ -10,60 +10,60 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FRAMES = 300
-"""Frames of a test that counts. Its p99 is the fourth longest."""
+"""Frames of a full test. Its p99 is the fourth longest."""
 QUICK_FRAMES = 32
-"""Frames of a test that only finds where to look. No result rests on it."""
+"""Frames of a quick test, which only finds where to look. No result depends on it."""
 MISSED_SHARE = 0.01
-"""Most frames that may miss their deadline."""
+"""The largest share of frames that may miss their deadline."""
 MOST_STREAMS = 4_096
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A number of streams that is to be tested, with so many frames."""
+    """A test of a number of streams, with a number of frames."""
 
     streams: int
     frames: int
 
 
 def most_missed(frames: int) -> int:
-    """How many of these frames may miss their deadline; one of a quick test, which is then repeated in full."""
+    """How many of `frames` frames may miss their deadline. In a quick test it is one."""
     return int(frames * MISSED_SHARE) if frames >= FRAMES else 1
 
 
 class StreamSearch:
-    """The search in one process: ask `next`, test, tell `note`, until there is nothing left to test."""
+    """The search in one process. Call `next`, make the test and call `note`, until `next` returns None."""
 
     def __init__(self, precision: float, start: int = 1, step: int = 1) -> None:
-        """`start` is what an earlier process held, and `step` how far from it to look first."""
+        """`start` is the number that an earlier process held, and `step` the first distance from it."""
         self._precision = precision
         self._quick = start == 1
         self._start = start
         self._step = step
         self._most = MOST_STREAMS
         self._held: dict[int, bool] = {}
-        """By number of streams that was held: whether its test was a full one."""
+        """For each number of streams that passed a test, whether the test was a full one."""
         self._failed: int | None = None
         """The smallest number of streams whose full test failed."""
         self._again: int | None = None
-        """A number whose quick test failed."""
+        """A number whose quick test failed, and whose full test is next."""
 
     @property
     def held(self) -> int:
-        """The largest number of streams that a full test has held, below all that failed; 0 for none."""
+        """The largest number of streams that passed a full test, below all numbers that failed; 0 for none."""
         return max((streams for streams, full in self._candidates.items() if full), default=0)
 
     @property
     def failed(self) -> int | None:
-        """The smallest number of streams that failed; None where none did."""
+        """The smallest number of streams that failed; None if none did."""
         return self._failed
 
     def cannot_open(self, most: int) -> None:
-        """No more than so many streams can be opened here."""
+        """Note that at most `most` streams can be opened."""
         self._most = min(self._most, most)
 
     def note(self, attempt: Attempt, held: bool) -> None:
-        """What a test came to."""
+        """Note the result of a test."""
         full = attempt.frames >= FRAMES
         self._again = None
         if held:
@@ -74,7 +74,7 @@ class StreamSearch:
             self._again = attempt.streams
 
     def next(self) -> Attempt | None:
-        """The next test; None where the search has ended."""
+        """The next test; None if the search has ended."""
         if self._again is not None:
             return Attempt(self._again, FRAMES)
         if self._failed is None:
@@ -88,7 +88,7 @@ class StreamSearch:
 
     @property
     def _candidates(self) -> Mapping[int, bool]:
-        """What was held, below the smallest number that failed."""
+        """The entries of `_held` below the smallest number that failed."""
         return {n: full for n, full in self._held.items() if self._failed is None or n < self._failed}
 
     def _next_upwards(self) -> Attempt | None:
@@ -101,7 +101,7 @@ class StreamSearch:
         return Attempt(min(streams, self._most), QUICK_FRAMES if self._quick else FRAMES)
 
     def _below(self) -> int:
-        """Nothing is held so far: look further and further below the smallest number that failed."""
+        """The next number if none is held so far: further and further below the smallest number that failed."""
         assert self._failed is not None, "only below a failure"
         streams = max(1, self._failed - self._step)
         self._step *= 2

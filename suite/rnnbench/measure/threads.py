@@ -1,4 +1,4 @@
-"""Which threads of this process were busy, by their CPU time as the Linux kernel counts it (proc(5))."""
+"""The busy threads of this process, from their CPU time as the Linux kernel counts it (proc(5))."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cpu_seconds() -> dict[int, float]:
 
 
 def _cpu_seconds(task: Path) -> float | None:
-    """None for a thread that has ended. Without the kernel's scheduler statistics the resolution is a tick of 10 ms."""
+    """CPU seconds of a thread; None if it has ended. Without scheduler statistics the resolution is 10 ms."""
     with suppress(FileNotFoundError, ProcessLookupError):
         if seconds := scheduler_seconds(task / "schedstat"):
             return seconds[0]
@@ -30,7 +30,7 @@ def _cpu_seconds(task: Path) -> float | None:
 
 
 def scheduler_seconds(schedstat: Path) -> tuple[float, float] | None:
-    """Seconds that a thread ran, and that it waited for a core. None where the kernel does not count them.
+    """Seconds that a thread ran, and that it waited for a core. None if the kernel does not count them.
 
     A kernel whose scheduler statistics are switched off gives zeros (`proc_pid_schedstat`).
     """
@@ -42,7 +42,7 @@ def scheduler_seconds(schedstat: Path) -> tuple[float, float] | None:
 
 
 class ThreadTimes:
-    """CPU time by thread, over all intervals that were watched."""
+    """CPU time by thread, over all watched intervals."""
 
     def __init__(self) -> None:
         self._used: defaultdict[int, float] = defaultdict(float)
@@ -56,6 +56,6 @@ class ThreadTimes:
 
     @property
     def busy(self) -> int | None:
-        """How many threads were busy. None where the kernel's count, in ticks on some machines, saw none run."""
+        """How many threads were busy. None if the kernel's count, in ticks on some machines, saw none run."""
         busiest = max(self._used.values(), default=0)
         return sum(used > BUSY_SHARE * busiest for used in self._used.values()) or None

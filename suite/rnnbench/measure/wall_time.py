@@ -1,4 +1,4 @@
-"""Where a run's wall time goes: what its trials spend building, checking and sampling, and what the suite adds."""
+"""A run's wall time by purpose: building, checking and sampling trials, imports, and the suite's own work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 OF_TRIALS = ("build", "check", "sample")
-"""What trials spend. Imports are counted apart; the rest is the suite's."""
+"""The parts that trials need. Imports are counted separately; the rest is the suite's own work."""
 
 
 class WallTime:
-    """Seconds by what they were spent on, since this was made."""
+    """Adds up seconds by what they were spent on, since it was created."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -36,7 +36,7 @@ class WallTime:
 
 
 def describe_seconds(seconds: Mapping[str, float]) -> str:
-    """A run's wall time in a sentence: what its trials took, and what imports and the suite added."""
+    """A sentence about a run's wall time: the parts of its trials, of imports and of the suite."""
     of_trials = sum(seconds.get(what, 0.0) for what in OF_TRIALS)
     imports, total = seconds.get("import", 0.0), seconds["total"]
     listed = ", ".join(f"{what} {seconds.get(what, 0.0):.0f} s" for what in OF_TRIALS)

@@ -1,4 +1,4 @@
-"""When a warm-up is over: when the distribution of a call's seconds is stationary, or its share of time is spent."""
+"""Warm-ups: calls that do not count, until the distribution of their seconds is stationary or their time is spent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from rnnbench.measure.blocks import Block, measure_clock
 
 WARMUP_SHARE = 0.25
-"""Most of a process's time that warm-up may take."""
+"""The largest share of a process's time for the warm-up."""
 WINDOWS = 5
-"""Windows in that time."""
+"""The number of windows in this time."""
 FEW_CALLS = 3
-"""Windows with so few samples, or fewer, are not tested against each other: the test never sees a difference there."""
+"""Windows with this many samples or fewer are not tested: the test never finds a difference between them."""
 SIGNIFICANCE = 0.05
-"""Of the test between windows."""
+"""The significance level of the test between windows."""
 
 
 class WarmUp:
@@ -49,15 +49,15 @@ class WarmUp:
 
     @property
     def calls_per_sample(self) -> int:
-        """How many calls must be timed at once, as the first window says."""
+        """How many calls must be timed at once, from the first window."""
         return measure_clock().calls_per_sample(float(np.median(self.windows[0].seconds))) if self.windows else 1
 
 
 def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
-    """Whether the last two windows show one distribution.
+    """Whether the last two windows have the same distribution.
 
-    They do where their medians agree within `tolerance`, a relative difference; or where the test of Mann and Whitney
-    (1947) sees no difference between more than FEW_CALLS samples of each.
+    They do if their medians agree within `tolerance`, a relative difference, or if the test of Mann and Whitney (1947)
+    finds no difference between more than FEW_CALLS samples of each.
     """
     if len(windows) < 2:
         return False

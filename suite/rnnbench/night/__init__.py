@@ -1,16 +1,16 @@
-"""The night: the newest versions are measured, compared with the last good ones, and what changed is told.
+"""The night: the newest versions are measured and compared with the last good ones, and changes are reported.
 
-    state      `night.yaml`: the last good version of each backend, and how far the night in progress has come
-    builds     the newest version of each backend, and which have to be compared
-    measure    `measure_night`: the run, the checks, the comparisons and the A/A comparison
-    conformance   the check of a new version, and what it means for alerts
-    slower     what a comparison found, and the second one that confirms it
-    verdicts   what the verdicts mean for alerts and for the last good versions
-    folders    where a night keeps what it found
-    collect    `collect_night`: history, alerts, summary and site
-    github     `tell_github`: an issue for each alert, and comments, through `gh`
+    state        `night.yaml`: the last good version of each backend, and the progress of the night
+    builds       the newest version of each backend, and which have to be compared
+    measure      `measure_night`: the run, the checks, the comparisons and the A/A comparison
+    conformance  the check of a new version, and its consequences for alerts
+    slower       the SLOWER verdicts of a comparison, and the second comparison that confirms them
+    verdicts     the consequences of verdicts for alerts and for the last good versions
+    folders      the folders and files of a night's results
+    collect      `collect_night`: history, alerts, summary and site
+    github       `tell_github`: an issue for each alert, and comments, through `gh`
 
-Each step is a function of another room: this one puts them in order. Start with `measure`.
+Each step calls functions of other packages; this package puts them in order. Start with `measure`.
 """
 
 from typing import TYPE_CHECKING

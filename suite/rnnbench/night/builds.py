@@ -10,23 +10,23 @@ from rnnbench.pipeline import Release, SideError, newest_release, released_packa
 from rnnbench.plan import probe_or_stand_in
 
 ALL = "all"
-"""In place of names of backends: each of them."""
+"""Stands for all backends, in place of their names."""
 UNCHANGED = "unchanged"
 """The job of all backends without a new version."""
 
 
 @dataclass(frozen=True)
 class Sought:
-    """Which versions are wanted."""
+    """Which versions count as the newest."""
 
     upgrade: bool = True
-    """Whether to ask the package index; otherwise what is installed counts as the newest."""
+    """Whether to ask the package index. Otherwise the installed version counts as the newest."""
     pre: frozenset[str] = frozenset()
     """Backends whose pre-releases count too, or `ALL`."""
 
 
 def newest_of(backends: Sequence[str], sought: Sought) -> dict[str, BackendNight]:
-    """The newest version of each backend. One whose version is not known has a problem instead."""
+    """The newest version of each backend. A backend whose version is unknown has a problem instead."""
     return {backend: _newest(backend, sought) for backend in backends}
 
 
@@ -36,7 +36,7 @@ def has_changed(backend: str, newest: Build | None, state: State) -> bool:
 
 
 def is_new(backend: str, newest: Build | None, state: State) -> bool:
-    """Whether the newest version has to be judged: it is not the last good one, and no alert holds it back already."""
+    """Whether the newest version has to be judged: it is not the last good one, and no alert holds it back yet."""
     good, held = state.good.get(backend), state.held.get(backend)
     if newest is None or (good is not None and newest.version == good.version):
         return False
@@ -44,7 +44,7 @@ def is_new(backend: str, newest: Build | None, state: State) -> bool:
 
 
 def checks_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, str]]:
-    """The checks of a night on several machines: each new version with what its environment is made from."""
+    """The checks of a night on several machines: each new version, with the requirements of its environment."""
     return [
         {"backend": backend, "requirements": one.newest.requirements}
         for backend, one in builds.items()
@@ -61,7 +61,7 @@ def jobs_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, 
 
 
 def _newest(backend: str, sought: Sought) -> BackendNight:
-    if probe_or_stand_in(backend).baseline:  # Its trials are anchors: their versions stay.
+    if probe_or_stand_in(backend).baseline:  # Its trials are anchors, whose versions do not change.
         return BackendNight()
     package = ""
     try:
@@ -76,5 +76,5 @@ def _newest(backend: str, sought: Sought) -> BackendNight:
 
 
 def installed_version(backend: str, package: str) -> str:
-    """The version in the running environment; empty where it is not installed there."""
+    """The version in the running environment; empty if it is not installed there."""
     return probe_or_stand_in(backend).versions.get(package, "")

@@ -1,7 +1,7 @@
-"""What a night found, brought together: the history, the alerts, the last good versions, the summary and the site.
+"""Collecting a night's results: into the history, the alerts, the last good versions, the summary and the site.
 
-One machine collects its own night; a job collects those of several machines. A night that is collected twice changes
-nothing more.
+One machine collects its own night; a job collects those of several machines. Collecting a night twice has no further
+effect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MEANS = {
     "refuted": "refuted, the second comparison found no change",
     "undecided": "undecided, the next night compares again",
 }
-"""What follows where a slowdown was not confirmed."""
+"""The text about a slowdown that was not confirmed, by the answer of the second comparison."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class MeasuredNight:
 
 
 def measured_in(state_file: Path, store: Store) -> MeasuredNight:
-    """What was measured with that state file. Raises StoreError where no night was."""
+    """The night of a state file. Raises StoreError if it has none."""
     night = read_state(state_file).night
     if night is None:
         raise StoreError(f"{state_file}: has no night to collect; measure one with: rnnbench night CASE…")
@@ -79,10 +79,10 @@ def collect_night(
     checked: Sequence[Run] = (),
     lost_checks: Collection[str] = (),
 ) -> NightSummary:
-    """Collect what machines measured. Raises StoreError and AlertsError where it cannot be kept.
+    """Collect the measurements of machines. Raises StoreError and AlertsError if the results cannot be written.
 
-    `checked` are runs of `rnnbench check` that were made apart from the nights, of their newest versions. `lost_checks`
-    are the backends whose check was to be made apart, and of which there is no run.
+    `checked` are separate runs of `rnnbench check` with the newest versions. `lost_checks` are the backends whose
+    separate check was lost, so that there is no run.
     """
     day = datetime.now(UTC).date().isoformat()
     state = read_state(folders.state)
@@ -121,7 +121,7 @@ def collect_night(
 
 
 def _add_to_history(nights: Sequence[MeasuredNight], root: Path) -> tuple[dict[str, ComparisonEntry], list[str]]:
-    """Add runs and comparisons. Returns the comparisons by the name of the run of side b, and what went wrong."""
+    """Add runs and comparisons to the history. Returns the comparisons by the name of side b's run, and problems."""
     history, comparisons, problems = History(root), dict[str, ComparisonEntry](), list[str]()
     for each in nights:
         if each.night.run_ended:
@@ -149,13 +149,13 @@ def _outcomes(
 
 
 def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]) -> list[CheckEntry]:
-    """The checks of other versions than the newest."""
+    """The checks that are not of a newest version."""
     used = {outcome.backend for outcome in outcomes if outcome.check}
     return [check for backend, check in checks.items() if backend not in used]
 
 
 def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], state: State, day: str) -> Alerts:
-    """The alerts after this night: by the series of the history first, then by what was compared and checked."""
+    """The alerts after this night: updated from the history's series, then from comparisons and checks."""
     if history.nights:
         alerts = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
     for outcome in outcomes:
@@ -177,7 +177,7 @@ def _is_good_again(newest: Build, good: Good | None) -> bool:
 def _next_state(
     state: State, outcomes: Sequence[BackendOutcome], alerts: Alerts, unchecked: Collection[str], day: str
 ) -> State:
-    """With the last good versions after this night, and no night in progress.
+    """The state after this night, with the new last good versions, and without a night in progress.
 
     `unchecked` are the backends whose check was lost, in whole or in part, or is of another version.
     """
@@ -206,7 +206,7 @@ def _next_state(
 
 
 def _alerts_of(outcome: BackendOutcome, alerts: Alerts) -> tuple[str, ...]:
-    """The open alerts that the newest version of a backend was found to cause."""
+    """The open alerts that the newest version of a backend causes."""
     failing = [alert.id for alert in alerts_that_hold(alerts, outcome.check)] if outcome.check else []
     if outcome.night.compared is None:
         return tuple(failing)
@@ -233,7 +233,7 @@ def _summary(
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
     same: dict[str, int] = {}
     for each in nights:
-        # Its verdicts may be gone or damaged, which is among the problems.
+        # The verdicts may be missing or damaged. `problems` then says so.
         comparison = comparisons.get(each.night.same[1]) if each.night.same else None
         for verdict in comparison.verdicts if comparison else ():
             same[verdict.verdict] = same.get(verdict.verdict, 0) + 1
@@ -293,10 +293,10 @@ def _problems(nights: Sequence[MeasuredNight], outcomes: Sequence[BackendOutcome
 def _publish(
     summary: NightSummary, nights: Sequence[MeasuredNight], history: History, alerts: Alerts, folders: NightFolders
 ) -> list[str]:
-    """Write the page, its data, the texts of the issues and the site. Returns what could not be written."""
+    """Write the page, its data, the texts of the issues and the site. Returns problems."""
     issues = []
     for alert in alerts.all:
-        if not alert.told and alert.state != "refuted":  # It may have had an issue before, which is closed.
+        if not alert.told and alert.state != "refuted":  # A refuted alert may have an issue, which has to be closed.
             continue
         title, text = alert_issue(alert, Commands(history.runs, history.checks))
         file = Path(ISSUES) / f"{file_name(alert.id)}.md"

@@ -1,4 +1,4 @@
-"""The conformance of a new version: what is checked, and what failures mean for alerts and the last good version."""
+"""The conformance check of a new version, and the consequences of failures for alerts and the last good version."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SUFFIX = "-check"
 
 @dataclass(frozen=True)
 class ConformanceCases:
-    """What new versions are checked on."""
+    """The trials for the checks of new versions."""
 
     trials: tuple[Trial, ...] = ()
-    """Of every route of every backend of the night; none where nothing is checked."""
+    """The trials on every route of every backend of the night; none if nothing is checked."""
     expected: ExpectedFailures | None = None
 
     def of(self, backend: str) -> list[Trial]:
@@ -39,8 +39,8 @@ def check_version(
 ) -> str:
     """Check one version of a backend on a covering set of its trials. Returns the name of the run.
 
-    `environment` is what `open_environment` takes. Raises SideError where there is no such environment, or nothing that
-    could be checked in it.
+    `environment` has the arguments of `open_environment`. Raises SideError if there is no such environment, or if no
+    trial can be checked in it.
     """
     text, folder = environment
     examined = {one.trial.id: one for one in open_environment(text, trials, folder).examined()}
@@ -56,7 +56,7 @@ def check_version(
 
 
 def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) -> Alerts:
-    """With an alert for each group of trials that fail in one way, of those that no alert has yet.
+    """Add an alert for each group of trials that fail in the same way and are in no alert yet.
 
     `before` is the last check of another version.
     """
@@ -72,7 +72,7 @@ def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) ->
 
 
 def mend_conforming(alerts: Alerts, check: CheckEntry, day: str) -> Alerts:
-    """With the alerts mended whose trials were checked again, as far as the check has them, and none of them fails."""
+    """Mend the alerts of which some trials were checked again and none of these fails."""
     failed, checked = check.failed_by_trial, set(check.trials)
     for alert in alerts_of_checks(alerts, check.backend):
         again = checked.intersection(alert.found.members)
@@ -83,7 +83,7 @@ def mend_conforming(alerts: Alerts, check: CheckEntry, day: str) -> Alerts:
 
 
 def mend_withdrawn(alerts: Alerts, backend: str, newest: Build, versions: str, day: str) -> Alerts:
-    """With the alerts mended of versions that are gone: the last good version is the newest again."""
+    """Mend the alerts of withdrawn versions: the last good version is the newest again."""
     for alert in alerts_of_checks(alerts, backend):
         if alert.is_open and alert.found.versions[1] != versions:
             alerts = alerts.mend(alert.id, day, f"{newest.version} is the newest again")
@@ -91,12 +91,12 @@ def mend_withdrawn(alerts: Alerts, backend: str, newest: Build, versions: str, d
 
 
 def alerts_of_checks(alerts: Alerts, backend: str) -> list[Alert]:
-    """What checks found of a backend, and no check has refuted since."""
+    """The alerts about a backend that checks have raised, except the mended ones."""
     return [a for a in alerts.all if a.found.evidence == "checked" and a.found.backend == backend and not a.mended]
 
 
 def alerts_that_hold(alerts: Alerts, check: CheckEntry) -> list[Alert]:
-    """The alerts of trials that fail in a check, but for those that a person has accepted."""
+    """The alerts of trials that fail in a check, except those that a person has accepted."""
     failed = check.failed_by_trial
     return [
         alert
@@ -121,7 +121,7 @@ def is_of(check: CheckEntry | None, night: BackendNight) -> bool:
 
 
 def sentence_of(check: CheckEntry) -> str:
-    """What a check found, for people."""
+    """The result of a check in words."""
     trials = count(len(check.trials), "trial")
     said = f"{len(check.failed)} of {trials} failed" if check.failed else f"{trials} checked, none failed"
     expected = f", {count(check.expected_failures, 'expected failure')}" if check.expected_failures else ""
@@ -130,7 +130,7 @@ def sentence_of(check: CheckEntry) -> str:
 
 
 def _before(failed: FailedTrial, before: CheckEntry | None) -> str:
-    """What the trial did in the check before."""
+    """The outcome of the trial in the previous check."""
     if before is None or failed.trial not in before.trials:
         return "not checked"
     then = before.failed_by_trial.get(failed.trial)

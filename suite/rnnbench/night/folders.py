@@ -1,4 +1,4 @@
-"""Where a night keeps what it found, and the names of its files."""
+"""The folders of a night's results, and the names of their files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE, DATA, ISSUES, SITE = "night.md", "night.json", "issues", "site"
-"""In the folder of a night: its page, its data, the texts of the issues, and the site."""
+"""The files and folders in a night's folder: its page, its data, the texts of the issues, and the site."""
 
 
 @dataclass(frozen=True)
 class NightFolders:
-    """Where what is collected goes."""
+    """The files and folders that a night writes when it is collected."""
 
     history: Path
     alerts: Path
     state: Path
     reports: Path
-    """Of the night."""
+    """The folder with PAGE, DATA, ISSUES and SITE."""

@@ -1,8 +1,8 @@
-"""Telling GitHub of a night through `gh`: an issue for each certain alert, and comments on pull requests.
+"""Publishing a night on GitHub through `gh`: an issue for each certain alert, and comments on pull requests.
 
-Texts go to `gh` on its standard input, and titles as arguments of their own: no shell reads a word of them. An issue is
-found again by a mark in its text, among those with the label LABEL, which only people with rights to the repository
-can give.
+Texts are passed to `gh` on its standard input, and titles as separate arguments, so no shell reads them. An issue is
+found again by a mark in its text, among the issues with the label LABEL, which only people with rights to the
+repository can set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 LABEL = "rnnbench-alert"
 VERSION_FILES = frozenset({"constraints.txt", "pyproject.toml"})
-"""A pull request that changes one of them is about versions: the newest night is its comment."""
+"""A pull request that changes one of these files changes versions, and gets the newest night as a comment."""
 MOST_ISSUES, MOST_PULL_REQUESTS = 1_000, 100
 LONGEST_TITLE = 250
 LIMIT_S = 120.0
@@ -42,20 +42,20 @@ class _Issue(BaseModel):
     state: IssueState
     title: str
     text: Annotated[str, Field(pattern=r"^issues/[^/]+\.md$")]
-    """File with its text, in the folder of the night."""
+    """The file with its text, in the folder of the night."""
 
 
 class _Night(BaseModel):
-    """What is needed of `night.json`."""
+    """The parts of `night.json` that are needed."""
 
     model_config = ConfigDict(extra="ignore")
     page: Annotated[str, Field(pattern=r"^[^/]+\.md$")]
-    """File with its text, in the folder of the night: what lies elsewhere is nobody's to publish."""
+    """The file with its text. It must be in the folder of the night, so that no other file is published."""
     issues: list[_Issue]
 
 
 class _Known(BaseModel):
-    """An issue that is there."""
+    """An existing issue."""
 
     number: int
     state: Literal["OPEN", "CLOSED"]
@@ -79,7 +79,7 @@ class GitHub:
     command: str = "gh"
 
     def ask(self, *arguments: str, text: str | None = None) -> str:
-        """What `gh` prints. Raises ReportError."""
+        """Run `gh`, and return what it prints. Raises ReportError."""
         what = " ".join((self.command, *arguments[:2]))
         try:
             done = run_helper([self.command, *arguments], LIMIT_S, text)
@@ -122,7 +122,7 @@ def _text(file: Path) -> str:
 
 
 def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
-    """Open, update, close or open again. One that a person closed stays closed, and one that waits is not opened."""
+    """Open, update, close or reopen an issue. One that a person closed stays closed. A waiting one is not opened."""
     text = f"{_text(folder / issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
     title = issue.title[:LONGEST_TITLE]
     if known is None:
@@ -132,7 +132,7 @@ def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, g
         return
     there, was = known
     number = str(there.number)
-    if there.state == "CLOSED" and (was != "closed" or issue.state == "waits"):  # Its mark stays: we closed it.
+    if there.state == "CLOSED" and (was != "closed" or issue.state == "waits"):  # The mark of our own closing stays.
         return
     if (there.title, there.body.strip()) != (title, text.strip()):
         github.ask("issue", "edit", number, "--title", title, "--body-file", "-", text=text)
@@ -146,17 +146,17 @@ def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, g
 
 
 def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_Known, str]]]:
-    """By the id of the alert: the issue, and the state of the alert when its text was written."""
+    """For each alert's id, its issue, and the alert's state when the issue's text was written."""
     fields = ("--json", "number,state,title,body")
     answer = github.ask("issue", "list", "--label", LABEL, "--state", "all", "--limit", str(MOST_ISSUES), *fields)
     for issue in _parsed(answer, TypeAdapter(list[_Known])):
-        if marks := _MARK.findall(issue.body):  # Ours is the last one: what stands before it comes from outside.
+        if marks := _MARK.findall(issue.body):  # Our mark is the last one. The text before it comes from outside.
             identity, state = marks[-1]
             yield identity, (issue, state)
 
 
 def _pull_requests(github: GitHub) -> list[int]:
-    """The open ones that change versions."""
+    """The numbers of the open pull requests that change versions."""
     answer = github.ask("pr", "list", "--state", "open", "--limit", str(MOST_PULL_REQUESTS), "--json", "number,files")
     found = _parsed(answer, TypeAdapter(list[_PullRequest]))
     return [one.number for one in found if VERSION_FILES & {file.path for file in one.files}]

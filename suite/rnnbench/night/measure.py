@@ -1,7 +1,7 @@
 """The night's measurements: a run of the newest versions, their conformance, comparisons with the last good ones, A/A.
 
-What is done is in the state file at once. A night that was interrupted goes on: a run is resumed, and a check or
-comparison that has not ended is made again. A step that fails is told, and ends no other.
+Each finished step is written to the state file at once. An interrupted night continues: its run is resumed, and an
+unfinished check or comparison is made again. A failed step is reported, and the other steps are still made.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from rnnbench.sampling import PairBudget
 from rnnbench.stages import Examined
 
 CONFIRMATION = 2
-"""Times the budget that a second comparison has. It is of few trials, and an undecided one costs another night."""
+"""A second comparison has this many times the budget. It has few trials, and an undecided one costs another night."""
 
 
 @dataclass(frozen=True)
 class NightPlan:
-    """What a night measures, and where it puts it."""
+    """The trials of a night, and how and where they are measured."""
 
     trials: tuple[Trial, ...]
     anchors: tuple[Trial, ...]
-    """Trials of pinned versions, which are measured in the run beside the others and compared with nothing."""
+    """Trials of pinned versions. They are measured in the same run, and not compared with other versions."""
     expected: ExpectedFailures
     sought: Sought
     budget: PairBudget
-    """Of each comparison of a trial."""
+    """The budget of each comparison."""
     same_trials: int
-    """Trials that are compared with themselves (A/A)."""
+    """The number of trials that are compared with themselves (A/A)."""
     store: Store
     state: Path
     reports: Path
     environments: Path
     conformance: ConformanceCases = field(default_factory=ConformanceCases)
-    """What new versions are checked on."""
+    """The trials for the checks of new versions."""
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ class NightPlan:
 
 
 def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], None]) -> None:
-    """Measure a night, or what is left of it. Raises StoreError where nothing can be kept.
+    """Measure a night, or the rest of an interrupted one. Raises StoreError if results cannot be written.
 
-    A KeyboardInterrupt goes through; the same command goes on.
+    A KeyboardInterrupt is raised; the same command continues the night.
     """
     state = read_state(plan.state)
     night = state.night
@@ -109,10 +109,10 @@ class _Measuring:
     observer: Observer
     tell: Callable[[str], None]
     sides: dict[str, Side] = field(default_factory=dict)
-    """What is measured of each backend."""
+    """The environment that is measured for each backend."""
 
     def open_sides(self) -> None:
-        """The environments of the newest versions; of the last good ones where those cannot be used."""
+        """Open the environments of the newest versions, or of the last good versions if the newest cannot be used."""
         self._note()
         for backend in self.plan.backends:
             known = self.night.backends[backend]
@@ -120,7 +120,7 @@ class _Measuring:
                 self.sides[backend] = open_side(None, self.plan.trials_of(backend), self.plan.environments)
                 continue
             good = self.state.good.get(backend)
-            # The run that was begun is of what was measured then, and of nothing else.
+            # A run that was begun continues with the versions that it began with.
             is_begun = self.night.run and known.measured
             for build in filter(None, (known.measured or known.newest, None if is_begun else good)):
                 try:
@@ -149,7 +149,7 @@ class _Measuring:
         self._note(run_ended=True)
 
     def check(self, backend: str) -> None:
-        """The conformance of the newest version, where it is new."""
+        """Check the conformance of the newest version, if it is new."""
         known, trials = self.night.backends[backend], self.plan.conformance.of(backend)
         if not trials or known.checked or known.measured is None or known.measured != known.newest:
             return
@@ -166,7 +166,7 @@ class _Measuring:
         self._note_backend(backend, known.model_copy(update={"checked": name, "not_checked": ""}))
 
     def compare(self, backend: str) -> None:
-        """The last good version beside the newest, where that has changed."""
+        """Compare the newest version with the last good one, if it has changed."""
         known, good = self.night.backends[backend], self.state.good.get(backend)
         if known.compared or good is None or known.measured != known.newest:
             return
@@ -192,7 +192,7 @@ class _Measuring:
         self._note_backend(backend, known.model_copy(update={"compared": done, "not_compared": ""}))
 
     def confirm(self, backend: str) -> None:
-        """Compare what was found SLOWER once more: of many verdicts, some are wrong."""
+        """Compare the trials with a SLOWER verdict once more: among many verdicts, some are wrong."""
         known, good = self.night.backends[backend], self.state.good.get(backend)
         if known.compared is None or known.compared.confirmed or good is None:
             return
@@ -209,7 +209,10 @@ class _Measuring:
         self._note_backend(backend, known.model_copy(update={"compared": done}))
 
     def compare_with_itself(self) -> None:
-        """Some trials of one backend, another one each night, beside themselves: every difference is a false alarm."""
+        """Compare some trials of one backend with themselves (A/A): every difference is a false alarm.
+
+        The backend changes from night to night.
+        """
         if self.night.same or not self.plan.same_trials or not self.night.run_ended:
             return
         records = read_run(self.plan.store.resolve(self.night.run)).by_trial
@@ -231,18 +234,18 @@ class _Measuring:
         self._note(same=(both.runs[0].name, both.runs[1].name))
 
     def _side(self, backend: str) -> Side:
-        """What is measured of it. Raises SideError where a night that goes on could not open it again."""
+        """The environment that is measured for a backend. Raises SideError if it could not be opened."""
         if backend not in self.sides:
             raise SideError(self.night.backends[backend].problem or f"{backend}: has no environment")
         return self.sides[backend]
 
     def _open(self, backend: str, build: Build) -> Side:
-        """The environment of a version, with the trials of the night. Raises SideError."""
+        """Open the environment of a version, with the trials of the night. Raises SideError."""
         text = self._environment(backend, build)
         return open_side(text, self.plan.trials_of(backend), self.plan.environments)
 
     def _environment(self, backend: str, build: Build) -> str | None:
-        """What a version's environment is made from; None for the running one, where that is measured.
+        """The requirements of a version's environment, which is made; None for the running environment.
 
         Raises SideError.
         """
@@ -255,7 +258,7 @@ class _Measuring:
         return build.requirements
 
     def _resumed(self) -> RunPlan | None:
-        """The rest of the run that the night began; None where there is none, or it cannot be resumed."""
+        """The rest of the run that the night has begun; None if there is none, or if it cannot be resumed."""
         if not self.night.run:
             return None
         try:
@@ -274,7 +277,7 @@ class _Measuring:
         self._note(backends={**self.night.backends, backend: known})
 
     def _note(self, **changes: object) -> None:
-        """Put what is done into the state file."""
+        """Write changes of the night into the state file."""
         self.night = self.night.model_copy(update=changes)
         self.state = self.state.model_copy(update={"night": self.night})
         write_state(self.plan.state, self.state)

@@ -1,4 +1,4 @@
-"""What a comparison found SLOWER, as alerts have it, and the second comparison that confirms it."""
+"""The SLOWER verdicts of a comparison, in the form of alerts, and the second comparison that confirms them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides
 from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, read_run, versions_text
 
 SLOWER = "slower"
-"""Its name among what makes a comparison fail. All others are facts."""
+"""The name of SLOWER in `Comparison.found`. All other names there are of facts."""
 
 
 def slower_of(comparison: Comparison, both: SideBySide, night: Run) -> tuple[Slower, ...]:
-    """One for each latency path that has a SLOWER verdict. `night` is the run of the newest versions."""
+    """A `Slower` for each latency path with a SLOWER verdict. `night` is the run of the newest versions."""
     return tuple(_slower(comparison, both, night))
 
 
@@ -44,7 +44,7 @@ def _slower(comparison: Comparison, both: SideBySide, night: Run) -> Iterator[Sl
 
 
 def versions_of(both: SideBySide) -> tuple[str, str]:
-    """The backend's packages of both sides, as rows have them."""
+    """The versions of the backend's packages on both sides, as texts of rows."""
     before, after = (read_run(run).info.versions for run in both.runs)
     (a,), (b,) = before.values(), after.values()
     return versions_text(a), versions_text(b)
@@ -53,7 +53,7 @@ def versions_of(both: SideBySide) -> tuple[str, str]:
 def confirmed(
     slower: Sequence[Slower], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
 ) -> tuple[Slower, ...]:
-    """With what a second comparison of the same versions says, in fresh processes. Raises SideError."""
+    """Compare the same versions again, in fresh processes. Returns `slower` with the answers. Raises SideError."""
     done = confirm_sides([one.found for one in slower], sides, seconds, store, observer)
     day = datetime.now(UTC).date().isoformat()
     return tuple(

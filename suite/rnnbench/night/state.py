@@ -1,4 +1,4 @@
-"""`night.yaml`: the last good versions of each backend, and how far the night in progress has come."""
+"""`night.yaml`: the last good version of each backend, and the progress of the night."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def _time(text: str) -> str:
 
 
 class Build(FrozenModel):
-    """One version of the package whose releases are a backend's."""
+    """One version of a backend's released package."""
 
     version: str
     requirements: str
-    """What an environment of it is made from."""
+    """The requirements from which its environment is made."""
 
     def alone(self) -> Build:
-        """Without what a subclass adds."""
+        """A plain `Build`, without the fields that a subclass adds."""
         return Build(version=self.version, requirements=self.requirements)
 
 
 class Slower(FrozenModel):
-    """A latency that a comparison found SLOWER, and what the second comparison said of it."""
+    """A latency with a SLOWER verdict, and the answer of the second comparison."""
 
     found: Found
     answer: Literal["confirmed", "refuted", "undecided"] = "undecided"
     measured: Measured | None = None
-    """By the second comparison; None where it could not be made."""
+    """The ratio of the second comparison; None if it could not be made."""
 
 
 class Compared(FrozenModel):
-    """The last good versions beside today's."""
+    """The comparison of the last good version with the newest."""
 
     good: Build
     runs: tuple[str, str]
-    """Names of the runs of both sides."""
+    """The names of the runs of both sides."""
     versions: tuple[str, str]
-    """Of the backend's packages on both sides, as rows have them."""
+    """The versions of the backend's packages on both sides, as texts of rows."""
     worse: bool
     """Whether a trial that was ok failed, or no longer conforms or is supported."""
     slower: tuple[Slower, ...] = ()
@@ -65,48 +65,48 @@ class BackendNight(FrozenModel):
     """One backend in one night."""
 
     package: str = ""
-    """Empty for the baseline, whose versions are those of the environment that runs the command."""
+    """The released package; empty for the baseline, whose version is that of the running environment."""
     newest: Build | None = None
-    """Today's; None where it is not known, or is the baseline."""
+    """The newest version; None if it is unknown, and for the baseline."""
     measured: Build | None = None
-    """What was measured: the newest, or the last good versions where the newest could not be installed."""
+    """The measured version: the newest, or the last good one if the newest could not be installed."""
     problem: str = ""
-    """Why the newest was not measured."""
+    """Why the newest version was not measured."""
     compared: Compared | None = None
     not_compared: str = ""
-    """Why the newest and the last good versions were not compared, where they had to be."""
+    """Why a necessary comparison with the last good version was not made."""
     checked: str = ""
-    """Name of the run of the conformance check of the newest version."""
+    """The name of the run of the newest version's conformance check."""
     not_checked: str = ""
-    """Why its conformance was not checked, where it had to be."""
+    """Why a necessary conformance check was not made."""
 
 
 class Night(FrozenModel):
-    """A night in progress: what is in it is done, and is not done again."""
+    """A night in progress. The steps that are noted here are done, and are not made again."""
 
     started: Annotated[str, AfterValidator(_time)]
     """UTC, ISO 8601."""
     trials: str
-    """Digest of the ids of its trials. A command that selects others begins another night."""
+    """A digest of its trials' ids. A command that selects other trials begins another night."""
     backends: dict[str, BackendNight]
     run: str = ""
-    """Name of the run of today's versions."""
+    """The name of the run of the newest versions."""
     run_ended: bool = False
     same: tuple[str, str] | None = None
-    """Names of the runs of the A/A comparison."""
+    """The names of the two runs of the A/A comparison."""
     problems: tuple[str, ...] = ()
-    """Steps that failed, a sentence each."""
+    """Sentences about failed steps."""
 
 
 class Good(Build):
-    """The last good version of a backend: what the newest is compared with."""
+    """The last good version of a backend. The newest version is compared with it."""
 
     since: str
-    """Day on which it became the last good one."""
+    """The day on which it became the last good version."""
 
 
 class Held(FrozenModel):
-    """A newest version that is not good, and the alerts that say why: it is compared once."""
+    """A newest version that is not good, and its alerts. It is not compared again."""
 
     version: str
     alerts: tuple[str, ...]
@@ -117,14 +117,14 @@ class State(FrozenModel):
 
     schema_version: Literal[1] = SCHEMA
     good: dict[str, Good] = Field(default_factory=dict)
-    """By backend."""
+    """The last good version of each backend."""
     held: dict[str, Held] = Field(default_factory=dict)
-    """By backend."""
+    """The newest version of each backend that is not good."""
     night: Night | None = None
 
 
 class _Loader(yaml.SafeLoader):
-    """A state has no aliases. A few lines of them can stand for more data than memory holds."""
+    """A loader that refuses aliases: a few lines of them can expand to more data than memory holds."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -135,7 +135,7 @@ class _Loader(yaml.SafeLoader):
 
 @contextmanager
 def hold_state(file: Path) -> Iterator[None]:
-    """Keeps other nights away from a state while one works on it. Raises StoreError where another one does."""
+    """Lock a state file against other nights. Raises StoreError if another night works on it."""
     path = followed(file)
     path = path.with_name(f"{path.name}.lock")
     with ExitStack() as held:
@@ -152,7 +152,7 @@ def hold_state(file: Path) -> Iterator[None]:
 
 
 def read_state(file: Path) -> State:
-    """The state in a file; where there is none, one without backends. Raises StoreError."""
+    """The state in a file; an empty state if there is no file. Raises StoreError."""
     try:
         return State.model_validate(yaml.load(read_plain(file), _Loader) or {})
     except FileNotFoundError:
@@ -169,7 +169,7 @@ def read_state(file: Path) -> State:
 
 
 def write_state(file: Path, state: State) -> None:
-    """Raises StoreError."""
+    """Write a state file. Raises StoreError."""
     content = state.model_dump(mode="json", exclude_defaults=True)
     text = HEADER + yaml.safe_dump(
         {"schema_version": SCHEMA, **content}, sort_keys=False, allow_unicode=True, width=4_096

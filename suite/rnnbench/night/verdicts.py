@@ -1,4 +1,4 @@
-"""What the verdicts of a night mean for alerts and for the last good versions."""
+"""The consequences of a night's verdicts for alerts and for the last good versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rnnbench.night.state import BackendNight, Build, Slower
 from rnnbench.results import Record, versions_text
 
 HALF = 0.5
-"""Share of a change that an interval excludes where the change has gone."""
+"""A change has gone if an interval excludes this share of it."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class BackendOutcome:
     backend: str
     night: BackendNight
     records: Sequence[Record]
-    """Of the run of the night."""
+    """The backend's records in the run of the night."""
     comparison: ComparisonEntry | None
-    """The last good version beside the newest."""
+    """The comparison of the last good version with the newest."""
     check: CheckEntry | None = None
-    """The conformance of the newest version, where that is new."""
+    """The conformance check of the newest version, if that is new."""
 
     @property
     def versions(self) -> str:
-        """What was measured, as rows have it."""
+        """The measured versions, as a text of rows."""
         return versions_text(self.records[0].version) if self.records else ""
 
     @property
@@ -40,7 +40,7 @@ class BackendOutcome:
 
     @property
     def is_slower(self) -> bool:
-        """Whether a slowdown was found that no second comparison has refuted."""
+        """Whether there is a slowdown that no second comparison has refuted."""
         compared = self.night.compared
         return compared is not None and any(one.answer != "refuted" for one in compared.slower)
 
@@ -67,13 +67,13 @@ def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
     if known is not None or slower.answer == "refuted":
         return alerts
     taken = {alert.id for alert in alerts.all}
-    if identity in taken:  # Of this night, which is collected once more.
+    if identity in taken:  # This night is collected a second time.
         return alerts
     return alerts.put(Alert(id=identity, state="new", found=slower.found)).confirm(identity, slower.measured)
 
 
 def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
-    """With the alerts mended that the newest version of a backend does not show any more."""
+    """Mend the alerts that the newest version of a backend no longer shows."""
     for alert in alerts.all:
         is_compared = alert.is_open and alert.ab is not None and alert.found.evidence == "compared"
         if is_compared and alert.found.backend == outcome.backend and (why := _returned(alert, outcome)):
@@ -87,9 +87,10 @@ def _is_same(alert: Alert, slower: Slower) -> bool:
 
 
 def _returned(alert: Alert, outcome: BackendOutcome) -> str:
-    """Why an alert is mended; empty where it is not.
+    """Why an alert is mended; empty if it is not.
 
-    The version before is back, or beside it the newest is SLOWER in no trial of the alert, and most have returned.
+    It is mended if the earlier version is the newest again. It is also mended if, compared with the earlier version, no
+    trial of the alert is SLOWER, and most trials are as fast as before.
     """
     before = alert.found.versions[0]
     night = outcome.night
@@ -109,10 +110,10 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
 
 
 def _is_back(now: LatencyVerdict, ratio: float) -> bool:
-    """Whether a trial is as fast as before a change of this ratio: no verdict of SLOWER, and little of the change left.
+    """Whether a trial is as fast as before a change of this ratio: it is not SLOWER, and little of the change is left.
 
-    A busy machine does not decide on 3 %, and may well show that a change of 50 % has gone. That is so where less than
-    a quarter of it is left, and the interval excludes half of it.
+    A busy machine may be UNDECIDED about 3 %, and still show that a change of 50 % has gone. It has gone if less than
+    REST of it is left, and the interval excludes HALF of it.
     """
     if now.low is None or now.high is None:
         return False
@@ -121,10 +122,10 @@ def _is_back(now: LatencyVerdict, ratio: float) -> bool:
 
 
 def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, is_held: bool) -> bool:
-    """Whether later nights compare with the newest version: it conforms, and no slowdown of it is open.
+    """Whether the newest version becomes the last good one: it conforms, and has no open slowdown.
 
-    `is_released` says that alerts held it back, and that none of them is open any more. `is_held` says that failures of
-    tonight's check hold it back, which nobody has accepted, or that the check was lost or is of another version.
+    `is_released`: alerts held it back, and none of them is open now. `is_held`: failures of this night's check hold it
+    back, which nobody has accepted; or the check was lost, or is of another version.
     """
     newest, compared = outcome.night.newest, outcome.night.compared
     if newest is None or outcome.night.measured != newest or not outcome.conforms:

@@ -1,27 +1,27 @@
-"""The line that a trial goes through: Trial → Examined → Built → Checked → Sampled → Record.
+"""The stages that a trial goes through: Trial → Examined → Built → Checked → Sampled → Record.
 
     run              `run_trials`: what `rnnbench run` does
-    check            `check_trials`: what `rnnbench check` does; `shrink` looks for the smallest trial that fails alike
+    check            `check_trials`: what `rnnbench check` does; `shrink` finds the smallest trial that fails alike
     ab               `compare_sides`: what `rnnbench ab` does
     environments     the two sides of a comparison; `made_environments` makes one from requirements,
-                     `environment_worker` says what is in one
+                     `environment_worker` describes one
     pip_errors       why pip failed
     anchors          trials of pinned versions, in environments of their own
     releases         the releases of a package
     backfill         `measure_releases`: releases, each beside a reference
     bisect           `bisect_releases`: the release in which a trial became slower or wrong
-    confirmation     `confirm`: whether an alert of the history is there
-    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is still there
+    confirmation     `confirm`: measures again whether an alert of the history is true
+    reproduction     the smallest programs that show a compiler's fault (`docs/upstream`), and whether it is mended
     build_and_check  the stages before sampling: `import_framework`, `build`, `load`, `check`; `reference` comes before
                      the checks
     batches          a run's trials in these stages: built alone, checked side by side
-    same_programs    trials of one program, which are measured once
-    claims           what adapters claim, compared before the records are written
+    same_programs    trials whose programs are equal, which are measured once
+    claims           contradictions between the claims of adapters, found before the records are written
     record           the last stage: `record_of`, and the `Journal` that writes records
-    latency, latency_floor, scenarios, device_state   parts of a record, from what was sampled
-    cache_folder     what the runs of a user share: built programs, results of checks
-    edited           packages that changed while a run was on
-    progress         what is shown while a run goes on
+    latency, latency_floor, scenarios, device_state   parts of a record, computed from samples
+    cache_folder     the cache that the runs of a user share: its folder and size
+    edited           packages that changed during a run
+    progress         the progress bar of a run
 
 The values between stages are in `rnnbench.stages`, the first stage in `rnnbench.plan`, sampling in `rnnbench.sampling`.
 Start with `run`.

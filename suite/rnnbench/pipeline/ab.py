@@ -1,4 +1,4 @@
-"""`rnnbench ab`: trials are built and checked on two sides, and sampled in pairs of processes until they are judged."""
+"""`rnnbench ab`: build and check trials in two environments, and sample pairs of processes until there is a verdict."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class SideBySide:
         return differences(self.sides[0].facts, self.sides[1].facts)
 
     def describe(self) -> list[str]:
-        """What A and B are and in what they differ, a sentence each."""
+        """Sentences about A, B and the packages in which they differ."""
         sides = [f"{name} is {side.text}." for name, side in zip("AB", self.sides, strict=True)]
         return [*sides, f"B has other versions than A: {', '.join(self.differences) or 'none, nothing differs'}."]
 
 
 def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, together: bool = False) -> Comparison:
-    """Build, check, sample and judge the trials. Their records and the verdicts are left in the two runs.
+    """Build, check, sample and judge the trials. Writes their records and the verdicts into the two runs.
 
-    Trials of one workload share their pairs of processes; all trials do where they are sampled `together`.
+    Trials of one workload share their pairs of processes. With `together`, all trials share them.
 
-    An interrupt goes through once every worker is gone.
+    A KeyboardInterrupt is raised after every worker has ended.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = [RunFolders.of_run(run) for run in both.runs]
@@ -83,7 +83,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
 
 
 def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
-    """A run whose versions are those of that side."""
+    """Begin a run with the versions of this side."""
     plan = begin_run(trials, store, suffix=f"-{name}")
     note_versions(plan, side.facts.trials)
     info = read_run(plan.folder).info
@@ -95,7 +95,7 @@ def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> 
 def _check_pairs(
     group: Sequence[ExaminedPair], contexts: tuple[Context, Context], journals: Sequence[Journal]
 ) -> Iterator[CheckedPair]:
-    """The trials that conform on both sides, on real devices. The others have their records at once."""
+    """Yield the trials that conform on both sides, on a real device. Write the records of the others at once."""
     to_check = [
         (one, context) for pair in group for one, context in zip(pair, contexts, strict=True) if one.failure is None
     ]
@@ -110,7 +110,7 @@ def _check_pairs(
 
 
 def _without_disbelieved(judged: JudgedTrial) -> JudgedTrial:
-    """No verdict rests on figures that are not believed."""
+    """Drop the verdicts of a trial whose figures are not believed."""
     believed = not any(not_believed(side.findings) for side in judged.sides)
     return judged if believed else replace(judged, judgements={})
 
@@ -148,7 +148,7 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBud
                 changes.append(LatencyChange(name, path, a.median, b.median, judgement, threshold, trial.seconds))
     given = {} if budget.smallest_change is None else {"latency": budget.smallest_change}
     compared = compare_runs(base, new, given)
-    # That versions differ is what was asked for, and is said in `about`.
+    # Versions differ on purpose here, and `about` names them.
     warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
     about = (*both.describe(), verdict_cost(judged))
     return replace(compared, latencies=tuple(changes), paired=True, warnings=warnings, about=about)

@@ -1,4 +1,4 @@
-"""Anchors: trials of pinned versions, each examined by the environment that its versions make."""
+"""Anchors: trials of pinned versions, each examined in an environment with these versions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAKING_ANCHORS = "Making the environments of the anchors, where they are not the
 
 
 def examine_with_anchors(trials: Iterable[Trial], environments: Path = ENVIRONMENTS) -> list[Examined]:
-    """The trials in their order: each anchor as its own environment sees it, the others as the running one does.
+    """Examine the trials: each anchor in its own environment, the others in the running one. Keeps their order.
 
-    Environments are made in the folder `environments`, and used again. An anchor whose environment cannot be made, or
-    used, is unavailable, with the reason.
+    Environments are made in the folder `environments`, and used again. An anchor whose environment cannot be made or
+    used is unavailable.
     """
     trials = list(trials)
     anchors: defaultdict[str, list[Trial]] = defaultdict(list)
@@ -34,7 +34,7 @@ def examine_with_anchors(trials: Iterable[Trial], environments: Path = ENVIRONME
 
 
 def _examined(pins: str, anchors: Sequence[Trial], environments: Path) -> list[Examined]:
-    # In their own environment the anchors are trials like any others.
+    # In their own environment the anchors are ordinary trials.
     plain = [replace(anchor, pinned="") for anchor in anchors]
     try:
         seen = open_side(pins, plain, environments).examined()

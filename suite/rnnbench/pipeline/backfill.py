@@ -1,7 +1,7 @@
-"""`rnnbench history backfill`: releases of a package are measured one after the other, each in turn with a reference.
+"""`rnnbench history backfill`: measure the releases of a package, each in turn with a reference release.
 
-Every release becomes a run of the history, with the ratios of its latencies to the reference's. One that cannot be
-measured becomes a run whose records say why.
+Every release becomes a run of the history, with the ratios of its latencies to the reference's. A release that cannot
+be measured becomes a run whose records have the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INSTALLERS = 2
 
 @dataclass(frozen=True)
 class Backfill:
-    """What is to be measured, and where it goes."""
+    """The settings of a backfill: trials, reference, budget and folders."""
 
     trials: tuple[Trial, ...]
     reference: Release
@@ -45,19 +45,19 @@ class Backfill:
     history: Path
     environments: Path
     within: float
-    """Seconds after which no further release is begun, environments apart."""
+    """Seconds after which no further release is begun. The time to make environments does not count."""
     retry: bool = False
-    """Whether to try the releases again that could not be installed."""
+    """Whether to try again to install releases whose installation failed."""
 
 
 @dataclass(frozen=True)
 class MeasuredRelease:
-    """What became of one release."""
+    """The result for one release."""
 
     release: Release
     seconds: float
     problem: str = ""
-    """Why it was not measured; empty where it was."""
+    """Why it was not measured; empty if it was."""
 
 
 def measure_releases(
@@ -65,8 +65,8 @@ def measure_releases(
 ) -> Iterator[MeasuredRelease]:
     """Measure the releases that the history lacks, the newest first, and add each to the history.
 
-    Stops where the next release would end later than `plan.within`. Raises SideError where the reference cannot be
-    used, and StoreError.
+    Stops if the next release would end later than `plan.within`. Raises SideError if the reference cannot be used, and
+    StoreError.
     """
     missing = missing_trials(plan, releases)
     todo = [release for release in reversed(releases) if missing[release.version]]
@@ -75,7 +75,7 @@ def measure_releases(
     extras = extras_of(plan.trials)
 
     def install(release: Release) -> str:
-        """Why the release cannot be used; empty where it can."""
+        """Make the environment of a release. Returns why the release cannot be used, or an empty text."""
         try:
             made = make_environment(release.requirements, extras, plan.environments)
         except SideError as error:
@@ -102,7 +102,7 @@ def measure_releases(
 
 
 def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, tuple[Trial, ...]]:
-    """By version, the trials that no run of the history on this machine has beside the same reference."""
+    """By version, the trials that the history does not have yet, of this machine and with the same reference."""
     history = History(plan.history)
     machine = fingerprint(describe_machine())
     retried = " AND outcome <> 'unavailable'" if plan.retry else ""
@@ -119,7 +119,7 @@ def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, 
 
 
 def stored_reference(history: Path, package: str) -> str:
-    """Version of the reference that the newest backfill of the package on this machine has; empty where none is."""
+    """The reference version of the newest backfill of the package on this machine; empty if there is none."""
     machine = fingerprint(describe_machine())
     rows = (
         History(history)
@@ -133,7 +133,7 @@ def stored_reference(history: Path, package: str) -> str:
 
 
 def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], reference: Side, observer: Observer) -> str:
-    """Measure one release and add its run to the history. Returns why it could not be measured, or nothing."""
+    """Measure one release and add its run to the history. Returns why it could not be measured, or an empty text."""
     try:
         side = open_side(release.requirements, trials, plan.environments)
     except SideError as error:

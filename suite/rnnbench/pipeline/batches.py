@@ -1,4 +1,4 @@
-"""The trials of a run before sampling: built and loaded alone, since both are timed, and then checked side by side."""
+"""The trials of a run before sampling: built and loaded alone, since both are timed, then checked side by side."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from rnnbench.stages import Built, Checked, Examined, ImportFigures
 from rnnbench.worker import WorkerProcess, log_name, start_trial_worker
 
 Comparing = Callable[[Checked, TrialWorker], Checked]
-"""What a trial is compared with once it is checked, in the worker that has its program."""
+"""Called with each checked trial and the worker that has its program. It returns the trial, perhaps with findings."""
 
 AHEAD = 2
-"""Batches whose workers may be there before their turn: one that imports with this one, and one that starts as checks
-end."""
+"""Batches whose workers may start before their turn: one imports beside this batch, one starts when checks end."""
 
 Pair = tuple[Examined, Context]
 
 
 def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda checked, _: checked) -> Iterator[Checked]:
-    """Every trial that has not failed yet, each in a worker of its own.
+    """Build, load and check each trial in a worker of its own. The trials must not have failed yet.
 
-    As many as the machine has cores and memory for are checked at once. While one builds or is loaded, which is timed,
-    all other workers are stopped. Those of the next batches start as checks end. One framework takes longer to import
-    than another, so the workers of AHEAD further batches import with those that are waited for: no core is idle.
+    As many trials are checked at once as the machine has cores and memory for. While one is built or loaded, all other
+    workers are stopped. Imports take different times, so the workers of AHEAD further batches import beside those of
+    this batch: no core is idle.
     """
     cores, memory = sorted(os.sched_getaffinity(0)), free_memory()
     with ExitStack() as open_workers:
@@ -50,7 +49,7 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
 
 
 def ahead_of(batches: Sequence[Batch], number: int, memory: int) -> list[Batch]:
-    """The batches after this one whose workers may be there beside its own: AHEAD at most, and what memory holds."""
+    """The next batches whose workers may run beside this batch's: at most AHEAD, and as many as memory holds."""
     ahead, taken = [], batches[number].memory
     for one in batches[number + 1 : number + 1 + AHEAD]:
         taken += one.memory
@@ -61,14 +60,14 @@ def ahead_of(batches: Sequence[Batch], number: int, memory: int) -> list[Batch]:
 
 
 def _start_next(ahead: Sequence[Batch]) -> None:
-    """Start the next worker of the first of these that lacks one."""
+    """Start the next worker of the first batch that lacks one."""
     for one in ahead:
         if one.start_next():
             return
 
 
 def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list[Pair]]:
-    """Trials whose threads and limits of memory fit on the machine together, in their order. One always fits."""
+    """Group trials, in order, whose threads and memory limits fit on the machine together. One trial always fits."""
     batch: list[Pair] = []
     for pair in trials:
         together = [examined.trial for examined, _ in (*batch, pair)]
@@ -82,8 +81,7 @@ def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list
 
 
 class Batch:
-    """Trials that are checked at once, with their workers. Each is held to cores of its own, unless it
-    waits for a device."""
+    """Trials that are checked at once, and their workers. A worker has its own cores, unless it waits for a device."""
 
     def __init__(self, trials: Sequence[Pair], cores: Sequence[int], open_workers: ExitStack) -> None:
         lock = Lock()
@@ -97,7 +95,7 @@ class Batch:
 
     @property
     def memory(self) -> int:
-        """Bytes that its workers may take."""
+        """Bytes that its workers may use together."""
         return sum(examined.trial.limits.memory for examined, _ in self._trials)
 
     @property
@@ -109,7 +107,7 @@ class Batch:
         return len(self._imported) == len(self._trials)
 
     def start_next(self) -> bool:
-        """Start the worker of the next trial, without waiting for it. Returns whether there was one."""
+        """Start the worker of the next trial, without waiting for it. Returns False if all are started."""
         number = len(self._workers)
         if number == len(self._trials):
             return False
@@ -128,14 +126,14 @@ class Batch:
             pass
 
     def finish_imports(self) -> None:
-        """Wait until the workers that were started have imported their frameworks, and stop them."""
+        """Wait until the started workers have imported their frameworks, and stop them."""
         for number in range(len(self._imported), len(self._workers)):
             (examined, context), worker = self._trials[number], self._workers[number]
             self._imported.append(import_framework(examined, worker, context))
             worker.pause()
 
     def results(self, compare: Comparing, when_one_is_checked: Callable[[], object]) -> Iterator[Checked]:
-        """Each trial once. One that fails comes at once, so that its record does not wait for the others."""
+        """Yield each trial once. A failed trial is yielded at once, so that its record does not wait for the others."""
         loaded: dict[int, Checked] = {}
         for number, one in enumerate(self.build_and_load()):
             if one.failure is not None:
@@ -156,7 +154,7 @@ class Batch:
             yield compared
 
     def build_and_load(self) -> Iterator[Checked]:
-        """One after the other, once all workers have imported their frameworks. Each is stopped when it has loaded."""
+        """Build and load the trials one by one, after all imports. Each worker is stopped when it has loaded."""
         self.start_all()
         self.finish_imports()
         for one, (_, context), worker in zip(self._imported, self._trials, self._workers, strict=True):
@@ -166,9 +164,9 @@ class Batch:
             yield loaded
 
     def check(self, loaded: Mapping[int, Checked]) -> Iterator[tuple[int, Checked]]:
-        """All at once, by the numbers of the trials; as they end. An interrupt ends the workers first.
+        """Check all trials at once. Yields numbers and results as they end. An interrupt ends the workers first.
 
-        It only kills them: the thread that uses a worker waits for its end, and a second one would find none.
+        It only kills them: the thread that uses a worker waits for its end, and a second thread would find no process.
         """
         started = monotonic()
         with ThreadPoolExecutor(max(1, len(loaded))) as pool:
@@ -201,7 +199,7 @@ class Batch:
 
 
 def _with_device_memory(loaded: Checked, pid: int) -> Checked:
-    """With what the program's process has on the device, where its kind can tell."""
+    """The trial with its process's memory on the device, if this kind of device reports it."""
     read = KINDS[loaded.trial.device].process_memory
     if read is None or loaded.failure is not None:
         return loaded

@@ -1,6 +1,6 @@
-"""`rnnbench bisect`: the first bad release between a good one and a bad one, by a comparison with the good one a step.
+"""`rnnbench bisect`: find the first bad release between a good and a bad one. Each step judges one release.
 
-A release that cannot be judged is skipped: it does not install, fails, or shows neither the good nor the bad behaviour.
+A release is skipped if it does not install, fails, or shows neither the good nor the bad behaviour.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ State = Literal["good", "bad", "skipped"]
 
 @dataclass(frozen=True)
 class Step:
-    """One release that was looked at."""
+    """One judged release."""
 
     release: Release
     state: State
     reason: str
-    """What was seen, or why the release was skipped."""
+    """The observed latency or outcome, or why the release was skipped."""
     command: str
-    """What repeats the step."""
+    """The command that repeats the step."""
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """What a bisection found."""
+    """The result of a bisection."""
 
     steps: tuple[Step, ...]
     last_good: Release
     suspects: tuple[Release, ...]
-    """The first bad release is one of these, the oldest first. One: it is known."""
+    """The first bad release is one of these, the oldest first. If there is only one, it is the first bad release."""
 
 
 class Judge(Protocol):
-    """Says of a release whether it is good or bad."""
+    """Judges whether a release is good or bad."""
 
     def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
-        """The steps of both ends. Raises SideError where they do not differ, or one cannot be used."""
+        """The steps of both ends. Raises SideError if they do not differ, or if one cannot be used."""
 
     def judge(self, release: Release) -> Step: ...
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What every step of a bisection shares."""
+    """The settings that all steps of a bisection share."""
 
     trial: Trial
     store: Store
@@ -72,7 +72,7 @@ class Steps:
 
 
 def bisect_releases(releases: Sequence[Release], judge: Judge, tell: Callable[[Step], None]) -> Bisection:
-    """Walk the releases, the good one first and the bad one last. Raises SideError where the ends do not differ."""
+    """Bisect the releases; the first is good and the last is bad. Raises SideError if these two do not differ."""
     steps = list(judge.check_ends(releases[0], releases[-1]))
     for step in steps:
         tell(step)
@@ -93,7 +93,7 @@ def bisect_releases(releases: Sequence[Release], judge: Judge, tell: Callable[[S
 
 
 class LatencyJudge:
-    """Compares each release with the good one by `rnnbench ab`: one that is SLOWER is bad."""
+    """Compares each release with the good one, as `rnnbench ab` does. A release that is SLOWER is bad."""
 
     def __init__(self, steps: Steps, budget: PairBudget, path: str) -> None:
         self._steps = steps
@@ -138,7 +138,7 @@ class LatencyJudge:
 
 
 class OutcomeJudge:
-    """Builds and checks each release: one with the bad release's outcome is bad. Nothing is timed."""
+    """Builds and checks the trial in each release, without timing. A release with the bad one's outcome is bad."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps

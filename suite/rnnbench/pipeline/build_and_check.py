@@ -1,4 +1,4 @@
-"""The stages before sampling: a trial is built, loaded and checked in a worker of its own."""
+"""The stages before sampling: build, load and check a trial in a worker of its own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from rnnbench.worker import (
 
 
 class TrialWorker(Protocol):
-    """What a trial needs of its worker: a process of its own, or a forked child of one that trials share."""
+    """A trial's worker: a process of its own, or a forked child of a process that trials share."""
 
     def ready(self, *, memory: int | None = None) -> ImportFigures: ...
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
@@ -82,7 +82,7 @@ def build(imported: Built, worker: TrialWorker, context: Context) -> Built:
 
 
 def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
-    """Load the program and call it, within what its build left of the trial's limit."""
+    """Load the program and call it, within the time that its build left of the trial's limit."""
     if built.failure is not None:
         return Checked(built, findings=built.findings, failure=built.failure)
     trial = built.trial
@@ -100,11 +100,11 @@ def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
 
 
 def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool = False) -> Checked:
-    """Compute the reference and run the conformance checks, within what is left of the trial's limit.
+    """Compute the reference and run the conformance checks, within the time that is left of the trial's limit.
 
-    The reference has a limit of its own. Other threads may check other trials.
+    The reference has a limit of its own. Other threads may check other trials meanwhile.
 
-    With `reuse`, results of an earlier run of the same checks will do.
+    With `reuse`, the results of the same checks in an earlier run are returned if there are any.
     """
     if loaded.failure is not None:
         return loaded
@@ -120,7 +120,7 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
 
 
 def build_and_check_trial(examined: Examined, worker: TrialWorker, context: Context) -> Checked:
-    """All of these stages in one worker, which is closed at the end."""
+    """Run all of these stages in one worker, and close it."""
     try:
         loaded = load(build(import_framework(examined, worker, context), worker, context), worker, context)
         with context.wall_time.spent_on("check"):
@@ -160,7 +160,7 @@ def _nonconforming(figures: CheckResults) -> Failure | None:
 
 
 def _remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolders) -> BuildFigures:
-    """Keep a cold build's figures beside its artifact, for a run that is interrupted here and resumed."""
+    """Write a cold build's figures beside its artifact, so that a resumed run has them."""
     if figures.origin == "cold":
         remember_build(folders.artifacts, trial, figures)
         return figures

@@ -16,11 +16,11 @@ DEFAULT_SIZE = "4GiB"
 
 
 class CacheError(ValueError):
-    """A variable says something that cannot be. The message says which and what to do."""
+    """An environment variable of the cache has an impossible value. The message says which and what to do."""
 
 
 def user_cache(*, reads: bool = True) -> CacheFolder:
-    """The cache as the environment variables say; whether it can be written is not looked at. Raises CacheError."""
+    """The cache that the environment variables describe. It may not be writable. Raises CacheError."""
     text = os.environ.get(SIZE) or DEFAULT_SIZE
     size = parse_size(text)
     if size is None or size < 0:
@@ -31,9 +31,9 @@ def user_cache(*, reads: bool = True) -> CacheFolder:
 
 
 def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheFolder | None:
-    """The cache, where it can be written; None where it cannot, which is a warning, and where its size is 0.
+    """The cache; None if its size is 0, or if it cannot be written, which gives a warning.
 
-    Only its owner may read the folder: what is in it is run. Raises CacheError.
+    Only its owner can open the folder, since the programs in it are run. Raises CacheError.
     """
     cache = user_cache(reads=reads)
     if not cache.bound:

@@ -1,4 +1,4 @@
-"""`rnnbench check`: trials are built and checked side by side, one on each core. None is timed."""
+"""`rnnbench check`: build and check trials side by side, one on each core. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Event, Lock
 
 from rnnbench.cache import CacheFolder
@@ -22,9 +22,9 @@ from rnnbench.stages import Checked, Examined
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, log_name, start_trial_worker, worker_key
 
 SLOW_BUILD = 20
-"""How many trials take as long as one on a route with slow builds."""
+"""A trial on a route with slow builds takes as long as this many others."""
 MOST_SHRUNK = 4
-"""Failures of one `rnnbench check` that are made smaller. Each may take a minute."""
+"""The most failures of one `rnnbench check` that are shrunk. Each may take a minute."""
 
 
 def check_trials(
@@ -36,12 +36,14 @@ def check_trials(
     examined: Sequence[Examined] | None = None,
     cache: CacheFolder | None = None,
 ) -> list[Checked]:
-    """Check the trials of a run on `jobs` cores at once, append each one's record as it is complete, end the run.
+    """Check the trials of a run on `jobs` cores at once, append each record when it is complete, and end the run.
 
-    `examined` are the trials as the environment sees them that runs them; None: the running one. `cache` has what
-    earlier runs built; None: this run builds everything.
-    A KeyboardInterrupt goes through once every worker is gone. Returns the smallest trials that fail as the first one
-    of each target and check did, at most MOST_SHRUNK; none without `shrinks`.
+    `examined` are the trials as another environment examined them; None means the running environment. `cache` has the
+    programs of earlier runs; None means that this run builds everything. A KeyboardInterrupt is raised after every
+    worker has ended.
+
+    Returns the smallest trials that fail like the first failed one of each target and check, at most MOST_SHRUNK; none
+    without `shrinks`.
     """
     wall_time, watch = WallTime(), MachineWatch()
     folders = RunFolders.of_run(plan.folder)
@@ -58,21 +60,21 @@ def check_trials(
 
 
 class WaitingTrials:
-    """Trials that wait for a worker, in groups that may share one. Used by several threads."""
+    """Trials that wait for a worker, in groups that can share one. Several threads use it."""
 
     def __init__(self, trials: Iterable[Examined]) -> None:
         self._lock = Lock()
         self._groups: defaultdict[Hashable, list[Examined]] = defaultdict(list)
         self._threads: defaultdict[Hashable, int] = defaultdict(int)
-        """How many threads take trials of each group."""
+        """The number of threads that take trials of each group."""
         for examined in trials:
             self._groups[worker_key(examined)].append(examined)
 
     def next(self, group: Hashable | None) -> Examined | None:
-        """The next trial for a thread whose last one was of this group: of the same group, while it has any.
+        """The next trial for a thread whose last trial was in `group`; None if no trial waits.
 
-        Otherwise of the group with the fewest threads, and among these of the one that will take longest. None where
-        no trial waits.
+        It is from the same group if a trial is left there. Otherwise it is from the group with the fewest threads, and
+        among these from the group that will take longest.
         """
         with self._lock:
             if group is not None and self._groups.get(group):
@@ -92,10 +94,10 @@ def _cost(examined: Examined) -> int:
 
 @dataclass
 class _Worker:
-    """The worker of one thread, and the group of trials that may share it."""
+    """The worker of one thread, and the group of trials that can share it."""
 
     forking: ForkingWorker | None = None
-    key: Hashable | None = field(default=None)
+    key: Hashable | None = None
 
     def fits(self, examined: Examined) -> bool:
         return self.forking is not None and not self.forking.is_closed and self.key == worker_key(examined)
@@ -110,7 +112,7 @@ class CheckPool:
 
     def __init__(self, plan: RunPlan, context: Context, observer: Observer) -> None:
         self.failed: dict[tuple[Target, str], Checked] = {}
-        """The first trial of each target that failed each check first, and was not expected to."""
+        """For each target and check, the first trial whose first failed check it was, without expected failures."""
         self.workers_started = 0
         self._plan = plan
         self._lock = Lock()
@@ -121,10 +123,9 @@ class CheckPool:
         self._open: set[ForkingWorker] = set()
 
     def run(self, jobs: int, examined: Sequence[Examined]) -> None:
-        """Check the trials of the plan. An interrupt or a full disk ends the workers, and leaves what is finished.
+        """Check the trials of the plan. An interrupt or a full disk ends the workers; finished records stay.
 
-        Each worker is closed by the thread that uses it: of two threads that wait for the end of one process, the
-        second finds none.
+        Only the thread that uses a worker closes it: if two threads wait for the end of one process, one of them fails.
         """
         close_adapters()
         for one in examined:
@@ -144,10 +145,10 @@ class CheckPool:
                 raise
 
     def _work(self, waiting: WaitingTrials, job: int, core: int) -> None:
-        """Take trials while there are any. Those that may share a worker come one after another.
+        """Check trials while any wait. Trials that can share a worker come one after another.
 
-        All files of a store are looked at before and after each build, so what appears in it must be of that build. So
-        each job has a store of its own for each backend.
+        The files of a store are compared before and after each build, so no other build may write into it meanwhile.
+        Therefore each job has a store of its own for each backend.
         """
         folders = self._context.folders
         worker = _Worker()

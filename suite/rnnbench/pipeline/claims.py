@@ -1,4 +1,4 @@
-"""What the adapters of a run's trials claim, held against each other before their records are written."""
+"""The claims of the adapters of a run's trials: contradictions between them are found before records are written."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rnnbench.results import Claim, Contradiction, Finding, FindingKind, contrad
 from rnnbench.stages import Sampled
 
 WithFirst = tuple[Sampled, Sampled | None]
-"""A trial, and the earlier one whose samples it shares."""
+"""A trial, and the earlier trial whose samples it shares, if any."""
 
 
 def without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
-    """The trials of one workload: each contradiction is a finding, and a `hoisted` that cannot be is taken away."""
+    """Add a finding for each contradiction among trials of one workload, and remove an impossible `hoisted`."""
     found: dict[str, list[Contradiction]] = {}
     for one in contradictions([record_of(sampled, first) for sampled, first in trials]):
         found.setdefault(one.trial, []).append(one)

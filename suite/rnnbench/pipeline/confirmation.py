@@ -1,4 +1,4 @@
-"""Confirming an alert of the history, by `rnnbench ab` of the versions before and after it."""
+"""Confirming an alert of the history: the versions before and after it are compared as `rnnbench ab` does."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from rnnbench.results import COMPARED_PATHS, SMALLEST, Judgement, Store
 from rnnbench.sampling import PairBudget
 
 MOST_TRIALS = 5
-"""Trials of one alert that are compared, spread over its members. An odd number has one in the middle."""
+"""The most trials of one alert that are compared. They are spread over its members. An odd number has a middle one."""
 
 LEAST_CHANGE = 0.005
-"""Below it, pairs of processes give no verdict in minutes."""
+"""The smallest relative change that is looked for: a smaller one gets no verdict within minutes."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What `rnnbench ab` says of an alert."""
+    """The verdicts of a comparison for an alert."""
 
     found: Found
     verdicts: dict[str, Judgement]
-    """By trial, of the alert's latency path. A trial that failed on a side has none."""
+    """The verdict of each trial on the alert's latency path. A trial that failed on a side has none."""
     environments: tuple[str, str]
     """The requirements before and after."""
     runs: tuple[Path, Path]
 
     @property
     def answer(self) -> Literal["confirmed", "refuted", "undecided"]:
-        """What more than half of the trials say: that they changed in the same direction, or that they did not."""
+        """`confirmed` if more than half of the trials changed in the alert's direction, `refuted` if more than half
+        did not."""
         expected = "SLOWER" if (self.found.ratio or 1.0) > 1 else "FASTER"
         decided = [judged.verdict for judged in self.verdicts.values() if judged.verdict != "UNDECIDED"]
         same_way = sum(verdict == expected for verdict in decided)
@@ -46,7 +47,7 @@ class Confirmation:
         return "refuted" if 2 * (len(decided) - same_way) > len(self.verdicts) else "undecided"
 
     def measured(self, day: str) -> Measured | None:
-        """The trial in the middle, by ratio, of those with an interval. None where no trial has one."""
+        """The trial with the median ratio, among those with an interval; None if no trial has one."""
         known = [(judged.ratio, judged.interval) for judged in self.verdicts.values() if judged.interval is not None]
         if not known:
             return None
@@ -58,11 +59,11 @@ class Confirmation:
 def confirm(
     found: Found, trials: Sequence[Trial], seconds: float, store: Store, environments: Path, observer: Observer
 ) -> Confirmation:
-    """Compare the versions before an alert with those after it, on trials of the alert, `seconds` each at most.
+    """Compare the versions before and after an alert on some of its trials, at most `seconds` for each.
 
-    `trials` are those of the cases; `trials_of_alert` picks. Half of the alert's change is the smallest that counts, so
-    that a change of 2 % is not called SAME. Raises SideError where `not_comparable` says why, where no
-    trial is left, or where an environment cannot be made.
+    `trials` are those of the cases; `trials_of_alert` selects among them. The threshold is half of the alert's change,
+    so that a change of 2 % is not called SAME. Raises SideError if the alert is `not_comparable`, if no trial is left,
+    or if an environment cannot be made.
     """
     if problem := not_comparable(found):
         raise SideError(problem)
@@ -78,7 +79,7 @@ def confirm(
 def confirm_sides(
     founds: Sequence[Found], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
 ) -> list[Confirmation]:
-    """The same, of several alerts of the same versions at once, in environments that are there, before and after."""
+    """As `confirm`, for several alerts of the same versions at once. `sides` are the environments before and after."""
     there = [one.trial for one in sides[0].facts.trials]
     trials_of = [{trial.id: trial for trial in trials_of_alert(found, there)} for found in founds]
     trials = {name: trial for of_alert in trials_of for name, trial in of_alert.items()}
@@ -103,7 +104,7 @@ def smallest_change(found: Found) -> float:
 
 
 def not_comparable(found: Found) -> str:
-    """Why an alert cannot be confirmed by a comparison; empty where it can."""
+    """Why an alert cannot be confirmed by a comparison; empty if it can."""
     if found.what not in COMPARED_PATHS:
         return f"it is about {found.what}; only latencies are compared in turn ({', '.join(COMPARED_PATHS)})"
     try:
@@ -116,7 +117,7 @@ def not_comparable(found: Found) -> str:
 
 
 def trials_of_alert(found: Found, trials: Sequence[Trial]) -> list[Trial]:
-    """The members of an alert among these trials; at most MOST_TRIALS, spread over all of them."""
+    """At most MOST_TRIALS of these trials that are members of the alert, spread evenly over them."""
     members = set(found.members)
     mine = [trial for trial in trials if trial.id in members]
     count = min(len(mine), MOST_TRIALS)
@@ -124,9 +125,9 @@ def trials_of_alert(found: Found, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def requirements_of(versions: str) -> str:
-    """What pip takes for versions as a row has them: `onnx 1.20.0, onnxruntime 1.24.1`.
+    """pip's requirements for the versions of a row: `onnx==1.20.0` for `onnx 1.20.0`.
 
-    Raises SideError for a text that is not so.
+    Raises SideError if the text has another form.
     """
     pairs = [text.split() for text in versions.split(",") if text.strip()]
     if any(len(pair) != 2 for pair in pairs):

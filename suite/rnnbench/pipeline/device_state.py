@@ -1,4 +1,4 @@
-"""What a device did around the blocks of a trial, as figures of its record."""
+"""The state of a device around the blocks of a trial, as figures of its record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rnnbench.stages import Sampled
 
 
 def device_state(sampled: Sampled) -> DeviceState | None:
-    """Over the blocks of all latencies of all processes; None where the device does not tell of itself."""
+    """The device's state over all blocks of all processes; None if the device reports nothing."""
     blocks = [block for samples in sampled.paths.values() for process in samples.processes for block in process]
     spells = [block.device for block in blocks if block.device is not None]
     if not spells:

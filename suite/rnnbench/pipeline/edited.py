@@ -1,4 +1,4 @@
-"""What somebody edits or installs while a run is on: its trials are then of two states of the same package."""
+"""Finding sources and packages that change during a run: its trials would then mix two versions of a package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rnnbench.stages import Examined
 
 
 def see_files(examined: Iterable[Examined]) -> SeenFiles:
-    """The files of what these trials need of the running environment. Those of other environments are not looked at."""
+    """The files of the packages that these trials use in the running environment. Other environments are left out."""
     own = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
     packages = {name for one in own for name in one.probe.versions}
     return SeenFiles({one.trial.target.backend for one in own}, {*packages, "numpy"})

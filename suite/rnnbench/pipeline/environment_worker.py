@@ -1,4 +1,4 @@
-"""The worker that says what an environment has and supports. It runs in that environment's own Python.
+"""The worker that describes an environment: its packages and what it supports. It runs in that environment's Python.
 
 No framework is imported: versions come from package metadata, and support from the adapters.
 """
@@ -21,15 +21,15 @@ from rnnbench.worker import Command, attempt, die_with_parent, encode_reply, ope
 
 @dataclass(frozen=True)
 class EnvironmentFacts:
-    """What an environment has."""
+    """The content of an environment."""
 
     source: str
-    """Digest of the suite's own files there: both sides must run the same suite."""
+    """Digest of the suite's files there: both sides must run the same suite."""
     python: str
     packages: dict[str, str]
-    """Version by distribution."""
+    """The version of each distribution."""
     trials: tuple[Examined, ...]
-    """The trials, as its adapters see them."""
+    """The trials, as the adapters there examine them."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def describe(command: Describe) -> EnvironmentFacts:
     return EnvironmentFacts(
         source=source_digest(),
         python=platform.python_version(),
-        # Of a package in both layers of an environment, the first is the one that is imported.
+        # If both layers of an environment have a package, the first one is imported.
         packages={item.name.lower(): item.version for item in reversed(list(distributions()))},
         trials=examined,
     )

@@ -1,4 +1,4 @@
-"""The two sides of `rnnbench ab`: virtual environments that are there, or that are made from requirements."""
+"""The two sides of `rnnbench ab`: existing virtual environments, or environments made from requirements."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DESCRIBE_LIMIT_S = 120.0
 
 @dataclass(frozen=True)
 class Side:
-    """One environment: what the user wrote, its Python, and what that has."""
+    """One environment: the user's text, its Python, and its content."""
 
     text: str
     interpreter: str
     facts: EnvironmentFacts
 
     def examined(self) -> list[Examined]:
-        """The trials as this side's adapters see them, to be run by its interpreter."""
+        """The trials as this side's adapters examine them. Its interpreter runs them."""
         examined = []
         for one in self.facts.trials:
             support = replace(one.support, interpreter=one.support.interpreter or self.interpreter)
@@ -44,7 +44,7 @@ class Side:
 
 
 def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
-    """An environment in which every target of the trials is installed. Raises SideError."""
+    """Open an environment in which every target of the trials is installed. Raises SideError."""
     side = open_environment(text, trials, cache)
     for examined in side.facts.trials:
         if examined.failure is not None and examined.failure.outcome == "unavailable":
@@ -54,10 +54,7 @@ def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
 
 
 def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
-    """The environment that `text` means: a folder, requirements, or, where there is none, the running one.
-
-    Raises SideError.
-    """
+    """Open the environment that `text` names: a folder or requirements; None is the running one. Raises SideError."""
     check_side(text)
     if text is None:
         name, interpreter = "the running environment", sys.executable
@@ -75,17 +72,16 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
 
 
 def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
-    """What is installed in other versions, `name a → b`, Python first."""
+    """The packages whose versions differ, as `name a → b`. Python comes first."""
     old, new = ({"Python": side.python, **side.packages} for side in (a, b))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
 
 
 def check_side(text: str | None) -> None:
-    """Refuse a text that means no environment, before anything is made: that takes minutes. Raises SideError.
+    """Raise SideError for a text that names no environment, before minutes are spent to make one.
 
-    Some version must be among requirements: a folder's name that was mistyped would else be installed from the package
-    index.
+    Requirements must contain a version. Otherwise a mistyped folder would be installed from the package index.
     """
     if text is None:
         return
@@ -107,7 +103,7 @@ def check_side(text: str | None) -> None:
 
 
 def _is_folder(text: str) -> bool:
-    """Whether a text means a folder. A path of no letters would be the present one."""
+    """Whether a text names a folder. `Path("")` would be the working folder, so an empty text does not."""
     return text.startswith((".", "~")) or "/" in text or (text != "" and Path(text).is_dir())
 
 
@@ -122,7 +118,7 @@ def _python_of(folder: Path, text: str) -> str:
 
 
 def _describe(name: str, interpreter: str, trials: Sequence[Trial]) -> EnvironmentFacts:
-    """What the environment of that interpreter says of itself. Raises SideError."""
+    """The content of the interpreter's environment, from a worker that runs in it. Raises SideError."""
     with own_folder() as folder:
         host = Host(folder / "environment.log", {}, interpreter)
         try:

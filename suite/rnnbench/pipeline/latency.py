@@ -1,4 +1,4 @@
-"""From blocks of calls to the figures of a record, and to the rows of the file of samples beside it."""
+"""The latency figures of a record, and the rows of its file of samples, computed from blocks of calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rnnbench.stages import PathSamples
 
 @dataclass(frozen=True)
 class CallSize:
-    """What one call advances: time steps, and streams side by side."""
+    """The work of one call: time steps, and streams side by side."""
 
     chunk: int
     batch: int = 1
@@ -58,7 +58,7 @@ def summarise(samples: PathSamples, size: CallSize, path: LatencyPath | None = N
 
 
 def side_latency(processes: Sequence[Sequence[Block]]) -> SideLatency:
-    """What was timed beside the latencies of a trial: the median of the processes' medians."""
+    """A time that is measured beside a trial's latencies, such as the state's copy: the median of process medians."""
     latency = summarise(PathSamples(processes), CallSize(chunk=1))
     return SideLatency(seconds=median(latency.process_medians), interval=latency.interval, count=latency.count)
 

@@ -1,7 +1,7 @@
-"""The floor of a latency: the bytes and operations that a call needs, at the rates that the device was measured at.
+"""The latency floor: the time for the bytes and operations that a call needs, at the measured rates of the device.
 
-A ratio whose whole interval is below 1 shows that the cost or the probe is wrong, or that the timed calls do not do
-their work. Never does it show that a program is fast.
+If the whole interval of the ratio to the floor is below 1, the cost or the probe is wrong, or the timed calls do not do
+their work. It never means that the program is fast.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from rnnbench.results import Finding, FindingKind, LatencyFloor, Limit
 from rnnbench.rnn import Cost
 
 OUTSIDE = "memory"
-"""The level of weights that fit in no cache."""
+"""The level of weights that do not fit in any cache."""
 BELOW_FLOOR = 0.75
-"""A ratio to the floor whose whole interval is below this is not believed. The smallest upper end of an interval in the
-committed runs is 0.99, of a network whose weights are in memory, and the next ones are 1.04 to 1.07, of kernels."""
+"""A latency is not believed if the whole interval of its ratio to the floor is below this. In the committed runs the
+smallest upper end of an interval is 0.99, for a network whose weights are in memory. The next are 1.04 to 1.07, for
+kernels."""
 
 
 def latency_floor(
@@ -28,12 +29,12 @@ def latency_floor(
     unmeasured: str,
     caches: Mapping[str, int] | None = None,
 ) -> LatencyFloor:
-    """The floor of a call in seconds, and the ratio of the `medians` of processes to it.
+    """The floor of a call in seconds, and the ratio of the processes' `medians` to it.
 
-    `hoisted` is how many steps share one reading of the input's weights, None where that is not known. `roofs` has, for
-    each process, the measurements of the device taken during it: a drift of the device is then in both. `unmeasured`
-    says why there are none. The cost is recorded without them, too. `caches` are the device's, in bytes by level, where
-    they are known without a measurement.
+    - `hoisted`: how many steps share one reading of the input weights; None if unknown.
+    - `roofs`: for each process, the measurements of the device during it, so that a drift of the device is in both.
+    - `unmeasured`: why there are no `roofs`. The cost is recorded all the same.
+    - `caches`: bytes of the device's caches by level, if they are known without a measurement.
     """
     caches = caches or next((roof.caches for measured in roofs for roof in measured), {})
     cost_alone = LatencyFloor(
@@ -71,7 +72,7 @@ def latency_floor(
 
 
 def below_floor(floor: LatencyFloor | None) -> list[Finding]:
-    """The finding that a latency is below its floor, by more than the probe may be wrong; none where it is not."""
+    """A finding if a latency is below its floor by more than the probe's error; otherwise none."""
     if floor is None or floor.interval is None or floor.interval[1] >= BELOW_FLOOR:
         return []
     detail = (
@@ -82,14 +83,14 @@ def below_floor(floor: LatencyFloor | None) -> list[Finding]:
 
 
 def floor_seconds(cost: Cost, roof: Roof) -> float:
-    """Fewest seconds of a call on a device with this roof. A call launches one program at least."""
+    """The least seconds of a call on a device with this roof. A call launches at least one program."""
     return max(*seconds_of(cost, roof), roof.launch)
 
 
 def seconds_of(cost: Cost, roof: Roof) -> tuple[float, float]:
-    """Fewest seconds for a call's readings, and for its operations. Both may happen at the same time.
+    """The least seconds for a call's readings, and for its operations. Both may happen at the same time.
 
-    The first reading is of everything, once. What the device can keep on its chip need not be read again.
+    The first reading reads everything once. Data that fits on the device's chip need not be read again.
     """
     first, *again = cost.readings
     needed = [first, *(reading for reading in again if reading.working_set > roof.on_chip)]
@@ -98,7 +99,7 @@ def seconds_of(cost: Cost, roof: Roof) -> tuple[float, float]:
 
 
 def cache_level(nbytes: int, sizes: Mapping[str, int]) -> str:
-    """The smallest data cache that holds `nbytes` (`L1d`, `L2`, `L3`), or `memory`. Empty where no cache is known."""
+    """The smallest data cache that holds `nbytes` (`L1d`, `L2`, `L3`), or `memory`. Empty if no cache is known."""
     levels = sorted((size, name) for name, size in sizes.items() if name != "L1i")
     if not levels:
         return ""

@@ -56,7 +56,7 @@ class MadeEnvironment:
 
     python: str
     yanked: str = ""
-    """Why its makers withdrew one of its packages; empty where they did not."""
+    """Why its makers withdrew one of its packages; empty if they did not."""
 
 
 def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> MadeEnvironment:

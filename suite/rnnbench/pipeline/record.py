@@ -63,7 +63,7 @@ class Journal:
         """Append the trial's record (see `record_of`), and return it once it is on the disk.
 
         A record that is not `timed` has no times: those of trials that ran side by side would mean nothing. Samples
-        come after it: the record needs their room on the disk more. Raises StoreError where either cannot be written,
+        come after it: the record needs their room on the disk more. Raises StoreError if either cannot be written,
         and where the trial failed while the disk is full; it then has no record, and a resumed run does it again.
         """
         trial = sampled.trial
@@ -79,7 +79,7 @@ class Journal:
         return record
 
     def _require_disk(self, trial: Trial, reason: str) -> None:
-        """Raises StoreError where the suite itself finds the disk full: what a worker says of it decides nothing."""
+        """Raises StoreError if the suite itself finds the disk full: what a worker says of it decides nothing."""
         for folder in (self._plan.folder, Path(tempfile.gettempdir())):
             if error := error_of_disk(folder):
                 raise StoreError(

@@ -38,7 +38,7 @@ class Release:
     package: str
     version: str
     day: str = ""
-    """When it came out, ISO 8601; empty where that is not known."""
+    """When it came out, ISO 8601; empty if that is not known."""
 
     @property
     def requirements(self) -> str:

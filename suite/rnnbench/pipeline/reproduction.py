@@ -1,6 +1,6 @@
 """The smallest programs that show a fault of a compiler: `docs/upstream/NAME.py`, with its report `NAME.md`.
 
-Each is a script without this suite. It exits with 1 where the fault is there, and with 0 where it is not. The packages
+Each is a script without this suite. It exits with 1 where the fault is there, and with 0 if it is not. The packages
 that it needs are in its head, as PEP 723 has them. The head's table `tool.rnnbench` has what else it needs: `tools`,
 which pip does not install, and `earlier`, the packages of a second environment, where it compares two releases. It then
 gets that environment's interpreter as its argument, and exits with 3 where its interval leaves the fault open.
@@ -60,7 +60,7 @@ class Reproduction:
     requirements: tuple[str, ...]
     """Packages with their versions: `onnx==1.23.2`."""
     earlier: tuple[str, ...] = ()
-    """Those of a second environment, with the release that it is compared with. Empty where it compares none."""
+    """Those of a second environment, with the release that it is compared with. Empty if it compares none."""
     tools: str = ""
     """What else it needs that pip does not install, and how to get it."""
 

@@ -41,7 +41,7 @@ class SamePrograms:
         return replace(checked, findings=(*checked.findings, *worker.take_findings(), found))
 
     def _apart(self, first: Checked, second: Checked, worker: TrialWorker) -> Finding | None:
-        """Why the two are sampled apart; None where they agree."""
+        """Why the two are sampled apart; None if they agree."""
         try:
             blocks = worker.ask(Compare(first.trial, second.trial), second.trial.limits.trial)
         except WorkerError as error:

@@ -43,7 +43,7 @@ def shrink(failed: Checked, folders: RunFolders) -> Checked:
 
 
 def first_failed_check(checked: Checked) -> str:
-    """Name of the first check that failed, in the order of the checks; empty where none did."""
+    """Name of the first check that failed, in the order of the checks; empty if none did."""
     return next((name for name, result in checked.results.items() if result.verdict == "fail"), "")
 
 

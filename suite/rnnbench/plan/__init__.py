@@ -1,16 +1,16 @@
-"""What a run is going to do, known before any worker starts.
+"""The plan of a run, made before any worker starts.
 
-    adapters     what is asked of adapters, in processes of their own: `probe`, `support`, `supports`, `close_adapters`
-    named_targets  the targets that a user names: `targets`, `baselines`
-    examination  the first stage: `examine` a trial, or all
-    trials       from cases and names of backends to trials: `targets_of`, `expected_failures`
-    covering     a covering set of trials for each target: `covering_trials`
-    support_matrix  which strategies every installed backend supports: `build_support_matrix`
+    adapters         questions to adapters, each in a process of its own: `probe`, `support`, `supports`
+    named_targets    the targets that a user names: `targets`, `baselines`
+    examination      the first stage: `examine` a trial, or all
+    trials           from cases and names of backends to trials: `targets_of`, `expected_failures`
+    covering         a covering set of trials for each target: `covering_trials`
+    support_matrix   which strategies every installed backend supports: `build_support_matrix`
     workload_groups  trials that are compared: `group_by_workload`
-    shards       a plan cut into shards, for machines that share it: `shard_of`
-    run_plan     `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`, `end_run`
-    plan_files   the files of a plan, also those that an older rnnbench wrote
-    run_lock     who runs a run; `compress_run` where nobody does
+    shards           a plan cut into shards, for machines that share it: `shard_of`
+    run_plan         `RunPlan`: trials, expected failures and seed, in a run's folder; `begin_run`, `resume_run`
+    plan_files       the files of a plan, also those that an older rnnbench wrote
+    run_lock         the lock of a run in progress; `compress_run` compresses a run that is not in progress
 
 The stages that follow are in `rnnbench.pipeline`.
 """

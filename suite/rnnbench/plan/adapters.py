@@ -1,7 +1,7 @@
-"""What the suite asks of adapters. Each answers in a process of its own: whatever it does ends its own trials alone.
+"""Questions to adapters. Each adapter answers in a process of its own, so a crash ends only its own trials.
 
-One process answers all questions for a backend. Where it fails to answer one after it has answered others, the same is
-asked of a new process. So no trial pays for what an earlier one left behind.
+One process answers all questions for a backend. If it fails on a question after it has answered others, a new process
+is asked the same. So no trial fails because of an earlier one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from rnnbench.backends.shared import covered, refusal
 from rnnbench.worker import AdapterProcess, AskProbe, AskSupport, Command, Failed, Reply, WorkerError
 
 REQUESTS_AT_ONCE = 64
-"""Requests that are sent at once. Where the process ends, each is asked for by itself."""
+"""Requests that are sent at once. If the process ends, each is sent alone."""
 AT_LIMITS = ("timed-out", "out-of-memory")
+"""The outcomes of a question that ended at a limit of time or memory."""
 ENOUGH = 3
-"""Failures on a route, each in a process of its own. After so many, one that raises is believed in any process, and
-after so many that end at a limit, the route is not asked for again: a case may have thousands of trials of it."""
+"""The most failed questions on a route that are asked again in a new process. After that, an exception counts at once,
+and after as many that ended at a limit, the route is not asked again: a case may have thousands of trials of it."""
 STAND_IN = Probe(routes=("default",))
-"""For the probe of an adapter that fails to answer. Each of its trials then fails, and says why."""
+"""The probe in place of that of an adapter that fails to answer. Each of its trials then fails with the reason."""
 
 
 class Adapter:
@@ -38,13 +39,13 @@ class Adapter:
         """Failures, and those at a limit, by route."""
 
     def begin(self) -> None:
-        """Start its process, where nothing is known of it yet. Does not wait for it."""
+        """Start its process, unless it was probed already. Does not wait for it."""
         with self._lock:
             if self._probe is None and self._process is None:
                 self._process, self._is_loaded = AdapterProcess(self.name), False
 
     def probe(self) -> Probe:
-        """What is installed. It is asked once, since each trial needs it. Raises AdapterError."""
+        """What is installed. The answer is kept, since each trial needs it. Raises AdapterError."""
         with self._lock:
             if self._probe is None:
                 try:
@@ -69,14 +70,14 @@ class Adapter:
         return answers
 
     def close(self) -> None:
-        """End its process. What is asked later is asked of a new one."""
+        """End its process. A later question starts a new one."""
         with self._lock:
             if self._process is not None:
                 self._process.close()
                 self._process = None
 
     def _settled(self, request: Request, reply: Support | Failed | None) -> Support | AdapterError:
-        """The answer that counts, where the process replied so, or did not."""
+        """The answer that counts. `reply` is the process's; None if it gave none."""
         if isinstance(reply, Support):
             return reply
         route = request.route
@@ -94,7 +95,7 @@ class Adapter:
         return answer
 
     def _asked_alone(self, request: Request) -> Support | AdapterError:
-        """The answer of a process that has answered nothing else, where another one does not give any."""
+        """The answer to a single request. If a used process fails on it, a new process is asked."""
         while True:
             is_new = self._process is None
             try:
@@ -110,7 +111,7 @@ class Adapter:
                 return answer
 
     def _replies(self, requests: Sequence[Request]) -> list[Support | Failed]:
-        """Raises AdapterError where the process ends, or sends what is no answer."""
+        """The replies to all requests. Raises AdapterError if the process ends or sends an invalid answer."""
         replies = self._asked(AskSupport.of(requests), "support")
         if len(replies) != len(requests):
             self.close()
@@ -141,18 +142,18 @@ _adapters: dict[str, Adapter] = {}
 
 
 def begin(backends: Iterable[str]) -> None:
-    """Start the processes of these adapters side by side: all of them are about to be probed. Raises BackendError."""
+    """Start the processes of these adapters side by side, before all of them are probed. Raises BackendError."""
     for backend in backends:
         _adapter(backend).begin()
 
 
 def probe(backend: str) -> Probe:
-    """What the adapter says is installed. Raises BackendError; AdapterError where the adapter fails to answer."""
+    """What the adapter says is installed. Raises BackendError, and AdapterError if the adapter fails to answer."""
     return _adapter(backend).probe()
 
 
 def probe_or_stand_in(backend: str) -> Probe:
-    """What the adapter says is installed; `STAND_IN` where it fails to answer. Raises BackendError."""
+    """What the adapter says is installed; `STAND_IN` if it fails to answer. Raises BackendError."""
     try:
         return probe(backend)
     except AdapterError:
@@ -160,10 +161,10 @@ def probe_or_stand_in(backend: str) -> Probe:
 
 
 def supports(backend: str, requests: Sequence[Request]) -> list[Support | AdapterError]:
-    """Whether the backend can do what each request says, or why its adapter has no answer.
+    """Whether the backend supports each request, or why its adapter has no answer.
 
-    What is refused of all backends comes before the adapter's answer. Raises BackendError; AdapterError where the
-    adapter fails to say what is installed.
+    A request that the suite refuses for every backend is not sent to the adapter. Raises BackendError, and AdapterError
+    if the adapter fails to say what is installed.
     """
     adapter = _adapter(backend)
     installed = adapter.probe()
@@ -177,7 +178,7 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
 
 
 def support(backend: str, request: Request) -> Support:
-    """`supports`, of one request. Raises BackendError; AdapterError where the adapter fails to answer."""
+    """As `supports`, for one request. Raises BackendError, and AdapterError if the adapter fails to answer."""
     (answer,) = supports(backend, [request])
     if isinstance(answer, AdapterError):
         raise answer
@@ -185,7 +186,7 @@ def support(backend: str, request: Request) -> Support:
 
 
 def close_adapters() -> None:
-    """End the processes of all adapters: before trials are built and timed, and at the end of a run."""
+    """End the processes of all adapters. Call it before trials are built and timed, and at the end of a run."""
     for adapter in _adapters.values():
         adapter.close()
 

@@ -1,4 +1,4 @@
-"""A covering set of trials for each target: what is checked where all points of the cases would be too many."""
+"""A covering set of trials for each target, for cases whose points are too many to be checked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rnnbench.stages import Examined
 
 @dataclass(frozen=True)
 class Sharing:
-    """Targets that share a compiler, or a single one: what their selections have, they have between them."""
+    """Targets that share a compiler, or a single target. Together their selections cover the pairs of values."""
 
     compiler: str
     """Its name; empty for a single target that shares none."""
     slow: bool
-    """Whether builds take tens of seconds: the selections have every value, and not every pair of values."""
+    """Whether builds take tens of seconds. The selections then cover every value, and not every pair of values."""
     targets: tuple[Target, ...]
 
 
@@ -27,15 +27,15 @@ class CoveringTrials:
     """A selection in which each target has no more of its supported trials than it needs."""
 
     trials: list[Trial]
-    """In their order. Of those that a target does not support, one for each reason."""
+    """The chosen trials, in their order, and for each target one unsupported trial per reason."""
     supported: dict[Target, int]
-    """Trials that each target supports."""
+    """The number of trials that each target supports."""
     chosen: dict[Target, int]
-    """Trials of these that were chosen."""
+    """The number of these that were chosen."""
     sharing: tuple[Sharing, ...]
 
     def sentences(self) -> Iterator[str]:
-        """What a reader must know of what was left out."""
+        """Sentences for the user about the trials that were left out."""
         alone = [sharing.targets[0] for sharing in self.sharing if len(sharing.targets) == 1 and not sharing.slow]
         if alone:
             chosen, supported = (sum(counts[target] for target in alone) for counts in (self.chosen, self.supported))
@@ -57,15 +57,15 @@ class CoveringTrials:
 
 
 def covering_trials(trials: Sequence[Trial]) -> CoveringTrials:
-    """Choose among the trials of all cases that each target supports (pairwise testing), as it is installed here."""
+    """Choose among the trials that each target supports as it is installed here (pairwise testing)."""
     return covering_of(examine_all(trials))
 
 
 def covering_of(trials: Sequence[Examined]) -> CoveringTrials:
     """Choose among trials that an environment has examined.
 
-    Every pair of values of two axes is chosen for each target, and between them for targets that share a compiler. For
-    targets with slow builds every value is.
+    Each target gets every pair of values of two axes. Targets that share a compiler get these pairs between them.
+    Targets with slow builds get every value between them.
     """
     by_target: dict[Target, list[Examined]] = {}
     for examined in trials:

@@ -1,4 +1,4 @@
-"""The first stage: what can be said of a trial without running anything."""
+"""The first stage: ask a trial's adapter whether it is installed and supports the trial. Nothing is run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PINNED_HINT = "`rnnbench run` on one machine and `rnnbench night` make an enviro
 
 
 def examine(trial: Trial) -> Examined:
-    """Whether a trial's backend is here and supports it. Imports no framework."""
+    """Examine one trial. Imports no framework."""
     (examined,) = examine_all([trial])
     return examined
 
 
 def examine_all(trials: Iterable[Trial]) -> list[Examined]:
-    """Each trial, examined. Adapters are asked for all of their trials at once."""
+    """Examine trials, in their order. Each adapter is asked about all of its trials at once."""
     trials = list(trials)
     of_backend: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:

@@ -11,10 +11,10 @@ from rnnbench.spelling import hint
 
 
 def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Target]:
-    """Targets for each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError.
+    """The targets of each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError.
 
-    A name alone is the backend's default route; with `reading`, for each format the first of its routes
-    that reads model files of it.
+    A name alone means the backend's default route. With `reading`, it means for each of these formats of model files
+    the first route that reads the format, if there is one.
     """
     formats, chosen = sorted(reading), dict[Target, None]()
     for text in requested:
@@ -36,13 +36,13 @@ def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Ta
 
 
 def _readers(answer: Probe, formats: Iterable[str]) -> list[str]:
-    """For each format the first route that reads it."""
+    """The first route that reads each format, without repeats."""
     reading = ([route for route in answer.routes if name in answer.reads.get(route, ())][:1] for name in formats)
     return list(dict.fromkeys(route for first in reading for route in first))
 
 
 def baselines() -> list[Target]:
-    """The default route of each backend that declares itself a baseline. One that fails to answer is none."""
+    """The default route of each backend that declares itself a baseline. A backend that fails to answer is left out."""
     declared = []
     begin(names())
     for name in names():

@@ -24,7 +24,7 @@ _START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
 
 
 def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> str:
-    """Returns the digest of `trials.json`. Raises OSError."""
+    """Write the files of a plan. Returns the digest of `trials.json`. Raises OSError."""
     content = _trials_adapter().dump_json(list(trials))
     write_with_copy(folder / TRIALS, content)
     write_with_copy(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)))
@@ -32,9 +32,9 @@ def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tup
 
 
 def restore_torn(folder: Path) -> Iterator[str]:
-    """Write the files of a plan, and `run.json`, again from their copies where they are torn; a sentence for each.
+    """Restore torn files of a plan, and `run.json`, from their copies. Yields a sentence for each.
 
-    What cannot be read at all is left to its reader. Raises OSError where a file cannot be written.
+    A file without a readable copy is left as it is. Raises OSError if a file cannot be written.
     """
     for name in (INFO, TRIALS, EXPECTED_FAILURES):
         file = folder / name
@@ -47,9 +47,9 @@ def restore_torn(folder: Path) -> Iterator[str]:
 
 
 def read_trials(folder: Path, digest: str | None = None) -> list[Trial]:
-    """The trials of a plan, once `restore_torn` was called; `digest` is that of the file, where it is known.
+    """The trials of a plan. Call `restore_torn` before. `digest` is the file's digest from `run.json`, if it has one.
 
-    Raises StoreError, also where this rnnbench does not know a setting that the file has.
+    Raises StoreError, also if this rnnbench does not know a setting in the file.
     """
     trials = _read(folder / TRIALS, _trials_adapter())
     if digest and _digest(read_plain(folder / TRIALS)) != digest:
@@ -65,7 +65,7 @@ def _digest(content: bytes) -> str:
 
 
 def read_expected_failures(folder: Path) -> dict[str, tuple[ExpectedFailure, ...]]:
-    """By case. Raises StoreError."""
+    """The expected failures of each case. Raises StoreError."""
     return _read(folder / EXPECTED_FAILURES, _expected_adapter())
 
 
@@ -92,7 +92,7 @@ def _read(path: Path, adapter: TypeAdapter[T]) -> T:
 
 
 def _upgraded(content: Any) -> Any:
-    """The content with the settings of older versions under their names of today.
+    """The content with the settings of older versions renamed to the current names.
 
     Before settings were declared by latency paths, `measure` had a field for each: `cold` (bool) and `period` (seconds,
     or null).
@@ -107,7 +107,7 @@ def _upgraded(content: Any) -> Any:
 
 
 def _lost(before: Any, after: Any, name: str = "") -> Iterator[str]:
-    """Names of the fields of a file that the value made of it does not have."""
+    """The names of the fields that a file has, and the value that was read from it does not have."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
             if key not in after:

@@ -1,4 +1,4 @@
-"""The lock of a run in progress. The kernel drops it with the process that holds it, however that ends."""
+"""The lock of a run in progress. The kernel releases it when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rnnbench.locks import holder_of, note_holder
 from rnnbench.results import StoreError, compress_records
 
 LOCK = "run.lock"
-"""The file that is locked. It names the process that locked it last, and stays behind."""
+"""The locked file. It names the process that locked it last, and is not removed."""
 
 
 class RunLock:
     """Holds a run's lock while it exists. Workers do not inherit it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises StoreError where another process holds it, or the file cannot be written."""
+        """Raises StoreError if another process holds it, or the file cannot be written."""
         self._descriptor = -1
         path = folder / LOCK
         try:
@@ -40,9 +40,9 @@ _held: WeakValueDictionary[Path, RunLock] = WeakValueDictionary()
 
 
 def hold_run(folder: Path) -> RunLock:
-    """The lock of a run, which this process then holds as long as it keeps the value.
+    """Lock a run. This process holds the lock as long as it keeps the returned value.
 
-    Raises StoreError where another process holds it.
+    Raises StoreError if another process holds it.
     """
     key = folder.resolve()
     lock = _held.get(key)
@@ -52,14 +52,14 @@ def hold_run(folder: Path) -> RunLock:
 
 
 def move_lock(before: Path, folder: Path) -> None:
-    """Note that a run whose lock this process holds is in `folder` now: its folder was renamed."""
+    """Note that the folder of a run whose lock this process holds was renamed."""
     _held[folder.resolve()] = _held.pop(before.resolve())
 
 
 def compress_run(folder: Path) -> tuple[int, int] | None:
-    """Compress the records of a run that nobody runs; bytes before and after, None where they are compressed.
+    """Compress the records of a run that is not in progress. Returns the bytes before and after.
 
-    Raises StoreError, also where another process holds the run.
+    Returns None if they are compressed already. Raises StoreError, also if another process holds the run.
     """
     lock = hold_run(folder)
     sizes = compress_records(folder)
@@ -76,4 +76,4 @@ def _lock(descriptor: int, folder: Path) -> None:
             f"{folder} is in progress: {holder} runs it; wait until it has ended, or end it, and resume the run then"
         ) from error
     except OSError:
-        return  # The file system knows no locks: two runs at once cannot be told there.
+        return  # The file system has no locks, so a second run cannot be noticed.

@@ -1,4 +1,4 @@
-"""The plan of a run: its trials, its expected failures and its seed, kept in its folder so that it can be resumed."""
+"""The plan of a run: its trials, expected failures and seed. It is kept in the run's folder, for `--resume`."""
 
 from __future__ import annotations
 
@@ -41,28 +41,29 @@ from rnnbench.results import (
 from rnnbench.spelling import count
 
 ExpectedFailures = Mapping[str, Sequence[ExpectedFailure]]
-"""By case."""
+"""The expected failures of each case."""
 ABANDONED_S = 600.0
-"""Age from which the folder of a run that begins is removed, if no process holds its lock. To begin takes a second."""
+"""Seconds after which the folder of a run that never began is removed, if no process holds its lock. A run takes about
+a second to begin."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run is going to do."""
+    """The trials of a run, and how they are run."""
 
     folder: Path
     trials: tuple[Trial, ...]
     seed: int
-    """Of the order in which trials are sampled."""
+    """The seed of the order in which trials are sampled."""
     expected_failures: ExpectedFailures = field(default_factory=dict)
     changes: tuple[str, ...] = ()
-    """Of a run that is resumed: what is not as it was when the run began, a sentence each."""
+    """Sentences about what has changed since a resumed run began."""
     is_empty: bool = False
-    """Of a shard to which the cut gives no trial."""
+    """Whether this is a shard without trials."""
     is_new: bool = field(default=False, compare=False)
-    """Whether this process has made its folder: nobody resumes it."""
+    """Whether this process has made the folder. False for a resumed run."""
     lock: RunLock | None = field(default=None, compare=False, repr=False)
-    """Held as long as the plan exists: no other process can resume the run."""
+    """The run's lock. While the plan exists, no other process can resume the run."""
 
     def expected_of(self, trial: Trial) -> Sequence[ExpectedFailure]:
         return self.expected_failures.get(trial.case, ())
@@ -77,7 +78,7 @@ def begin_run(
 ) -> RunPlan:
     """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError.
 
-    With `shard`, the run has the trials of that shard of the plan, and its name ends in the shard's.
+    With `shard`, the run has the trials of this shard of the plan, and its name ends in the shard's number.
     """
     started = datetime.now(UTC)
     cases = tuple(dict.fromkeys(f"{trial.case}{suffix}" for trial in trials))
@@ -90,24 +91,24 @@ def begin_run(
         plan, info = _begun(begun, started, trials, expected_failures or {}, shard)
         folder = store.put_run(begun, name, info)
     except BaseException:
-        shutil.rmtree(begun, ignore_errors=True)  # Half of a folder is no run, and nobody could resume it.
+        shutil.rmtree(begun, ignore_errors=True)  # A run without all of its files could not be resumed.
         raise
     move_lock(begun, folder)
     return replace(plan, folder=folder, is_new=True, lock=lock)
 
 
 def discard_run(plan: RunPlan) -> None:
-    """Remove the folder of a new run that ended before its first record: nothing in it is of use."""
+    """Remove the folder of a new run that ended before its first record."""
     if plan.is_new and not read_run(plan.folder).records:
         shutil.rmtree(plan.folder, ignore_errors=True)
 
 
 def _remove_abandoned(store: Store) -> None:
-    """Remove what is left of runs whose process was killed while it began them."""
+    """Remove the folders of runs whose process was killed while it began them."""
     for folder in store.begun():
         with suppress(OSError, StoreError):
             if time.time() - folder.stat().st_mtime > ABANDONED_S:
-                lock = RunLock(folder)  # Not that of this process: it may begin another run.
+                lock = RunLock(folder)  # Not `hold_run`: this process may begin another run.
                 shutil.rmtree(folder)
                 del lock
 
@@ -148,7 +149,7 @@ def _begun(
 
 
 def _present_folder(folder: Path) -> str | None:
-    """The present folder as seen from a run's; None where it was removed."""
+    """The working folder, relative to the run's; None if it was removed."""
     try:
         return os.path.relpath(os.path.realpath("."), os.path.realpath(folder))
     except FileNotFoundError:
@@ -156,11 +157,11 @@ def _present_folder(folder: Path) -> str | None:
 
 
 def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
-    """The rest of a run that was interrupted: the trials that have no record yet.
+    """The plan of the rest of an interrupted run: the trials that have no record yet.
 
-    Where they are to be measured `elsewhere`, on a cluster, this machine is not compared with the run's.
+    With `elsewhere`, a cluster measures them, and this machine is not compared with the run's.
 
-    Raises StoreError, also where another process runs it.
+    Raises StoreError, also if another process runs it.
     """
     if (merged := read_info(folder)[0].merged) is not None:
         raise StoreError(
@@ -168,7 +169,7 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
             f"again"
         )
     read_run(folder)
-    # The records are read once nobody else can append one.
+    # The records are read under the lock, when nobody else can append one.
     lock = hold_run(folder)
     require_appendable(folder)
     try:
@@ -193,9 +194,10 @@ def end_run(
     conditions: MachineConditions | None = None,
     edited: Iterable[str] = (),
 ) -> None:
-    """Note when the run ended, what else the machine did, and where its time went, added up over all sittings.
+    """Write into `run.json` when the run ended, how busy the machine was, and how long each part of the run took.
 
-    `edited` are packages that changed while it was on.
+    The seconds are added to those of earlier sessions of a resumed run. `edited` are packages that changed during the
+    run.
     """
     close_adapters()
     info = read_run(folder).info
@@ -211,7 +213,7 @@ def end_run(
 
 
 def _changes(info: RunInfo, *, elsewhere: bool) -> Iterator[str]:
-    """What is not as it was when the run began: rnnbench, the backends' packages, the machine. A sentence each."""
+    """Sentences about what has changed since the run began: rnnbench, the backends' packages, the machine."""
     versions = {name: _versions(name) for name in info.versions}
     before = {"rnnbench": info.rnnbench, **info.versions}
     for what, old, new in differences(before, {"rnnbench": __version__, **versions}):
@@ -223,13 +225,13 @@ def _changes(info: RunInfo, *, elsewhere: bool) -> Iterator[str]:
 
 
 def _as_read(machine: Mapping[str, object]) -> dict[str, object]:
-    """The description as it is once it was in a file."""
+    """The description as it is read back from a file."""
     content: dict[str, object] = json.loads(json.dumps(machine))
     return content
 
 
 def _versions(backend: str) -> dict[str, str]:
-    """Versions of a backend's packages; none where it is not installed any more."""
+    """The versions of a backend's packages; none if it is not installed."""
     try:
         return dict(probe_or_stand_in(backend).versions)
     except BackendError:

@@ -1,7 +1,7 @@
-"""A plan cut into shards, for machines that share its trials. The cut depends on the trials alone, not on the machine.
+"""A plan cut into shards, for machines that share its trials. The cut depends only on the trials, not on the machine.
 
-Trials that are compared stay together. The shards have about equal cost, by an estimate. The anchors, which are the
-trials of the baseline and those of pinned versions, are in every shard that has others: by them machines are compared.
+Trials that are compared stay together. The shards have about equal estimated cost. The anchors, which are the trials of
+the baseline and those of pinned versions, are in every shard that has other trials. Machines are compared by them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rnnbench.results import ShardInfo, WholePlan
 
 MOST_SHARDS = 10_000
 PREPARATION_S = 3.0
-"""Seconds of a trial's import, build and checks: the mean of 258 trials of three runs, 2.9 s."""
+"""Estimated seconds of a trial's import, build and checks. The mean of 258 trials of three runs was 2.9 s."""
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of so many, written `2/8`."""
+    """The number of a shard, and of how many: `2/8`."""
 
     number: int
     """From 1."""
@@ -36,7 +36,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Raises ValueError, with a sentence."""
+        """Read `2/8`. Raises ValueError, with a sentence."""
         match = _SHARD.fullmatch(text)
         if match is None:
             raise ValueError(f"'{text}' is no shard; expected K/N, for example 2/8")
@@ -53,11 +53,11 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardedPlan:
-    """One shard of a plan, and what the whole plan is."""
+    """One shard of a plan, and the whole plan."""
 
     shard: Shard
     trials: tuple[Trial, ...]
-    """What the shard runs, in the order of the plan: its own trials and, where it has any, all anchors."""
+    """The trials that the shard runs, in the plan's order: its own trials and, if it has any, all anchors."""
     whole: WholePlan
 
     @property
@@ -66,7 +66,7 @@ class ShardedPlan:
 
     @property
     def sentence(self) -> str:
-        """What the shard has, for people."""
+        """How many trials the shard has, in words."""
         total = sum(map(len, self.whole.shards))
         own = len(self.whole.own(self.shard.number))
         if not own:
@@ -83,16 +83,18 @@ class ShardedPlan:
 
 
 def estimated_cost(trial: Trial) -> float:
-    """Seconds that a trial takes, by its case alone: its sampling budget, and a mean time for the rest.
+    """Estimated seconds of a trial: its sampling budget, and a mean time for the rest.
 
-    Unlike a count of trials, this tells a case that samples for 12 s from one that samples for 0.3 s. What a program
-    takes to build, and whether it is supported, is not known before it is asked for.
+    The estimate uses only the case. A program's build time, and whether it is supported, are not known yet.
     """
     return PREPARATION_S + trial.measure.budget
 
 
 def anchor_trials(trials: Collection[Trial]) -> frozenset[str]:
-    """Ids of the trials of baselines, and of those whose versions are pinned; none where the plan has no others."""
+    """The ids of the trials of baselines and of pinned versions.
+
+    If the plan has no other trials, only those of pinned versions; if all have pinned versions, none.
+    """
     baselines = {name for name in {t.target.backend for t in trials} if probe_or_stand_in(name).baseline}
     pinned = frozenset(trial.id for trial in trials if trial.pinned)
     of_baselines = frozenset(trial.id for trial in trials if trial.target.backend in baselines)
@@ -103,11 +105,11 @@ def anchor_trials(trials: Collection[Trial]) -> frozenset[str]:
 
 
 def cut(trials: Collection[Trial], of: int, anchors: Collection[str]) -> WholePlan:
-    """The ids of each shard's trials. Their order, and that of `trials`, decides nothing.
+    """Cut a plan into `of` shards. The order of `trials` does not matter.
 
-    `anchors` are ids of trials that every shard runs. Each also belongs to one shard: the one that has the rest of its
-    group. The dearest group goes first, each to the shard that costs least so far. Groups of anchors alone cost no
-    shard anything, and belong to the first one.
+    `anchors` are the ids of trials that every shard runs. Each also belongs to the shard that has the rest of its
+    group. Groups are assigned by falling cost, each to the shard with the least cost so far. Groups of anchors alone
+    cost nothing, and belong to the first shard.
     """
     by_id = {trial.id: trial for trial in trials}
     ordered = [by_id[identity] for identity in sorted(by_id)]
@@ -132,7 +134,7 @@ def cut(trials: Collection[Trial], of: int, anchors: Collection[str]) -> WholePl
 
 
 def shard_of(trials: Sequence[Trial], shard: Shard, anchors: Collection[str] = ()) -> ShardedPlan:
-    """What one shard runs. A shard that has no trials of its own runs no anchors either."""
+    """The trials that one shard runs. A shard without trials of its own runs no anchors either."""
     whole = cut(trials, shard.of, anchors)
     runs = whole.expected(shard.number)
     kept = {trial.id: trial for trial in trials if trial.id in runs}
@@ -140,6 +142,6 @@ def shard_of(trials: Sequence[Trial], shard: Shard, anchors: Collection[str] = (
 
 
 def _digest(ordered: Sequence[Trial]) -> str:
-    """SHA-256 of all that the trials say, limits and how they are sampled included."""
+    """SHA-256 of all settings of the trials, limits and sampling included."""
     content = TypeAdapter(list[Trial]).dump_python(list(ordered), mode="json")
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The support matrix: every backend probed, and its answer for each strategy and a model of each kind."""
+"""The support matrix: the answers of every backend for each strategy and a model of each kind."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ MODELS: Mapping[str, Model] = {
     "lstm, cell clip": Model(cell="lstm", input=64, hidden=128, cell_clip=3.0),
     "lstm, bidirectional": Model(cell="lstm", input=64, hidden=128, direction="bidirectional"),
 }
-"""A model of each kind. The first is the one that all others are compared with."""
+"""A model of each kind. All others are compared with the first one."""
 CHUNK = 4
 STRATEGIES = tuple(Strategy(time, state, CHUNK) for time, state in product(TIMES, STATES))
 
 
 @dataclass(frozen=True)
 class SupportMatrix:
+    """The probes of all backends, and their support of each model and strategy."""
+
     probes: Mapping[str, Probe]
-    """By the name of the backend."""
+    """The probe of each backend, by name."""
     support: Mapping[tuple[Target, str, str], Support]
-    """By target, kind of model and strategy (`time-state`), without streams that run backwards: no case has them."""
+    """By target, kind of model and strategy (`time-state`). Streams of bidirectional models are left out: no case has
+    them."""
 
     @property
     def targets(self) -> list[Target]:

@@ -1,4 +1,4 @@
-"""From cases and names of backends to trials, for the command line, pytest and Python alike."""
+"""The targets, devices and expected failures of trials, for the command line, pytest and Python."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def targets_of(
     everywhere: bool = False,
     reading: Iterable[str] = (),
 ) -> list[Target]:
-    """The targets that `backends` name, as `name`, `name:route` or `name:*`.
+    """The targets that `backends` name, as `name`, `name:route` or `name:*`. Raises BackendError.
 
-    Where none is named: the default route of every installed backend; with `everywhere`, of every backend, so that
-    machines agree that have others installed. With `baseline`, the baseline's targets come first. Unless `installed` is
-    false, each target that is named must be installed here. With `reading`, a name alone is, for each of
-    these formats of model files, the first of the backend's routes that reads it. Raises BackendError.
+    - No names: the default route of every installed backend. With `everywhere`, of every backend, so that machines with
+      different backends agree.
+    - `baseline`: the baseline's targets come first.
+    - `installed`: each named target must be installed here.
+    - `reading`: formats of model files, as in `targets`.
     """
     if not backends:
         return targets(names() if everywhere else installed_backends(), reading=reading)
@@ -38,7 +39,7 @@ def targets_of(
 
 
 def require_devices(trials: Iterable[Trial]) -> None:
-    """Raises BackendError where a device that trials of a named backend run on is not here. It says what is missing."""
+    """Raise BackendError if a device that a trial runs on is not available here. The message says what is missing."""
     for backend, device in dict.fromkeys((trial.target.backend, trial.device) for trial in trials):
         if lack := probe_or_stand_in(backend).device_lack(device):
             reason = f"{backend} is not available on {device}: {lack.reason}; install it with: {lack.install}"
@@ -46,7 +47,7 @@ def require_devices(trials: Iterable[Trial]) -> None:
 
 
 def device_of_backends(kind: str) -> Device | str:
-    """The device of this kind that a backend found on this machine, or why none did."""
+    """The device of this kind that a backend found on this machine, or the reasons why none found one."""
     lacks = []
     for name in installed_backends():
         found = probe_or_stand_in(name).devices.get(kind)
@@ -62,7 +63,7 @@ def installed_backends() -> list[str]:
 
 
 def check_case_names(cases: Iterable[Case]) -> None:
-    """Raises CaseError where two cases have the same name: their trials would have the same ids."""
+    """Raise CaseError if two cases have the same name: their trials would have the same ids."""
     places: dict[str, str] = {}
     for case in cases:
         place = case.path or "a case made in Python"
@@ -75,7 +76,10 @@ def check_case_names(cases: Iterable[Case]) -> None:
 def expected_failures(
     cases: Iterable[Case], trials: Iterable[Trial], file: Path | None = None
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
-    """The expected failures of the trials' backends by case, from `file` or each case's own. Raises CaseError."""
+    """The expected failures of the trials' backends, by case. They come from `file`, or from each case's own file.
+
+    Raises CaseError.
+    """
     backends = sorted({trial.target.backend for trial in trials})
     probes = {backend: probe_or_stand_in(backend) for backend in backends}
     return expected_failures_for(cases, probes, CHECKS_BY_NAME, file)

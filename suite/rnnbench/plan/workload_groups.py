@@ -1,4 +1,4 @@
-"""Trials that are compared: they are built one after the other, sampled in turn, and cut into no two shards."""
+"""Groups of trials that are compared with each other: they are sampled in turn, and belong to one shard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> list[list[T]]:
-    """Trials of the same case and sizes, small chunks first: ragged rests run through the program of chunk 1."""
+    """Group items by the workload of their trials, small chunks first: ragged rests use the program of chunk 1."""
     groups: dict[Hashable, list[T]] = {}
     for item in items:
         groups.setdefault(workload_of(trial_of(item)), []).append(item)
@@ -20,9 +20,6 @@ def group_by_workload(items: Iterable[T], trial_of: Callable[[T], Trial]) -> lis
 
 
 def workload_of(trial: Trial) -> Hashable:
-    """What trials that are compared have in common: the case and the sizes. They are sampled in turn.
-
-    The forms of int8 are compared with float32.
-    """
+    """The case and sizes that trials must share to be compared. The int8 dtypes are compared with float32."""
     dtype = DTYPES[trial.dtype].sampled_with
     return (trial.case, trial.model, trial.batch, dtype, trial.device, trial.threads, trial.seed)

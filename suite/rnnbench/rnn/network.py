@@ -114,7 +114,7 @@ class Network(BaseModel, ABC):
 
     @property
     def file_format(self) -> str:
-        """The format of the user's file from which a runtime reads it; empty where there is no such file."""
+        """The format of the user's file from which a runtime reads it; empty if there is no such file."""
         return ""
 
     @property
@@ -128,7 +128,7 @@ class Network(BaseModel, ABC):
         return {"y": slice(None)}
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
-        """Why no backend could run it so: the key that has to change, and a message. None where one could."""
+        """Why no backend could run it so: the key that has to change, and a message. None if one could."""
         if time == "given":
             return "time", "given is for a model file, which brings its own program"
         if dtype in INT8_FORMS and not self.has_int8:
@@ -136,7 +136,7 @@ class Network(BaseModel, ABC):
         return None
 
     def lacks_time(self, time: str) -> str:
-        """Why a time of a strategy has no meaning for it; empty where it has one."""
+        """Why a time of a strategy has no meaning for it; empty if it has one."""
         if not runs_together(time) or all(layer.linear or not layer.states for layer in self.graph):
             return ""
         return (
@@ -172,7 +172,7 @@ class Network(BaseModel, ABC):
 
     @property
     def other_activations(self) -> str:
-        """A description of activations that few libraries' operators have; empty where it has the standard ones."""
+        """A description of activations that few libraries' operators have; empty if it has the standard ones."""
         return ""
 
     def state_dtype(self, name: str, dtype: str) -> str:
@@ -270,7 +270,7 @@ class Network(BaseModel, ABC):
     def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
         """An x [batch, input] that gives the gate that keeps the state this input, in one unit of each row.
 
-        None where the family has no such gate.
+        None if the family has no such gate.
         """
         return None
 

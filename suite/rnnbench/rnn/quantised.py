@@ -92,7 +92,7 @@ def quantised(weight: np.ndarray) -> Int8:
 
 
 def in_int8(weight: np.ndarray) -> Int8:
-    """The int8 values of a matrix that was drawn for int8. Raises ValueError where it is none, or only a part of one:
+    """The int8 values of a matrix that was drawn for int8. Raises ValueError if it is none, or only a part of one:
     a part may lack the value that decides the scale."""
     found = quantised(weight)
     if not np.array_equal(found.values, weight):

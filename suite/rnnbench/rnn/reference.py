@@ -24,7 +24,7 @@ class Trajectory:
     y: np.ndarray
     final: dict[str, np.ndarray]
     states: dict[str, np.ndarray] | None
-    """The state after each step [steps, rows, batch, size]. None where a direction runs backwards."""
+    """The state after each step [steps, rows, batch, size]. None if a direction runs backwards."""
     margin: np.ndarray | None = None
     """Of a network that decides, as a search does, [steps, batch]: by how much the best score exceeded the next one, at
     the closest decision of each step. A program whose scores are off by half of it may decide otherwise."""

@@ -151,7 +151,7 @@ STEPS = 5
 def primitives_of(network: Network, time: str = "looped") -> frozenset[str]:
     """The names of the primitives of `MorePrimitives` that a network's layers call.
 
-    More may be called where a time runs many steps at once. Raises ValueError where shapes do not fit.
+    More may be called where a time runs many steps at once. Raises ValueError if shapes do not fit.
     """
     if isinstance(network, CompoundNetwork):
         of_loop = {"while"} if network.in_program else set[str]()

@@ -1,21 +1,21 @@
-"""Timing trials that are to be compared, in turn, in fresh processes.
+"""Sampling: timing trials that are compared, in turn, in fresh processes.
 
     interleaved      `sample_trials`: the trials of one workload, until each latency is known precisely enough
     pairs            `judge_trials`: the same trials on two sides, until each latency has a verdict
     path_sampling    one latency path of one trial: its blocks, and when to stop
     scenarios        the scenarios of one trial: real-time streams, requests at random
     energy           the energy of calls, in a block of seconds
-    trial_sampling   what is collected of one trial
+    trial_sampling   the samples and results of one trial, while it is sampled
     sampling_worker  one process and the trials loaded in it
     command_watch    the suite's own clocks around a worker's commands
     started_ahead    processes that import side by side and are stopped until their turn
-    verified_beside  the check after sampling, beside the preparation of the next processes
-    groups           trials that memory does not hold at once
+    verified_beside  the check after sampling, while the next processes are prepared
+    groups           trials split into groups that fit in memory
     dispatch_floor   the smallest program, sampled beside the trials
-    roof             what the machine can do, measured beside the trials; `roof_worker` does it
+    roof             the machine's bandwidth and arithmetic, measured beside the trials in `roof_worker`
     context          the folders and clocks that all stages share
 
-How one block of calls is timed is in `rnnbench.measure.blocks`, which latencies there are in `rnnbench.measure.paths`.
+`rnnbench.measure.blocks` times one block of calls, and `rnnbench.measure.paths` declares the latency paths.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""The suite's own clocks around every command of a sampling worker, and what they say about the worker's.
+"""The suite's own clocks around every command of a sampling worker, which the worker's times are compared with.
 
-A program runs in the worker's process and may change what is read there. It cannot change the suite's clock, nor the
-CPU time that the kernel tells the suite. The worker is stopped between commands.
+A program runs in the worker's process and can change the clocks there. It cannot change the suite's clock, nor the CPU
+time that the kernel reports to the suite. The worker is stopped between commands.
 """
 
 from __future__ import annotations
@@ -26,61 +26,66 @@ from rnnbench.measure import (
 from rnnbench.results import Finding, FindingKind
 
 HIDDEN_SHARE = 1.0
-"""Of a block's seconds: CPU time of this size beyond it was used outside of it. The suite's own work there, which is
-setting states, reading results and sending samples, is below 0.3."""
+"""CPU time outside of a block, as a share of its seconds, that is allowed. The suite's own work there (setting states,
+reading results, sending samples) is below 0.3."""
 HIDDEN_S = 0.025
-"""What it may be in any case. Blocks are as short as 4 ms."""
+"""Seconds that are allowed in addition. Blocks are as short as 4 ms."""
 UNSEEN_FACTOR = 4.0
-"""How many times longer than its block the suite may wait for it, where no CPU time is used: the machine is busy."""
+"""How many times a block's seconds the suite may wait for it beyond the block, without CPU time: on a busy machine."""
 UNSEEN_S = 0.5
+"""Seconds that are allowed in addition."""
 CORES_SHARE = 1.25
-"""CPU seconds a second and core that a worker is held to. An honest one cannot have more than 1. What is above is work
-of the kernel, which it counts too."""
+"""CPU seconds that are allowed per second and core of a worker. An honest worker uses at most 1, and the kernel counts
+some of its own work too."""
 BETWEEN_SHARE = 0.1
-"""Of the blocks' seconds: CPU time that the stopped worker and its children may use between commands."""
+"""CPU time between commands, as a share of the blocks' seconds, that the stopped worker and its children may use."""
 SLACK_S = 0.05
+"""Seconds that are allowed in addition to CORES_SHARE and to BETWEEN_SHARE."""
 
 
 @dataclass(frozen=True)
 class CommandTimes:
-    """One command by the clocks of the suite, in seconds."""
+    """One command, timed by the suite, in seconds."""
 
     began: float
-    """By the wall clock, since the epoch."""
+    """The wall clock at the start, since the epoch."""
     ended: float
+    """The wall clock at the end, since the epoch."""
     waited: float
     cpu: float
-    """Of the worker and its descendants, during the command."""
+    """CPU time of the worker and its descendants during the command."""
     cpu_before: float
-    """The same since the command before, while they should have been stopped."""
+    """Their CPU time since the previous command, while they should have been stopped."""
 
 
 @dataclass(frozen=True)
 class WatchedBlock:
+    """One block, timed by the worker and by the suite."""
+
     elapsed: float
-    """As the worker says."""
+    """The block's seconds, as the worker reports them."""
     times: CommandTimes
 
     def hidden(self, cores: int) -> float:
-        """CPU seconds that were used outside of the block, beyond what is allowed."""
+        """CPU seconds outside of the block, less those that are allowed."""
         outside = min(self.times.waited - self.elapsed, self.times.cpu - cores * self.elapsed)
         return outside - HIDDEN_SHARE * self.elapsed - HIDDEN_S
 
     @property
     def unseen(self) -> float:
-        """Seconds outside of the block, beyond what is allowed."""
+        """Seconds outside of the block, less those that are allowed."""
         return self.times.waited - (1 + UNSEEN_FACTOR) * self.elapsed - UNSEEN_S
 
 
 class CommandWatch:
-    """Around the commands of one worker process."""
+    """Times the commands of one worker process."""
 
     def __init__(self, pid: int, cores: Set[int]) -> None:
-        """`cores` are those that the worker is held to."""
+        """`cores` are those that the worker is bound to."""
         self._pid = pid
         self._cores = cores
         self._started_by = dict.fromkeys(family_tasks(pid), "")
-        """The trial in whose commands a thread of the worker or of its descendants was first seen; empty where none."""
+        """The trial in whose commands a thread of the worker or of its descendants was first seen; empty if none."""
         self._trial = ""
         self._cpu = family_cpu_seconds(pid)
         self._cpu_before = self._started = self._began = 0.0
@@ -88,14 +93,14 @@ class CommandWatch:
         self._blocks: defaultdict[str, list[WatchedBlock]] = defaultdict(list)
 
     def begin(self, trial: str) -> None:
-        """A command for a trial is going to be sent."""
+        """Call this before a command for a trial is sent."""
         self._trial = trial
         cpu = family_cpu_seconds(self._pid)
         self._cpu_before, self._cpu, self._times = cpu - self._cpu, cpu, None
         self._began, self._started = time.time(), time.monotonic()
 
     def end(self) -> None:
-        """Its reply has come, and the worker is stopped."""
+        """Call this after the reply, when the worker is stopped."""
         waited = time.monotonic() - self._started
         cpu = family_cpu_seconds(self._pid)
         self._times = CommandTimes(self._began, time.time(), waited, cpu - self._cpu, self._cpu_before)
@@ -104,7 +109,10 @@ class CommandWatch:
             self._started_by.setdefault(task, self._trial)
 
     def contradiction(self, trial: str, block: Block, calls_per_sample: int) -> str:
-        """Why the times of a block, the last command's reply, cannot be; empty where they can. It is remembered."""
+        """Why the times of a block are impossible; empty if they are not. The block is the last command's reply.
+
+        It is kept for `findings`.
+        """
         times = self._times
         assert times is not None, "the command has ended"
         self._blocks[trial].append(WatchedBlock(block.elapsed, times))
@@ -115,7 +123,7 @@ class CommandWatch:
         )
 
     def contradiction_of_served(self, served: Served) -> str:
-        """Why the times of work that was due, the last command's reply, cannot be; empty where they can."""
+        """Why the times of served work, the last command's reply, are impossible; empty if they are not."""
         times = self._times
         assert times is not None, "the command has ended"
         return (
@@ -125,7 +133,7 @@ class CommandWatch:
         )
 
     def findings(self, trial: str, cores: int) -> list[Finding]:
-        """What the blocks of a trial show, since the last call of this method. It was held to so many cores."""
+        """Findings from the trial's blocks since the last call of this method. The trial was bound to `cores` cores."""
         blocks = self._blocks.pop(trial, [])
         own = [task for task, started_by in self._started_by.items() if started_by == trial]
         beyond = beyond_cores(blocks, cpu_seconds_beyond(self._cores, own))
@@ -134,7 +142,7 @@ class CommandWatch:
 
 
 def moved_outside(blocks: Sequence[WatchedBlock], cores: int) -> list[str]:
-    """What blocks of one process show that their own clock does not, a sentence each; none of an honest program."""
+    """Signs that a process worked outside of its blocks, a sentence each. An honest program gives none."""
     found = []
     elapsed, waited = sum(b.elapsed for b in blocks), sum(b.times.waited for b in blocks)
     cpu, between = sum(b.times.cpu for b in blocks), sum(b.times.cpu_before for b in blocks)
@@ -161,9 +169,9 @@ def moved_outside(blocks: Sequence[WatchedBlock], cores: int) -> list[str]:
 
 
 def beyond_cores(blocks: Sequence[WatchedBlock], cpu: float) -> list[str]:
-    """What it shows that threads and processes, which may run on further cores, used CPU time. None where it is little.
+    """A sentence if threads or processes that may run on further cores used much CPU time; otherwise none.
 
-    On a busy machine nothing else shows it: the program gets no more than one core of it.
+    On a busy machine no other check notices this: the program gets no more than one core.
     """
     elapsed = sum(b.elapsed for b in blocks)
     if cpu <= BETWEEN_SHARE * elapsed + SLACK_S:

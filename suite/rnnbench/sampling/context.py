@@ -1,4 +1,4 @@
-"""What sampling and the other stages are given beside the trials: folders, clocks, and whom to tell."""
+"""The context of all stages: the run's folders, its clock, and the callback that shows progress."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rnnbench.worker import RunFolders
 
 @dataclass(frozen=True)
 class Context:
+    """What every stage gets beside the trials."""
+
     folders: RunFolders
     wall_time: WallTime
     on_stage: Callable[[Trial, str], None]

@@ -1,7 +1,7 @@
-"""The dispatch floor: what a call of the smallest program costs that a runtime can be given through its adapter.
+"""The dispatch floor: the cost of a call of the smallest program that an adapter can build.
 
-That program is a counter of one unit, one step a call. It adds one number and has no weights. Its call goes the way
-that `bound` goes, so that what is left is Python, the runtime's dispatch and the state's way in and out.
+This program is a counter of one unit, with one step per call. It adds one number and has no weights. It is called like
+`bound`, so its time is that of Python, the runtime's dispatch and passing the state in and out.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rnnbench.worker import worker_key
 
 COUNTER = Model(cell="counter", input=1, hidden=1)
 TIMES = ("unrolled", "looped")
-"""How its one step is asked for: the first that is supported. A loop of one step may be kept as a loop."""
+"""The counter's strategies of time; the first supported one is used. A compiler may keep a loop of one step."""
 BLOCKS = 6
-"""Blocks in each process of the trials, in their first rounds."""
+"""Blocks of the counter in each process, in the first rounds of the trials."""
 BLOCK_S = 0.004
 WARMUP_S = 0.02
 BOUND = PATHS["bound"]
@@ -39,7 +39,7 @@ class DispatchFloor:
                 self._smallest[key] = _smallest_program(examined)
 
     def for_trials(self, trials: Sequence[TrialSampling]) -> list[TrialSampling]:
-        """The programs that can be sampled in the workers of these trials."""
+        """The smallest programs that can be sampled in the workers of these trials."""
         keys = dict.fromkeys(_key(sampling.examined) for sampling in trials)
         return [self._smallest[key] for key in keys if not self._smallest[key].has_failed]
 
@@ -82,7 +82,7 @@ def _key(examined: Examined) -> tuple[Target, State, Launch]:
 
 
 def _smallest_program(examined: Examined) -> TrialSampling:
-    """The smallest program of the trial's target, state and launch. It has failed where none can share its worker."""
+    """The smallest program of the trial's target, state and launch. It has failed if it cannot share the worker."""
     trial = examined.trial
     for time in TIMES:
         strategy = Strategy(time, trial.strategy.state, 1, trial.strategy.launch)

@@ -1,6 +1,6 @@
 """The energy of a trial's calls: one long block in each of its processes, between two readings of the device's counter.
 
-The suite reads the counter, and the trial's program cannot. All other workers are stopped meanwhile.
+The suite reads the counter, not the worker. All other workers are stopped meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class EnergyMeter:
         self._counter: EnergyCounter | None = None
 
     def sample(self, worker: SamplingWorker, sampling: TrialSampling, say: Callable[[str], None]) -> None:
-        """One block of bound calls, where the case asks for it; in as many processes as it says."""
+        """Measure one block of bound calls, if the case asks for energy and this process is among those measured."""
         if not sampling.asks_for_energy or len(sampling.energy) >= sampling.trial.measure.processes:
             return
         if ENERGY.key in sampling.unmeasured or self._open is None:
@@ -51,7 +51,7 @@ class EnergyMeter:
 
 
 def _plan(blocks: PathBlocks, seconds: float) -> BlockPlan:
-    """A block of that length with few samples: each takes room in the reply."""
+    """A block of this length with few samples, to keep the reply small."""
     call_s = overall_median(blocks.processes)
     calls = max(blocks.calls_per_sample, math.ceil(seconds / ENERGY_SAMPLES / call_s))
     return BlockPlan(seconds, calls, rewarm=False)

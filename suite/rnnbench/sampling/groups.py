@@ -1,4 +1,4 @@
-"""Sampling groups: as many trials alive side by side as memory allows. Groups of one workload share an anchor."""
+"""Sampling groups: as many trials loaded side by side as memory allows. Groups of one workload share an anchor."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rnnbench.stages import Checked
 from rnnbench.worker import by_worker
 
 MEMORY_SHARE = 0.5
-"""Share of the available memory that the workers of a group may take. Other processes need some, and a page that was
-swapped out has no meaningful latency."""
+"""Share of the available memory that the workers of a group may use. Other processes need some, and a latency with
+swapped pages means nothing."""
 
 T = TypeVar("T")
 
@@ -35,9 +35,10 @@ def split_by_memory(
     available: int | None = None,
     holds: Callable[[Sequence[T]], bool] = lambda group: True,
 ) -> Iterator[SamplingGroup[T]]:
-    """Groups whose `memory` fits in MEMORY_SHARE of the `available` bytes, the machine's unless given.
+    """Split members into groups whose `memory` fits in MEMORY_SHARE of the `available` bytes (default: the machine's).
 
-    Each has the anchor, and at least one more member, however large. `holds` says whether the device has room for one.
+    Each group has the anchor, and at least one more member of any size. `holds` tells whether a group fits on the
+    device.
     """
     limit = MEMORY_SHARE * (free_memory() if available is None else available)
     group = [anchor]
@@ -53,9 +54,9 @@ def split_by_memory(
 
 
 def device_holds(trials: Sequence[Checked]) -> bool:
-    """Whether what the trials were seen to have on their device fits in MEMORY_SHARE of its memory.
+    """Whether the trials' measured memory on their device fits in MEMORY_SHARE of the device's memory.
 
-    True where neither the driver nor the runtime tells.
+    True if neither the driver nor the runtime reports it.
     """
     device = trials[0].examined.probe.device(trials[0].trial.device)
     taken = sum(map(_on_device, trials))
@@ -63,7 +64,7 @@ def device_holds(trials: Sequence[Checked]) -> bool:
 
 
 def _on_device(checked: Checked) -> int:
-    """Bytes that the driver tells of the process, or else those that the runtime counts at its peak."""
+    """Bytes of the process that the driver reports, or else the peak that the runtime counts."""
     if checked.device_memory is None and checked.loaded is not None and (count := checked.loaded.allocated) is not None:
         return count.now if count.peak is None else count.peak
     return checked.device_memory or 0
@@ -75,10 +76,7 @@ def anchor_of(trials: Sequence[Checked]) -> Checked:
 
 
 def memory_of(trials: Sequence[Checked]) -> int:
-    """Bytes that the trials' workers are expected to have resident.
-
-    Each worker has its import, and each trial what it added to it.
-    """
+    """Expected resident bytes of the trials' workers: each worker's import, and what each of its trials adds."""
     total = 0
     for sharing in by_worker((checked.examined, checked) for checked in trials):
         figures = [
@@ -91,6 +89,6 @@ def memory_of(trials: Sequence[Checked]) -> int:
 
 
 def eviction_memory(trial: Trial) -> int:
-    """Bytes of the host's memory that emptying the device's caches takes, where the trial's case asks for it."""
+    """Bytes of the host's memory that emptying the device's caches needs; 0 if the trial's case has no cold calls."""
     evicts = any(path.evicts for path in requested(trial.measure.settings))
     return KINDS[trial.device].eviction_memory() if evicts else 0

@@ -1,9 +1,9 @@
-"""Sampling trials that are compared: all are loaded side by side, one runs at a time, in turn and in shuffled order.
+"""Sampling trials that are compared. All are loaded side by side; one runs at a time, in turn and in shuffled order.
 
-The machine's drift then hits all alike. The whole is repeated in fresh processes, since the layout of memory, which is
-drawn anew with each process, moves a latency by itself. One process holds all trials of one backend: their imports
-would cost more than their sampling. `path_sampling` says how long each goes on. While what the timed calls led to is
-checked, the next processes are prepared.
+So a drift of the machine affects all of them alike. Everything is repeated in fresh processes, since the layout of
+memory differs between processes and changes a latency by itself. One process holds all trials of one backend, since
+further imports would take longer than the sampling. `path_sampling` decides how long each trial is sampled. While the
+results of timed calls are checked, the next processes are prepared.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
 
 STATE_COPY_S = 0.004
-"""Seconds of the block, one a process, in which the state's round trip through NumPy is timed."""
+"""Seconds of the block that times the state's round trip through NumPy. Each process has one."""
 
 
 def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> list[Sampled]:
-    """Sample trials that are to be compared, in an order drawn from `seed`. Returns them in the order given.
+    """Sample trials that are compared, in an order drawn from `seed`. Returns them in the order given.
 
-    Where memory does not hold all of them at once they are sampled in groups that share an anchor.
+    If memory does not hold all of them at once, they are sampled in groups that share an anchor.
     """
     groups = list(split_by_memory(trials, anchor_of(trials), memory_of, holds=device_holds))
     sampled: dict[str, Sampled] = {}
@@ -54,14 +54,14 @@ def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> lis
 
 
 def anchor_figure(anchor: Sampled, group: int, groups: int) -> Anchor:
-    """What the anchor took in one of the groups."""
+    """The anchor's median latency in one of the groups."""
     bound = overall_median(anchor.paths["bound"].processes) if anchor.is_measured else None
     return Anchor(trial=anchor.trial.id, group=group, groups=groups, bound=bound)
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """A trial that is alive, and the worker it is in."""
+    """A trial that has not failed, and the worker that holds it."""
 
     worker: SamplingWorker
     sampling: TrialSampling
@@ -70,13 +70,13 @@ class _Turn:
         return _unfinished(self.sampling)
 
     def running(self) -> list[PathSampling]:
-        """The paths that still need blocks of this process."""
+        """The paths that need more blocks from this process."""
         return [path for path in self.unfinished() if not path.process_is_done]
 
 
 @dataclass
 class _ProcessSet:
-    """One fresh process of each of some trials, and the probe of the roof beside them."""
+    """Fresh processes that hold some trials, and the process that measures the roof."""
 
     number: int
     samplings: list[TrialSampling]
@@ -89,7 +89,7 @@ class _ProcessSet:
         return f"sample, process {self.number + 1}"
 
     def leave_out_failed(self) -> None:
-        """Leave out the trials that have failed since it was prepared."""
+        """Remove the trials that have failed since the set was prepared."""
         self.samplings = [sampling for sampling in self.samplings if not sampling.has_failed]
         for worker in self.workers:
             worker.keep([sampling for sampling in worker.trials if not sampling.has_failed])
@@ -116,7 +116,7 @@ class InterleavedSampling:
         close_adapters()
 
     def sample(self) -> list[Sampled]:
-        """Start fresh processes of every trial until each has its precision, or has spent its budget."""
+        """Sample every trial in fresh processes until it is precise enough or its budget is spent."""
         certain = min(checked.trial.measure.processes for checked in self._trials)
         with StartedAhead(self._sets_at_once(), certain) as started, ExitStack() as open_sets:
             current = self._prepared(0, started, open_sets)
@@ -131,7 +131,7 @@ class InterleavedSampling:
         ]
 
     def _prepared(self, number: int, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
-        """A fresh process of each trial that needs one, ready to be timed; None where none does."""
+        """Fresh processes for the trials that need one, ready to be timed; None if no trial does."""
         numbers = [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]
         if not numbers:
             return None
@@ -157,7 +157,7 @@ class InterleavedSampling:
         return prepared
 
     def _time(self, one: _ProcessSet) -> None:
-        """All that is timed in one set of processes, from the warm-ups on."""
+        """Time everything in one set of processes, from the warm-ups on."""
         workers, samplings, shuffled = one.workers, one.samplings, one.shuffled
         self._warm_up(samplings, workers, shuffled, one.doing)
         while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
@@ -179,7 +179,7 @@ class InterleavedSampling:
                     path.end_process()
 
     def _verify(self, timed: _ProcessSet, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
-        """Check what the timed calls led to, and prepare the next set: at once where the machine has room for both."""
+        """Check the results of the timed calls, and prepare the next set, at the same time if the machine has room."""
         if not self._cores_beside:
             for worker in timed.workers:
                 worker.verify()
@@ -227,14 +227,14 @@ def _sampling_of(checked: Checked) -> TrialSampling:
 
 
 def _unfinished(sampling: TrialSampling) -> list[PathSampling]:
-    """The paths of a trial that are not sampled to their end."""
+    """The paths of a trial whose sampling has not stopped."""
     return [path for path in sampling.paths.values() if isinstance(path, PathSampling) and path.stopped_by is None]
 
 
 def _turns(
     workers: Sequence[SamplingWorker], samplings: Sequence[TrialSampling], shuffled: random.Random
 ) -> list[_Turn]:
-    """Each trial that is alive, with its worker, in an order drawn anew."""
+    """The trials that have not failed, with their workers, in a new random order."""
     ids = {id(sampling) for sampling in samplings}
     turns = [_Turn(worker, one) for worker in workers for one in worker.trials if id(one) in ids]
     shuffled.shuffle(turns)
@@ -242,7 +242,7 @@ def _turns(
 
 
 def _copy_state(turn: _Turn) -> None:
-    """One block of the state's round trip through NumPy, where a state is carried."""
+    """Time one block of the state's round trip through NumPy, if the strategy carries a state."""
     if turn.sampling.trial.strategy.state != "none":
         block = turn.worker.sample_state_copy(turn.sampling, STATE_COPY_S)
         if block is not None:

@@ -1,8 +1,8 @@
-"""Sampling trials on two sides: pairs of fresh processes, one of each side, block by block in turn, until a verdict.
+"""Sampling trials on two sides until there is a verdict, in pairs of fresh processes, one of each side.
 
-What one pair shows is one observation (`results.verdict`). Further pairs are started while a verdict is open and its
-budget lasts. Trials of the same sizes are sampled in turn, those of one backend in the same pairs of processes, since
-imports cost more than sampling.
+The two processes of a pair are sampled block by block in turn. One pair gives one observation (`results.verdict`).
+Further pairs are started while a verdict is open and budget is left. Trials of the same sizes are sampled in turn.
+Those of one backend share their pairs of processes, since imports take longer than sampling.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from rnnbench.stages import Checked, RoofReadings, Sampled
 from rnnbench.worker import by_worker
 
 ROUNDS = 8
-"""Rounds of a pair. In each, every latency has a block on either side. Many and short: the machine drifts meanwhile."""
+"""Rounds of a pair. In each round, every latency has a block on either side. In a short round the drift is small."""
 BLOCK_S = 0.01
-"""Seconds of one block. A call that is longer is a block of its own."""
+"""Seconds of one block. A longer call is a block of its own."""
 LONG_BLOCK_S = 0.02
-"""The same where changes below SMALL_CHANGE matter: pairs scatter less then, and a verdict takes a quarter fewer."""
+"""Seconds of one block if changes below SMALL_CHANGE matter. Pairs then scatter less, and a verdict needs a quarter
+fewer of them."""
 SMALL_CHANGE = 0.02
 WARMUP_S = 0.05
-"""Longest that the warm-up of a latency may take in one process: a quarter of its time there, as in a run."""
+"""The longest warm-up of a latency in one process, in seconds: a quarter of its time there, as in a run."""
 SIDES = ("a", "b")
 COMPARED = tuple(path.name for path in PATHS.values() if path.compared)
 NO_ROOF = RoofReadings(unmeasured="`rnnbench ab` compares two sides and measures no roof; `rnnbench run` does")
@@ -53,25 +54,25 @@ class JudgedTrial:
 
     sides: tuple[Sampled, Sampled]
     judgements: Mapping[str, Judgement]
-    """By latency path."""
+    """The verdict of each latency path."""
     ratios: Mapping[str, Sequence[float]]
-    """By latency path, the ratio b / a that each pair of processes showed."""
+    """For each latency path, the ratio b / a of each pair of processes."""
     scatters: Mapping[str, Sequence[float]]
-    """By latency path, the scatter of the rounds of each of these pairs."""
+    """For each latency path, the scatter of the rounds of each pair."""
     seconds: float
-    """Wall time that its pairs took, shared evenly with the trials in the same processes."""
+    """Wall time of its pairs, divided evenly among the trials in the same processes."""
 
 
 @dataclass(frozen=True)
 class PairBudget:
-    """When to stop."""
+    """Decides when to stop sampling pairs."""
 
     seconds: float
-    """Wall time a trial."""
+    """Wall time per trial."""
     smallest_change: float | None = None
-    """Smallest relative change of latency that matters; None: that of each trial's case, or the default."""
+    """Smallest relative change of latency that matters; None means that of each trial's case, or the default."""
     pairs: int | None = None
-    """Exactly so many pairs, whatever they show, where the budget allows; None: until there is a verdict."""
+    """An exact number of pairs, within the budget; None means until there is a verdict."""
 
     def smallest_change_of(self, trial: Trial) -> float:
         if self.smallest_change is not None:
@@ -92,7 +93,7 @@ class TrialPair:
     scatters: dict[str, list[float]] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     calls_per_sample: dict[str, int] = field(default_factory=dict)
-    """How many calls are timed at once on either side, so that the clock's cost hides no change: by the first pair."""
+    """Calls per sample on either side, from the first pair: so many that the clock's cost does not hide a change."""
     seconds: float = 0.0
 
     @property
@@ -115,9 +116,10 @@ class TrialPair:
         return [path for path in self.paths if path not in judged or judged[path].verdict == "UNDECIDED"]
 
     def judge(self, counts: Container[int] = range(1, LOOKS[-1] + 1)) -> None:
-        """Look for verdicts that rest on more pairs than at the look before, where their number is one of `counts`.
+        """Judge the undecided paths, if the number of their observations is one of `counts` and has grown.
 
-        A pair that was disturbed adds none: what was paid for one look is not used for two.
+        A disturbed pair adds no observation. Without a new observation there is no look: each look costs some of the
+        error probability.
         """
         for path in self.undecided:
             if ratios := self.ratios.get(path):
@@ -150,10 +152,10 @@ def judge_trials(
 
 
 def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Sequence[TrialPair], int], None]) -> None:
-    """Sample pair after pair of processes until all is judged, or the budget is spent, or the looks end.
+    """Sample pairs of processes until all trials are judged, the budget is spent, or the last of LOOKS is reached.
 
-    `sample` samples the pair of processes of that number, for the trials given. A budget ends without regard to what
-    was seen. Where it ends before the first of LOOKS, its end is the only look.
+    `sample` samples the trials in one pair of processes; its second argument is the pair's number. The end of the
+    budget does not depend on the observations. If it comes before the first of LOOKS, there is one look, at the end.
     """
     for number in range(budget.pairs or LOOKS[-1]):
         current = [pair for pair in pairs if pair.is_alive and pair.undecided and pair.seconds < budget.seconds]
@@ -171,7 +173,7 @@ def decide(pairs: Sequence[TrialPair], budget: PairBudget, sample: Callable[[Seq
 
 
 class PairSampling:
-    """Samples one pair of processes after the other: one fresh process a side and backend."""
+    """Samples one pair of processes after the other. A pair has one fresh process per side and backend."""
 
     def __init__(
         self,
@@ -186,14 +188,14 @@ class PairSampling:
         self._rounds = rounds
         self._started = started or StartedAhead()
         self._cores_beside = beside
-        """Where timed calls are checked while the next pair is prepared. Empty where the machine has no room."""
+        """The cores on which timed calls are checked while the next pair is prepared. Empty if there is no room."""
         self._following: list[SamplingWorker] = []
-        """The workers of the next pair, if they are prepared."""
+        """The workers of the next pair, if they are prepared already."""
 
     def sample_pair(self, pairs: Sequence[TrialPair], number: int) -> None:
-        """Sample these trials in the pair of that number, and note the ratio that it showed of each latency.
+        """Sample these trials in the pair of this number, and note the ratio of each latency.
 
-        A trial that fails on one side is left without this pair's ratio.
+        A trial that fails on one side gets no ratio of this pair.
         """
         shuffled = random.Random(f"{self._seed}/{number}")
         plan = {id(pair): pair.undecided for pair in pairs}
@@ -219,21 +221,21 @@ class PairSampling:
             _note_ratios(pair, plan[id(pair)])
 
     def _prepared(self, pairs: Sequence[TrialPair], number: int) -> list[SamplingWorker]:
-        """The workers of the pair of that number, ready to be timed."""
+        """The workers of the pair of this number, ready to be timed."""
         workers = self._started.take(number, _samplings(pairs), lambda _: self._workers(pairs))
         for worker in workers:
             worker.prepare()
         return workers
 
     def _take_following(self, pairs: Sequence[TrialPair]) -> list[SamplingWorker]:
-        """The workers that were prepared beside the check of the pair before, with the trials that are left."""
+        """The workers that were prepared during the previous check, with the trials that are left."""
         workers, self._following = self._following, []
         for worker in workers:
             worker.keep(_samplings(pairs))
         return [worker for worker in workers if worker.trials]
 
     def _verify(self, workers: Sequence[SamplingWorker], pairs: Sequence[TrialPair], number: int) -> None:
-        """Check what the timed calls led to. Meanwhile the next pair is prepared, where one follows for certain."""
+        """Check the results of the timed calls. Meanwhile prepare the next pair, if one is certain to follow."""
         if not self._cores_beside:
             for worker in workers:
                 worker.verify()
@@ -259,7 +261,7 @@ class _PairTurn:
         self._shuffled = shuffled
 
     def warm_up(self, path: str) -> None:
-        """Call on each side until both are stationary, or their time is spent. Nothing where the trial has failed."""
+        """Call on each side until both are stationary or their time is spent. Do nothing if the trial has failed."""
         pair = self.pair
         if not pair.is_alive:
             return
@@ -272,7 +274,7 @@ class _PairTurn:
         pair.calls_per_sample.setdefault(path, max(warmup.calls_per_sample for warmup in warmups))
 
     def sample(self, path: str) -> None:
-        """One block on each side, one right after the other, in a random order. A trial that has failed has none."""
+        """Sample one block on each side, in random order. Do nothing if the trial has failed."""
         pair = self.pair
         if not pair.is_alive:
             return
@@ -286,7 +288,7 @@ class _PairTurn:
 
 
 def verdict_cost(trials: Sequence[JudgedTrial]) -> str:
-    """What the verdicts cost, in a sentence."""
+    """The processes and seconds of the verdicts, in a sentence."""
     processes = [2 * len(ratios) for trial in trials for ratios in trial.ratios.values()]
     seconds = [trial.seconds for trial in trials if trial.ratios]
     if not processes:
@@ -307,7 +309,7 @@ def _pair_of(a: Checked, b: Checked, budget: PairBudget) -> TrialPair:
 
 
 def _pairs_at_once(pairs: Sequence[CheckedPair]) -> int:
-    """Pairs of processes that may import their frameworks side by side."""
+    """The number of pairs of processes that may import their frameworks side by side."""
     workers = sum(len(by_worker((pair[side].examined, pair) for pair in pairs)) for side in range(2))
     return sets_at_once(workers, _memory_of_pairs(pairs))
 
@@ -348,7 +350,7 @@ def _samplings(pairs: Sequence[TrialPair]) -> list[TrialSampling]:
 
 
 def _forget_empty(pair: TrialPair) -> None:
-    """Of a trial that failed on one side, leave out the process of the other side that never got to a block."""
+    """Remove the last process of a failed trial from each path in which it has no block."""
     for sampling in pair.sides:
         for blocks in sampling.paths.values():
             if blocks.processes and not blocks.processes[-1]:

@@ -1,10 +1,11 @@
 """The samples of one latency path of one trial, and when to stop sampling it.
 
-The budget is shared by the paths of the trial, and by `measure.processes` processes. In each process a path has a
-warm-up and then ROUNDS blocks. Once LEAST_ROUNDS of them give the median of that process precisely enough, the process
-is done. With the medians of `measure.processes` processes, and again after each further one, the interval of the median
-is looked at: sampling stops where it is precise enough. What was saved buys further processes, twice as many at most,
-since more calls in one process do not make the scatter between processes smaller.
+The trial's paths share the budget, and so do `measure.processes` processes. In each process a path has a warm-up and
+then ROUNDS blocks. The process ends early once at least LEAST_ROUNDS blocks give its median precisely enough.
+
+After `measure.processes` processes, and after each further one, sampling stops if the interval of the median is precise
+enough. Time that was saved is spent on further processes, at most twice as many, since more calls in one process do not
+reduce the scatter between processes.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from rnnbench.results import Warmup
 from rnnbench.stages import PathSamples, StoppedBy
 
 ROUNDS = 8
-"""Blocks of one process. They are short, so that drift hits all trials alike."""
+"""The most blocks of one process. They are short, so that drift affects all trials alike."""
 LEAST_ROUNDS = 4
-"""Blocks after which the median of a process is looked at: half of its time, so that the rest buys another process."""
+"""The least blocks of one process: half of its time, so that the saved half can buy another process."""
 PROCESS_SHARE = 0.5
-"""Share of the precision that the median of one process must have: the scatter between processes comes on top."""
+"""The half width of one process's interval, as a share of the precision: the scatter between processes adds to it."""
 
 
 class PathBlocks:
-    """Blocks and warm-ups of one path, by process."""
+    """The blocks and warm-ups of one path, by process."""
 
     def __init__(self, path: LatencyPath, setting: float = 0.0) -> None:
         self.path = path
         self.setting = setting
         self.processes: list[list[Block]] = []
         self.warmups: list[WarmUp] = []
-        """One a process, where the path has warm-ups."""
+        """One per process, if the path has warm-ups."""
         self.stopped_by: StoppedBy | None = None
 
     @property
     def calls_per_sample(self) -> int:
-        """As the first process measured it, for all of them."""
+        """The calls of one sample. The first process measures it for all."""
         return self.warmups[0].calls_per_sample if self.warmups else 1
 
     def begin_process(self, warmup: WarmUp | None) -> None:
@@ -61,7 +62,7 @@ class PathBlocks:
         self.processes[-1].append(block)
 
     def plan(self, seconds: float) -> BlockPlan:
-        """A block of the present process."""
+        """The plan of a block of the current process."""
         return BlockPlan(seconds, self.calls_per_sample, setting=self.setting)
 
     def samples(self) -> PathSamples:
@@ -74,7 +75,7 @@ class PathBlocks:
 
 
 class PathSampling(PathBlocks):
-    """One path on its way to the precision that is asked for, or to the end of its budget."""
+    """One path that is sampled until it is precise enough or its budget is spent."""
 
     def __init__(self, measure: Measure, path: LatencyPath) -> None:
         super().__init__(path, path.value(measure.settings))
@@ -84,7 +85,7 @@ class PathSampling(PathBlocks):
 
     @property
     def process_s(self) -> float:
-        """Seconds of one process."""
+        """Seconds of sampling in one process."""
         return self._budget / self._least_processes
 
     @property
@@ -93,14 +94,14 @@ class PathSampling(PathBlocks):
         return max(self.process_s / ROUNDS, self.path.least_block_s(self.setting))
 
     def begin(self) -> WarmUp | None:
-        """Begin a further process. Returns the warm-up that comes before its blocks, if any."""
+        """Begin another process. Returns the warm-up before its blocks, if the path has one."""
         warmup = WarmUp(WARMUP_SHARE * self.process_s, self._precision * PROCESS_SHARE) if self.path.warms_up else None
         self.begin_process(warmup)
         return warmup
 
     @property
     def process_is_done(self) -> bool:
-        """Whether this process has had its blocks: its time is spent, or its own median is precise enough."""
+        """Whether this process needs no more blocks: its time is spent, or its median is precise enough."""
         blocks = self.processes[-1]
         warmup_s = self.warmups[-1].seconds if self.warmups else 0.0
         if blocks and _seconds(blocks) + warmup_s >= self.process_s:
@@ -113,7 +114,7 @@ class PathSampling(PathBlocks):
         return self._is_precise(medians, self._precision * PROCESS_SHARE)
 
     def end_process(self) -> None:
-        """Decide whether another process follows. A single one has no interval: it has the whole budget."""
+        """Decide whether sampling stops after this process. A single process has no interval, and the whole budget."""
         if len(self.processes) < self._least_processes:
             return
         spent = sum(map(_seconds, self.processes)) + sum(warmup.seconds for warmup in self.warmups)
@@ -133,7 +134,7 @@ def _seconds(blocks: Sequence[Block]) -> float:
 
 
 def _total(warmups: Sequence[WarmUp]) -> Warmup | None:
-    """The warm-ups of all processes; None where there was none."""
+    """The warm-ups of all processes; None if there was none."""
     if not any(warmup.windows for warmup in warmups):
         return None
     return Warmup(

@@ -1,4 +1,4 @@
-"""The device's roof: a process that measures bandwidth and arithmetic in the same rounds as the trials are sampled."""
+"""The device's roof: a process that measures bandwidth and arithmetic, in the rounds in which trials are sampled."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rnnbench.stages import Checked
 from rnnbench.worker import Command, Done, Host, WorkerError, WorkerProcess, worker_cores
 
 READINGS = 6
-"""Readings in one process of the trials, in its first rounds."""
+"""Readings beside one process of the trials, in its first rounds."""
 ANSWER_S = 60.0
-"""Longest that the probe may take to start, or for one reading. Its largest buffers take a second or two to fill."""
+"""Longest that the probe may take to start, or for one reading. Filling its largest buffers takes 1 to 2 s."""
 ENDED = "the process that measures the roof has ended; its log says why"
 
 
 @dataclass(frozen=True)
 class StartRoof(Command[Done]):
-    """Compile the probe, on the cores that trials are held to."""
+    """Compile the probe, on the cores that trials are bound to."""
 
     working_sets: tuple[int, ...]
     """Sizes in bytes whose reading is timed."""
@@ -33,7 +33,7 @@ class StartRoof(Command[Done]):
 
 @dataclass(frozen=True)
 class RoofReading:
-    """A `Roof` on the line."""
+    """A `Roof` as it is sent to the suite."""
 
     bandwidth: tuple[tuple[int, float], ...]
     rate: float | None
@@ -52,11 +52,11 @@ class RoofReading:
 
 @dataclass(frozen=True)
 class ReadRoof(Command[RoofReading]):
-    """Measure once."""
+    """Measure the roof once."""
 
 
 def cost_of(checked: Checked) -> Cost:
-    """What one call of the trial's program must read and compute, by what its artifact declares."""
+    """The bytes and operations of one call of the trial's program. Its artifact declares what is hoisted."""
     trial = checked.trial
     dtype = DTYPES[trial.dtype]
     hoisted = checked.artifact.hoisted if checked.artifact else None
@@ -65,7 +65,7 @@ def cost_of(checked: Checked) -> Cost:
 
 @dataclass
 class RoofLog:
-    """The readings beside the processes of one trial."""
+    """The readings beside each process of one trial."""
 
     processes: list[list[Roof]] = field(default_factory=list)
     unmeasured: str = ""
@@ -73,9 +73,9 @@ class RoofLog:
 
 
 class RoofWorker:
-    """The probe's process beside one process of each trial. Its readings go to the trials' logs.
+    """The probe's process, beside one process of each trial. Its readings are added to the trials' logs.
 
-    The trials run on one kind of device. Where the roof of that kind cannot be measured, there is no process.
+    The trials run on one kind of device. If its roof cannot be measured, no process is started.
     """
 
     def __init__(self, trials: Sequence[Checked], logs: Sequence[RoofLog], context: Context, log: str) -> None:
@@ -97,7 +97,7 @@ class RoofWorker:
         self._process = WorkerProcess("rnnbench.sampling.roof_worker", start, host)
 
     def ready(self) -> None:
-        """Wait until the probe is compiled, or is known to lack something."""
+        """Wait until the probe is compiled, or note why it cannot be."""
         if self._process is None:
             return
         try:
@@ -106,7 +106,7 @@ class RoofWorker:
             self._note_missing(error)
 
     def read(self) -> None:
-        """One reading, unless there have been enough."""
+        """Take one reading, unless there are READINGS already."""
         if self._process is None or self._is_missing or len(self._readings) >= READINGS:
             return
         with self._context.wall_time.spent_on("sample"):

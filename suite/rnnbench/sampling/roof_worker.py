@@ -1,4 +1,4 @@
-"""The worker that measures the device's roof: it does so when it is asked, and sleeps otherwise."""
+"""The worker that measures the device's roof on command."""
 
 from __future__ import annotations
 

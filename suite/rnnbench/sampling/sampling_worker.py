@@ -1,7 +1,7 @@
-"""A sampling worker: one process and the trials loaded in it. A trial that it dies of is dropped.
+"""A sampling worker: one process and the trials loaded in it. If a command kills the process, its trial is dropped.
 
-A trial's limits hold for each of its commands. The limit of memory is on what the process has resident, without what
-the commands of its other trials have added to it. So a trial has as much here as in a worker of its own.
+A trial's limits hold for each of its commands. The memory limit is on the resident bytes of the process, less those
+that other trials' commands have added. So a trial has as much memory here as in a worker of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import eviction_memory
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.trial_sampling import TrialSampling
+from rnnbench.spelling import count
 from rnnbench.stages import ImportFigures
 from rnnbench.worker import (
     Build,
@@ -47,26 +48,26 @@ SHARED_DEATH = Finding(
 
 
 class SamplingWorker:
-    """Where a trial kills the process, a new one takes over the trials that are left."""
+    """One process and its trials. If a trial kills the process, a new process takes over the other trials."""
 
     def __init__(self, trials: list[TrialSampling], context: Context, log: str) -> None:
         self.trials = trials
         self._replaces_one = True
-        """Whether another process takes the place of one that dies before it is asked: the next time."""
+        """Whether a process that dies without a trial's fault is replaced. This happens once."""
         self._is_unasked = True
-        """Whether the process was not asked for any trial yet."""
+        """Whether the process has had no command for a trial yet."""
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
         self._watch: CommandWatch | None = None
         self._buffer = max(eviction_memory(one.trial) for one in trials)
-        """Bytes of the suite's own that stay in the process once a trial is sampled with cold caches."""
+        """Bytes of the suite's buffer for cold caches, which stays in the process."""
         self._added: defaultdict[str, int] = defaultdict(int)
-        """Bytes that each trial's commands have made resident in the process, by the trial's id."""
+        """Resident bytes that each trial's commands have added to the process, by the trial's id."""
         self._timed_on: tuple[int, ...] = ()
-        """The cores that the process was held to while it was timed, once it is held to others."""
+        """The cores of the process while it was timed. Empty until it is bound to others."""
         self._ran: set[str] = set()
-        """The trials that the process was asked for, by id."""
+        """The ids of the trials that have had a command in the process."""
 
     def start(self) -> None:
         """Start a process, without waiting for it."""
@@ -75,16 +76,16 @@ class SamplingWorker:
         self._process = start_trial_worker(self.trials[0].examined, self._context.folders, self._log)
 
     def keep(self, trials: Container[TrialSampling]) -> None:
-        """Leave out all other trials. Without one that is left, there is no process."""
+        """Remove all other trials. Close the process if no trial is left."""
         self.trials = [sampling for sampling in self.trials if sampling in trials]
         if not self.trials:
             self.close()
 
     def prepare(self) -> None:
-        """Load, bind and check every trial in the process. Where one kills it, do so in another with the rest.
+        """Load, bind and check every trial in the process. If one kills it, prepare the others in a new process.
 
-        A trial that is not built yet is built first, in a child of the process, before anything is loaded there. A
-        runtime's threads do not come through a fork, and its locks do.
+        Trials that are not built are built first, in children of the process, before it loads anything. A fork would
+        copy a runtime's locks, and not its threads.
         """
         prepared = False
         while self.trials and not prepared:
@@ -106,13 +107,13 @@ class SamplingWorker:
             prepared = self._process is not None
 
     def import_framework(self) -> bool:
-        """Whether the process has imported its framework, and is stopped. Where not, all of its trials have failed.
+        """Wait until the process has imported its framework, and stop it. Returns False if all of its trials failed.
 
-        Processes of this run have imported it before, for each of the trials. So one that dies of it has not died of a
-        trial, and another one takes its place, once.
+        Other processes of this run have imported the framework for these trials. So if this one dies, no trial is the
+        cause, and another process takes its place, once.
         """
         while self._watch is None:
-            if not (trials := list(self.trials)):  # It was abandoned.
+            if not (trials := list(self.trials)):  # The worker was abandoned.
                 return False
             assert self._process is not None, "it was started"
             try:
@@ -131,7 +132,7 @@ class SamplingWorker:
         return True
 
     def _start_another(self, when: str) -> None:
-        """Start a process in the place of one that died before it was asked for a trial, or between two commands."""
+        """Replace a process that died before its first trial, or between two commands."""
         self._replaces_one = False
         finding = Finding(
             kind=FindingKind.PROCESS,
@@ -143,15 +144,15 @@ class SamplingWorker:
             self.start()
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
-        """One block of a latency path; None where the trial has failed, or had failed before."""
+        """Sample one block of a latency path. Returns None if the trial fails, or has failed before."""
         return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan), plan.calls_per_sample)
 
     def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
-        """One block of the state's round trip through NumPy."""
+        """Sample one block of the state's round trip through NumPy. Returns None if the trial fails."""
         return self._sample(sampling, SampleStateCopy(sampling.trial, seconds))
 
     def warm_up(self, sampling: TrialSampling, blocks: PathBlocks, warmup: WarmUp) -> None:
-        """Calls that do not count, until the warm-up is over."""
+        """Call the program without counting, until the warm-up is over or the trial fails."""
         while not warmup.is_over:
             window = self.sample(sampling, blocks, BlockPlan(warmup.window_s, rewarm=False, setting=blocks.setting))
             if window is None:
@@ -159,32 +160,32 @@ class SamplingWorker:
             warmup.windows.append(window)
 
     def open_streams(self, sampling: TrialSampling, streams: int) -> int:
-        """How many streams are open, so many if memory and time allow; 0 where the trial has failed.
+        """Open streams until `streams` are open, or memory or time runs out. Returns how many are open; 0 on failure.
 
-        They may take half of the memory that the trial has left: its figures are worth more than one stream more.
+        They may use half of the memory that the trial has left, so that the trial does not fail for one more stream.
         """
         room = (sampling.trial.limits.memory - self._added[sampling.trial.id]) // 2
         opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample")
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
-        """One test of so many open streams; None where the trial has failed."""
+        """Test the first `streams` open streams. Returns None if the trial fails."""
         return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period))
 
     def serve_requests(
         self, sampling: TrialSampling, rate: float, requests: int, seed: int, longest: float
     ) -> Served | None:
-        """Requests at random to the first open stream; None where the trial has failed."""
+        """Send requests at random to the first open stream. Returns None if the trial fails."""
         return self._serve(sampling, ServeRequests(sampling.trial, rate, requests, seed, longest))
 
     def close_streams(self, sampling: TrialSampling) -> None:
-        """Check what the streams' calls led to, and close them."""
+        """Check the results of the streams' calls, and close the streams."""
         result = self._ask_or_restart(sampling, CloseStreams(sampling.trial), "check")
         if result is not None:
             sampling.note_timed(result)
 
     def verify(self) -> None:
-        """Check what the timed calls of every trial led to."""
+        """Check the results of every trial's timed calls."""
         for sampling in list(self.trials):
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
@@ -192,21 +193,21 @@ class SamplingWorker:
                 sampling.note_verified(replace(verified, state=state))
 
     def end_sampling(self) -> None:
-        """Note what the clocks around the blocks show. Nothing is timed in this process any more."""
+        """Add the findings of the clocks around the blocks. Nothing is timed in this process after this call."""
         for sampling in self.trials:
             assert self._watch is not None, "the process has answered"
             sampling.note_findings(self._watch.findings(sampling.trial.id, len(worker_cores(sampling.trial))))
 
     def step_aside(self, cores: Sequence[int]) -> None:
-        """Hold the process to other cores. Its seconds count for nobody from now on: others are waited for."""
+        """Bind the process to other cores. Its wall time is no longer counted, since others work at the same time."""
         if self._process is not None:
             self._timed_on = self._process.hold_to(cores)
         self._context = replace(self._context, wall_time=WallTime())
 
     def abandon(self) -> None:
-        """Kill the process, while another thread may be waiting for it. No other one takes over its trials.
+        """Kill the process, even while another thread waits for it. No process takes over its trials.
 
-        That thread sees that it has ended. `close` comes after that thread.
+        The other thread notices the end. Call `close` only after that thread.
         """
         self.trials.clear()
         if (process := self._process) is not None:
@@ -222,7 +223,7 @@ class SamplingWorker:
     def _sample(
         self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
     ) -> SentBlock | None:
-        """One block. A block whose times cannot be is a failure of its trial, and no figure."""
+        """Sample one block. If its times are impossible, the trial fails."""
         before = _conditions(sampling)
         block = self._ask_or_restart(sampling, command, "sample")
         after = _conditions(sampling)
@@ -235,7 +236,7 @@ class SamplingWorker:
         return replace(block, device=DeviceSpell(before, after) if before and after else None)
 
     def _serve(self, sampling: TrialSampling, command: Command[SentServed]) -> Served | None:
-        """Work that is due. Times that cannot be are a failure of its trial, and no figure."""
+        """Serve frames or requests. If the times are impossible, the trial fails."""
         served = self._ask_or_restart(sampling, command, "sample")
         if served is None:
             return None
@@ -246,9 +247,10 @@ class SamplingWorker:
         return served
 
     def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """As `_ask`. Where the process died of it, another one takes over the trials that are left.
+        """As `_ask`. If the process dies of the command, a new process takes over the other trials.
 
-        One that has ended before it is asked was killed while it was stopped. No trial is blamed for that, once.
+        A process that has ended before the command was killed while it was stopped. This is no trial's fault, and the
+        process is replaced once.
         """
         if self._process is not None and self._process.has_ended and self._replaces_one and sampling in self.trials:
             self._start_another("while it was stopped")
@@ -259,7 +261,7 @@ class SamplingWorker:
         return reply
 
     def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """The reply. The process runs no longer than it takes. None where the trial has failed and was dropped."""
+        """Let the process carry out one command, and stop it again. Returns None if the trial fails and is dropped."""
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         self._is_unasked = False
@@ -274,7 +276,7 @@ class SamplingWorker:
             sampling.note_findings(self._process.take_findings())
         except WorkerError as error:
             sampling.note_findings(self._process.take_findings())
-            # A call that failed may have left its runtime unusable: where a GPU was lost, every later call fails too.
+            # A failed call may have left its runtime unusable: after a GPU is lost, every later call fails too.
             is_whole = error.alive and isinstance(command, Build | Restore)
             reason = error.reason if error.answered else self._shared_death(sampling, error)
             self._drop(sampling, WorkerError(error.outcome, reason, is_whole))
@@ -282,9 +284,9 @@ class SamplingWorker:
         return reply
 
     def _shared_death(self, asked: TrialSampling, error: WorkerError) -> str:
-        """Tell both sides of a death that may be the doing of another trial than the one that was asked.
+        """The reason of a death for the asked trial. Other trials that ran in the process get a finding.
 
-        A thread of an earlier one may have ended the process, or stopped it. Returns the reason of the asked one.
+        A thread of an earlier trial may have ended or stopped the process.
         """
         others = self._ran - {asked.trial.id}
         if error.outcome not in ("crashed", "timed-out") or not others:
@@ -292,24 +294,27 @@ class SamplingWorker:
         for sampling in self.trials:
             if sampling.trial.id in others:
                 sampling.note_findings([SHARED_DEATH])
-        counted = f"{len(others)} other trial{'s' * (len(others) > 1)}"
+        counted = count(len(others), "other trial")
         return f"{error.reason}; {counted} had run in its process, and may have led to it"
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)
-        if sampling in self.trials:  # They are gone where the process was abandoned.
+        if sampling in self.trials:  # `abandon` removes all trials.
             self.trials.remove(sampling)
         if not error.alive:
             self.close()
 
     def _drop_impossible(self, sampling: TrialSampling, problem: str) -> None:
-        """Its program has shown times that cannot be."""
+        """Drop a trial whose program showed impossible times."""
         self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
 
     def _ask_within_limits(
         self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]
     ) -> Reply:
-        """Raises WorkerError. A block is not worth a look for new children of the process after it."""
+        """Send the command with the trial's limits. Raises WorkerError.
+
+        New children of the process are not searched for after each block: it would take too long.
+        """
         limits, name = sampling.trial.limits, sampling.trial.id
         looks = not isinstance(command, SamplePath | SampleStateCopy | ServeFrames | ServeRequests)
         before = process.resident(look=looks)
@@ -326,7 +331,7 @@ class SamplingWorker:
 
 
 def _conditions(sampling: TrialSampling) -> DeviceConditions | None:
-    """What the trial's device does now; None where it does not tell."""
+    """The current clock, temperature and power of the trial's device; None if it does not report them."""
     if (read := KINDS[sampling.trial.device].conditions) is None:
         return None
     try:

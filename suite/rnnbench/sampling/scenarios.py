@@ -1,4 +1,4 @@
-"""The scenarios of a trial, one after the other in each of its processes, once its latencies were sampled there."""
+"""The scenarios of a trial. They are measured in each of its processes, after its latencies."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import StreamProcess, TestedStreams
 
 Said = Callable[[str], None]
-"""Takes what is done at the moment."""
+"""Called with a description of the current step."""
 
 
 def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
-    """The scenarios that a trial is asked for, in the process of `worker`; in as many processes as its case says."""
+    """Measure the scenarios of a trial's case in the worker's process, in the first `measure.processes` processes."""
     most = sampling.trial.measure.processes
     if sampling.has_stream_scenario and len(sampling.streams) < most:
         _search_streams(worker, sampling, say)
@@ -23,7 +23,7 @@ def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said)
 
 
 def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
-    """How many real-time streams this process holds. It keeps nothing where the trial fails meanwhile."""
+    """Search for the number of real-time streams that this process holds. Keeps nothing if the trial fails."""
     search, tested, opened = _search(sampling), list[TestedStreams](), 0
     while (attempt := search.next()) is not None:
         say(f"{attempt.streams} streams")
@@ -44,7 +44,7 @@ def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) 
 
 
 def _search(sampling: TrialSampling) -> StreamSearch:
-    """A later process begins where the one before it ended."""
+    """The search of the next process. It begins at the number that the previous process held."""
     precision = sampling.trial.measure.precision
     last = sampling.streams[-1] if sampling.streams else None
     if last is None or not last.held:
@@ -53,7 +53,7 @@ def _search(sampling: TrialSampling) -> StreamSearch:
 
 
 def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
-    """Requests that arrive at random at one stream. All programs get the same arrivals, each process others."""
+    """Serve random requests with one stream. All programs get the same arrivals; each process gets different ones."""
     say(f"{REQUESTS} requests")
     if not worker.open_streams(sampling, 1):
         return

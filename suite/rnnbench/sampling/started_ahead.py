@@ -1,7 +1,7 @@
-"""Processes that import their frameworks side by side, and are stopped until each is sampled in its turn.
+"""Processes that import their frameworks side by side, and are stopped until they are sampled in turn.
 
-An import takes as long as the sampling of a trial, and keeps one core busy. Where the machine has more cores than one
-set of processes needs, the sets that follow for certain are started with it.
+An import takes as long as the sampling of a trial, and uses one core. If the machine has more cores than one set of
+processes needs, the sets that are certain to follow are started with it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
 
 StartSet = Callable[[int], Sequence[SamplingWorker]]
-"""Makes the workers of the set of that number. `StartedAhead` starts their processes."""
+"""Makes the workers of the set of this number. `StartedAhead` starts their processes."""
 
 
 def sets_at_once(workers: int, nbytes: int, cores: int | None = None, available: int | None = None) -> int:
-    """Sets of so many workers that may be started at once, where a set takes so many bytes; 1 at least.
+    """The number of sets that may be started at once; at least 1. A set has `workers` workers and needs `nbytes`.
 
-    Each worker has a core for its import, and all together the share of memory that one sampling group may take.
+    Each worker needs a core for its import. All together may use MEMORY_SHARE of the available memory.
     """
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     available = free_memory() if available is None else available
@@ -33,12 +33,12 @@ def sets_at_once(workers: int, nbytes: int, cores: int | None = None, available:
 
 
 class StartedAhead:
-    """Sets of workers, taken one after the other. What was started and not taken is closed at the end of `with`."""
+    """Sets of workers that are taken one after the other. The end of `with` closes all of them."""
 
     def __init__(self, at_once: int = 1, certain: int = 1) -> None:
         self._at_once = at_once
         self._certain = certain
-        """Sets that are needed, unless trials fail. A further one is started when it is asked for."""
+        """The number of sets that are needed unless trials fail. Further sets are started when they are taken."""
         self._waiting: deque[list[SamplingWorker]] = deque()
         self._open = ExitStack()
 
@@ -51,13 +51,13 @@ class StartedAhead:
         self._open.close()
 
     def is_certain(self, number: int) -> bool:
-        """Whether the set of that number is needed, unless trials fail."""
+        """Whether the set of this number is needed unless trials fail."""
         return number < self._certain
 
     def take(self, number: int, trials: Sequence[TrialSampling], make: StartSet) -> list[SamplingWorker]:
-        """The started workers of that number, with those of their trials that are in `trials`.
+        """The started workers of the set of this number. Only those of their trials that are in `trials` are kept.
 
-        Where others were started with them, all have imported their frameworks and are stopped.
+        If several sets were started at once, all have imported their frameworks and are stopped.
         """
         if not self._waiting:
             self._start(range(number, max(number + 1, min(number + self._at_once, self._certain))), make)
@@ -71,7 +71,7 @@ class StartedAhead:
         for worker in (worker for workers in started for worker in workers):
             self._open.callback(worker.close)
             worker.start()
-        # Warm-ups and intervals need it, and it takes half a second: better now than between blocks.
+        # Warm-ups and intervals need SciPy. Its import takes half a second, so it must not happen between blocks.
         import_module("scipy.stats")
         if len(started) > 1:
             for worker in (worker for workers in started for worker in workers):

@@ -1,4 +1,4 @@
-"""What sampling collects of one trial: its blocks, the check of its timed calls, and how it failed, if it did."""
+"""One trial while it is sampled: its blocks, the check of its timed calls, its findings and its failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rnnbench.worker import Verified, WorkerError
 
 
 class TrialSampling:
-    """One trial while it is sampled."""
+    """Collects the samples and results of one trial."""
 
     def __init__(self, examined: Examined, is_built: bool = True) -> None:
         self.examined = examined
@@ -38,13 +38,13 @@ class TrialSampling:
         self.paths: dict[str, PathBlocks] = {}
         self.state_copies: list[Block] = []
         self.streams: list[StreamProcess] = []
-        """What each process holds, in the scenario `streams`."""
+        """The result of the scenario `streams` in each process."""
         self.served: list[Served] = []
-        """What became of the requests to each process, in the scenario `server`."""
+        """The served requests of the scenario `server` in each process."""
         self.energy: list[EnergyUse] = []
-        """Of a long block in each process, where the case asks for it."""
+        """The energy of a long block in each process, if the case asks for it."""
         self.unmeasured: dict[str, str] = {}
-        """Why figures could not be measured on this machine, by figure."""
+        """Each figure that could not be measured on this machine, and why."""
         self._lock = Lock()
         self._timed: CheckResult | None = None
         self._state: SampledState | None = None
@@ -57,17 +57,17 @@ class TrialSampling:
 
     @property
     def frame_period(self) -> float:
-        """Seconds between two frames of the scenario `streams`; 0 where it is not asked for."""
+        """Seconds between two frames of the scenario `streams`; 0 if it is not asked for."""
         return STREAMS.value(self.trial.measure.settings) * self.trial.strategy.chunk
 
     @property
     def has_stream_scenario(self) -> bool:
-        """Whether the scenario `streams` is asked for. A call that has no state to carry is no part of a stream."""
+        """Whether the case asks for the scenario `streams`. A strategy without a state has no streams."""
         return self.frame_period > 0 and self.trial.strategy.state != "none"
 
     @property
     def request_rate(self) -> float:
-        """Requests per second of the scenario `server`; 0 where it is not asked for."""
+        """Requests per second of the scenario `server`; 0 if it is not asked for."""
         return SERVER.value(self.trial.measure.settings)
 
     @property
@@ -80,26 +80,26 @@ class TrialSampling:
 
     @property
     def not_believed(self) -> str:
-        """Why its times are not believed; empty where they are."""
+        """Why its times are not believed; empty if they are."""
         return not_believed(self._findings)
 
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
 
     def note_findings(self, findings: Iterable[Finding]) -> None:
-        """What was found while its worker carried out a command for it. Equal findings count once."""
+        """Add findings of its worker's commands. Equal findings count once."""
         self._findings += [finding for finding in dict.fromkeys(findings) if finding not in self._findings]
 
     def note_unmeasured(self, reasons: Mapping[str, str]) -> None:
-        """Keep why figures could not be measured. A latency path that is one of them is not sampled."""
+        """Note why figures cannot be measured. A latency path among them is no longer sampled."""
         self.unmeasured.update(reasons)
         for name in reasons:
             self.paths.pop(name, None)
 
     def note_timed(self, result: CheckResult) -> None:
-        """Keep the worst of the results that its processes gave of the timed calls. A failed one ends the trial.
+        """Keep the worst result of the check of timed calls. A failed check ends the trial.
 
-        Two threads may have one: one process is checked while the next one is prepared.
+        Two threads may call this at once: one process is checked while the next one is prepared.
         """
         with self._lock:
             if self._timed is None or (self._timed.verdict != "fail" and _weight(result) > _weight(self._timed)):
@@ -108,7 +108,7 @@ class TrialSampling:
             self.failure = Failure("sample", "nonconforming", first_failure({TIMED: self._timed}))
 
     def note_verified(self, verified: Verified) -> None:
-        """The check that follows sampling, and what the process was seen to have."""
+        """Add the check after sampling, and the state of the process."""
         self.note_timed(verified.timed)
         for path, steps in verified.growth.items():
             self._growth.setdefault(path, []).append(tuple(steps))
@@ -117,7 +117,7 @@ class TrialSampling:
         self._state = SampledState(verified.state, verified.busy_threads, os.getloadavg()[0], metrics)
 
     def sampled(self, checked: Checked, roof: RoofReadings, floor: DispatchFloorSamples | None = None) -> Sampled:
-        """All that was collected, as the value of the stage."""
+        """Everything that was collected, as the value of this stage."""
         return Sampled(
             checked=checked,
             paths={name: blocks.samples() for name, blocks in self.paths.items() if any(blocks.processes)},

@@ -1,7 +1,7 @@
-"""The check after sampling, made on cores of its own while the next processes import, load and are checked.
+"""The check after sampling, on other cores, while the next processes import, load and are checked.
 
-Neither is timed. The processes that are checked move, since no other time is taken in them. The next ones are prepared
-on the cores on which they are timed, since a runtime may bind its threads while it loads.
+Neither is timed. The sampled processes move to the other cores, since nothing more is timed in them. The next ones are
+prepared on the cores on which they will be timed, since a runtime may bind its threads while it loads.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rnnbench.sampling.sampling_worker import SamplingWorker
 def cores_beside(
     trial: Trial, nbytes: int, cores: Sequence[int] | None = None, available: int | None = None
 ) -> list[int]:
-    """As many cores as the trial has threads, beside those that it is timed on. Empty where the machine has no room.
+    """Cores for the check: as many as the trial has threads, and not those on which it is timed. Empty without room.
 
-    `nbytes` is what one set of processes takes, of which two are there at once. On a device other than the processor
-    they would share it, so there is no room.
+    `nbytes` is the memory of one set of processes. Two sets run at once. Two sets would share a device other than the
+    processor, so there is no room on such a device.
     """
     cores = sorted(os.sched_getaffinity(0)) if cores is None else cores
     available = free_memory() if available is None else available
@@ -36,10 +36,10 @@ def cores_beside(
 
 @contextmanager
 def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wall_time: WallTime) -> Iterator[None]:
-    """Check the timed calls of `workers` on `cores`, while the body of `with` does what is not timed.
+    """Check the timed calls of `workers` on `cores`, while the body of `with` does other work that is not timed.
 
-    Those that wait when the body ends are checked where they were timed. An exception of the body ends all of them.
-    Where nothing is left but to wait for the other cores, that counts as a check.
+    Workers that still wait when the body ends are checked on the cores on which they were timed. An exception of the
+    body ends all workers. The time after that, spent waiting for `cores`, counts as a check.
     """
     waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
     each = list(waiting)
@@ -65,7 +65,7 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
 
 
 def _taken(take: Callable[[], SamplingWorker]) -> Iterator[SamplingWorker]:
-    """What two threads take from the ends of one queue, until nothing is left."""
+    """Take workers from a queue until it is empty. Two threads do so, from either end."""
     with suppress(IndexError):
         while True:
             yield take()

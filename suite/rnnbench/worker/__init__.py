@@ -1,34 +1,34 @@
-"""Processes that programs run in: starting them, asking them, and what they do when asked.
+"""The processes that programs run in: starting them, sending them commands, and carrying the commands out.
 
 The suite's side:
 
-    launcher           starts a process, asks it, says what it died of: `WorkerProcess`, `WorkerError`, `RunFolders`
-    protocol           what a command and a reply are: `Command`, `Done`, `Failed`
-    channel            the line that carries them
+    launcher           starts a process, sends it commands, says why it died: `WorkerProcess`, `WorkerError`
+    protocol           commands and replies: `Command`, `Done`, `Failed`
+    channel            the socket that carries them
     commands           the commands of a trial's worker
-    trial_process      a worker for a trial: `start_trial_worker`, `worker_key`
+    trial_process      starts a worker for a trial: `start_trial_worker`, `worker_key`
     fork_pool          one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
-    adapter_process    a process that an adapter is asked in: `AdapterProcess`; `adapter_worker` is its other end
-    file_process       a process that reads a model file: `describe_file`; `file_worker` is its other end
-    helper_program     a program that is no worker, as pip: `run_helper`
-    memory             what a worker has resident, seen from outside
-    supervisor         a process that ends what is left where the suite itself is killed
-    kernel             what the kernel is asked about processes: who ends with whom, who was killed for memory
+    adapter_process    the process of an adapter: `AdapterProcess`; `adapter_worker` is its other end
+    file_process       the process that reads a model file: `describe_file`; `file_worker` is its other end
+    helper_program     runs a program that is no worker, such as pip: `run_helper`
+    memory             the resident memory of a worker and its descendants
+    supervisor         a process that kills what is left when the suite is killed
+    kernel             processes and the kernel: ending with the parent, descendants, kills for want of memory
 
 The worker of a trial:
 
     trial_worker       builds, loads and checks; `trial_sampler` times
     server             the worker's loop: `serve`, `open_channel`, `receive_command`
-    forked, forking    a piece of work in a forked child; a trial in one. `preload` imports beforehand
-    held_trials        the trials that it holds; `trial_programs` are their programs
-    kept_programs      programs that earlier runs built, and the figures of builds
-    kept_checks        results of the checks that earlier runs made
-    tail_builds        builds of programs of one step, beside those of other trials
+    forked, forking    one piece of work in a forked child; one trial in a forked child. `preload` imports beforehand
+    held_trials        the trials that a worker holds; `trial_programs` has their programs
+    kept_programs      the cache of programs and of the figures of their builds
+    kept_checks        the cache of check results
+    tail_builds        builds of programs of one step, in a store that several trials share
     outside_files      files outside of a run's folders that a build reads or writes
-    prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one
-    new_arrays         arrays that no program has seen
-    process_state      what a command leaves changed in its process: named, put back, or the process is not used again
-    process_settings   the settings that it compares; `c_settings` has those of the C library
+    prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one program
+    new_arrays         arrays that a program has not seen
+    process_state      the changes that a command leaves in its process, found and put back
+    process_settings   the settings that are compared; `c_settings` has those of the C library
     replaced_functions functions of Python, NumPy and the suite that a program has replaced
 
 Start with `commands`, then read `trial_worker`.

@@ -6,10 +6,10 @@ from rnnbench.worker.kernel import die_with_parent
 
 
 def _main() -> None:
-    """What takes long to import comes after the kernel knows that this process ends with the suite.
+    """Tie this process to the suite first, then import the worker and run it.
 
-    The collector is off meanwhile, and leaves out later what the suite has imported: all of that stays as long as the
-    process. The start of a worker takes 9 to 17 % less processor time so.
+    The garbage collector is off during the import, and later skips what was imported, since none of it is ever freed.
+    This saves 9 to 17 % of the processor time of a worker's start.
     """
     die_with_parent()
     gc.disable()

@@ -21,17 +21,17 @@ from rnnbench.worker.protocol import Command, Done, Reply
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
 MEMORY_LIMIT = 1 << 30
-"""Bytes that an adapter and what it starts may have resident, beside what they share with the suite."""
+"""Resident bytes that an adapter and the processes it starts may add to what they share with the suite."""
 MAX_ANSWER = 4 << 20
 """Bytes of one answer."""
 GUARD_LIMIT_S = KILL_LIMIT_S
-"""Longest that the guard may take to kill what its adapter started."""
+"""Longest that the guard may take to kill the processes that its adapter started."""
 _PROCESSES = 2
 """The guard and the adapter's process. Each has what the suite has resident when it is forked."""
 
 
-class _Forked:
-    """A forked child, with what a `subprocess.Popen` tells of one."""
+class ForkedChild:
+    """A forked child as a `ChildProcess`: a subset of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -55,7 +55,7 @@ class AdapterProcess(ChannelProcess[Done]):
         self._used, self._looked = 0, time.monotonic()
         temporary = TemporaryFolder(made=False)
         with warnings.catch_warnings(), temporary.removed_on_failure():
-            # The child runs Python alone, and one that a lock of another thread stops is ended by its limit of time.
+            # The child runs only Python. If a lock of another thread stops it, its limit of time ends it.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
@@ -63,7 +63,7 @@ class AdapterProcess(ChannelProcess[Done]):
         theirs.close()
         os.close(held)
         super().__init__(
-            _Forked(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark, temporary
+            ForkedChild(pid), Channel(ours, MAX_ANSWER), LoadAdapter(backend), Path(os.devnull), mark, temporary
         )
 
     def answer(self, command: Command[Reply]) -> Reply:
@@ -75,13 +75,13 @@ class AdapterProcess(ChannelProcess[Done]):
         self.ready(ANSWER_LIMIT_S, self._limit)
 
     def resident(self, *, look: bool = False) -> int:
-        """As they were POLL_S ago at most: an adapter may be asked thousands of times in a second."""
+        """Resident bytes, at most POLL_S old: an adapter may be asked thousands of times per second."""
         if look or time.monotonic() - self._looked >= POLL_S:
             self._used, self._looked = super().resident(look=look), time.monotonic()
         return self._used
 
     def _kill_family(self) -> None:
-        """The guard kills what it has adopted, which no mark finds. What it leaves is killed here."""
+        """Let the guard kill the processes that it adopted, which no mark finds. Then kill the rest."""
         if self._held_by_suite >= 0:
             os.close(self._held_by_suite)
             self._held_by_suite = -1
@@ -92,7 +92,7 @@ class AdapterProcess(ChannelProcess[Done]):
         super()._kill_family()
 
     def _kill_adopted(self) -> None:
-        """What a guard that has not ended has adopted. While it lives, it also adopts what is forked meanwhile."""
+        """Kill what the guard adopted, if the guard still runs. A running guard also adopts new orphans."""
         guard = self._process.pid
         kill_until_gone(
             lambda: set() if self.has_ended else family(guard, self._mark) - {guard},

@@ -1,9 +1,9 @@
-"""Where an adapter's module is imported and its `probe` and `support` are called: a forked child of the suite.
+"""The process that imports an adapter's module and calls its `probe` and `support`. It is forked from the suite.
 
     suite ─► guard ─► adapter
 
-The guard runs nothing of the adapter's. It adopts whatever the adapter starts, and ends all of it once the adapter's
-process or the suite has ended. It removes their temporary files, and then ends as the adapter's process did.
+The guard runs no code of the adapter. It adopts every process that the adapter starts, and kills them all when the
+adapter's process or the suite ends. It then removes their temporary files, and ends as the adapter's process did.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 
 END_LIMIT_S = 1.0
-"""Longest that the guard goes on killing what does not end."""
+"""Longest that the guard keeps killing processes that do not end."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LoadAdapter(Command[Done]):
 
 @dataclass(frozen=True)
 class AskProbe(Command[Probe]):
-    """What the adapter says is installed."""
+    """Ask the adapter what is installed."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class AdapterWorker:
 
 
 def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> NoReturn:
-    """What the suite's child does: fork the adapter's process, and outlive it.
+    """Fork the adapter's process, outlive it, and end what it started. This is all that the suite's child does.
 
-    `channel` is the adapter's end of the line, `suite` a pipe that the kernel closes with the suite.
+    `channel` is the adapter's end of the channel. `suite` is a pipe that the kernel closes when the suite ends.
     """
     status = 1
     try:
@@ -119,7 +119,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         if adapter == 0:
             for descriptor in (suite, ended, woken):
                 os.close(descriptor)
-            mark_process(os.getpid(), mark)  # The guard has none: the supervisor would end it before it has ended.
+            mark_process(os.getpid(), mark)  # The guard has no mark, or the supervisor would kill it too early.
             _serve(channel)
         os.close(channel)
         status = _wait(adapter, suite, ended)
@@ -131,9 +131,10 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
 
 
 def _leave_the_suite(kept: Collection[int]) -> None:
-    """Hold nothing of the suite's: its terminal, its files, its signal handlers, its command line.
+    """Give up the suite's terminal, files and signal handlers.
 
-    Objects that own its descriptors are never collected here: they would close other files of the same number.
+    The garbage collector skips the suite's objects from now on: a file object that it collects would close the
+    descriptor of its number, which may be another file by then.
     """
     gc.collect(0)
     gc.freeze()
@@ -157,7 +158,7 @@ def _leave_the_suite(kept: Collection[int]) -> None:
 
 
 def _serve(channel: int) -> NoReturn:
-    """Carry out commands until the suite closes the channel, and end here: the stack above is the suite's."""
+    """Carry out commands until the suite closes the channel, then exit: the stack above this call is the suite's."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -173,7 +174,7 @@ def _serve(channel: int) -> NoReturn:
 
 
 def _wait(adapter: int, suite: int, ended: int) -> int:
-    """The status with which the adapter's process ended; 0 where the suite ended first."""
+    """The wait status of the adapter's process; 0 if the suite ended first."""
     poll = select.poll()
     poll.register(suite, 0)
     poll.register(ended, select.POLLIN)
@@ -188,7 +189,7 @@ def _wait(adapter: int, suite: int, ended: int) -> int:
 
 
 def _end_as(status: int) -> None:
-    """Die of the signal of which the adapter's process died. Returns where it exited."""
+    """Die of the signal that killed the adapter's process. Return if it exited instead."""
     if not os.WIFSIGNALED(status):
         return
     number = os.WTERMSIG(status)

@@ -16,7 +16,7 @@ from rnnbench.spelling import listed
 MOST_NAMED = 6
 """Settings, or parts of one, that a finding names."""
 
-# The floating-point environment of this thread (fenv(3)). Flags of exceptions that happened are no setting.
+# The floating-point environment of this thread (fenv(3)). Its exception flags are no setting and are not compared.
 
 _LIBC = ctypes.CDLL(None)
 _LIBM = _LIBC if hasattr(_LIBC, "fegetenv") else ctypes.CDLL("libm.so.6")
@@ -56,7 +56,7 @@ def describe_floating_point(before: tuple[int, ...], after: tuple[int, ...]) -> 
     return ", ".join(parts)
 
 
-# Environment variables, as C code sees them too.
+# Environment variables as C code sees them. `os.environ` misses what C code sets.
 
 
 def read_environment() -> dict[bytes, bytes]:
@@ -82,7 +82,7 @@ def describe_environment(before: dict[bytes, bytes], after: dict[bytes, bytes]) 
     return some_of(os.fsdecode(name) for name in changed)
 
 
-# Signals: what Python calls, and what the C library calls.
+# Signal handlers: those of Python and those of the C library.
 
 _SIGNALS = tuple(number for number in signal.valid_signals() if number < signal.SIGRTMIN)
 _ACTION = ctypes.create_string_buffer(256)

@@ -1,4 +1,4 @@
-"""The private line between the suite and a worker: JSON objects, one a line, on a socket that no compiler prints to."""
+"""The private channel between the suite and a worker: lines of JSON, on a socket that no compiler prints to."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import socket
 import time
 
 MAX_LINE = 256 << 20
-"""Bytes of one line. The longest that a worker sends is a block of calls: 20 MB for a second of the fastest ones."""
+"""Most bytes of one line. The longest line is a block of calls: 20 MB for one second of the fastest calls."""
 
 
 class ChannelClosedError(Exception):
-    """The other end is gone."""
+    """The other end has closed the channel."""
 
 
 class LineTooLongError(Exception):
-    """The other end sent more than a line may have. Nothing after it can be read."""
+    """The other end sent a line of more than `max_line` bytes. Nothing after it can be read."""
 
 
 class Channel:
-    """One end of the line. It carries lines of bytes; `protocol` says what they mean."""
+    """One end of a channel. It carries lines of bytes; `protocol` says what they mean."""
 
     def __init__(self, end: socket.socket, max_line: int = MAX_LINE) -> None:
         self._socket = end
         self._buffer = bytearray()
         self._searched = 0
-        """Bytes of the buffer that are known to have no end of a line."""
+        """Bytes at the start of the buffer that are known to contain no line end."""
         self._max_line = max_line
 
     def send(self, line: bytes, timeout: float | None = None) -> None:
-        """Send one line without its end. Raises ChannelClosedError, and TimeoutError after `timeout` seconds."""
+        """Send `line`, which has no line end. Raises ChannelClosedError, and TimeoutError after `timeout` seconds."""
         try:
             self._socket.settimeout(timeout)
             self._socket.sendall(line + b"\n")
@@ -42,7 +42,7 @@ class Channel:
                 self._socket.settimeout(None)
 
     def receive(self, timeout: float | None = None) -> bytes | None:
-        """The next line, or None after `timeout` seconds, also where bytes keep coming without an end of the line.
+        """The next line, or None after `timeout` seconds, even if bytes without a line end keep arriving.
 
         Raises ChannelClosedError and LineTooLongError.
         """
@@ -65,7 +65,7 @@ class Channel:
 
     @property
     def has_more(self) -> bool:
-        """Whether the other end has sent something that was not received yet."""
+        """Whether the other end has sent bytes that were not received yet."""
         try:
             return bool(self._buffer or self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except OSError:

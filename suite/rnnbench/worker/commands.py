@@ -1,6 +1,7 @@
-"""What the suite asks of a trial's worker, and what it answers. `trial_worker` carries the commands out.
+"""The commands of a trial's worker and their replies. `trial_worker` carries them out.
 
-A worker is told what it is (`Start`), imports its framework, and then takes commands for any trial of its backend.
+The first command, `Start`, names the backend. The worker imports its framework, and then takes commands for any trial
+of this backend.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _encoded(seconds: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class SentBlock(Block):
-    """A block on the line: its seconds as base64, eight bytes each."""
+    """A block as it is sent: its seconds are float64 in base64."""
 
     seconds: Annotated[np.ndarray, PlainValidator(_decoded), PlainSerializer(_encoded)]
 
@@ -43,7 +44,7 @@ class SentBlock(Block):
 
 @dataclass(frozen=True)
 class SentServed(Served):
-    """Work that was due, on the line."""
+    """Served frames or requests as they are sent: their latencies are float64 in base64."""
 
     latencies: Annotated[np.ndarray, PlainValidator(_decoded), PlainSerializer(_encoded)]
 
@@ -63,28 +64,28 @@ class Start(Command[ImportFigures]):
     """Folder of reference trajectories."""
     affinity: tuple[int, ...]
     sources: str = ""
-    """Digest of the backend's sources, where the worker has the suite's own interpreter. Otherwise it reads its own."""
+    """Digest of the backend's sources. Empty if the worker has another interpreter: it then reads its own sources."""
     kept: CacheUse | None = None
-    """The programs of earlier runs, where this run uses them."""
+    """The cache with the programs of earlier runs; None if this run does not use it."""
 
 
 @dataclass(frozen=True)
 class Build(Command[BuildFigures]):
-    """Compile into the cache, in a forked child: what a compiler leaves in memory is gone before the program runs."""
+    """Compile into the cache, in a forked child: its memory is freed before the program runs."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Restore(Command[Done]):
-    """Verify the artifact's files, and build it again where they are not what its build left."""
+    """Verify the artifact's files, and build it again if they differ from what its build left."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Load(Command[LoadFigures]):
-    """Load the artifact, call it, and read what it occupies."""
+    """Load the artifact, call it, and read the memory that it uses."""
 
     trial: Trial
 
@@ -94,7 +95,7 @@ class ReferenceFigures:
     """What a trial's reference cost."""
 
     seconds: float
-    """0 where its trajectories were in files."""
+    """0 if its trajectories were read from files."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,14 @@ class RunChecks(Command[CheckResults]):
 
     trial: Trial
     reuse: bool = False
-    """Whether results of an earlier run of the same checks will do."""
+    """Whether to reuse the results of the same checks in an earlier run."""
     seconds: float | None = None
-    """How long the checks may take. The process is killed then, so none begins when half of it is over."""
+    """Seconds after which the process is killed. No check begins in the second half of this time."""
 
 
 @dataclass(frozen=True)
 class ComparedBlocks:
-    """Seconds of a bound call, the median of each block, of two programs in turn."""
+    """Two programs that were sampled in turn: seconds of a bound call, one median per block."""
 
     first: tuple[float, ...]
     second: tuple[float, ...]
@@ -138,12 +139,12 @@ class Prepared:
     timed: CheckResult
     """The check of its first calls."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
-    """Why figures that its case asks for cannot be measured in this process."""
+    """Each figure of the case that cannot be measured in this process, and why."""
 
 
 @dataclass(frozen=True)
 class Prepare(Command[Prepared]):
-    """Load and bind a program that is going to be sampled, and check its timed path."""
+    """Load and bind a program for sampling, and check its timed path."""
 
     trial: Trial
 
@@ -174,17 +175,17 @@ class OpenedStreams:
 
 @dataclass(frozen=True)
 class OpenStreams(Command[OpenedStreams]):
-    """Open sessions of a prepared program until so many are open, or memory or time is spent."""
+    """Open sessions of a prepared program until `streams` are open, or until memory or time runs out."""
 
     trial: Trial
     streams: int
     room: int
-    """Bytes that they may make resident."""
+    """Resident bytes that the sessions may add."""
 
 
 @dataclass(frozen=True)
 class ServeFrames(Command[SentServed]):
-    """Serve so many frames of so many open streams, one every `period` seconds."""
+    """Serve `frames` frames, one every `period` seconds. A frame is one call of each of the first `streams` streams."""
 
     trial: Trial
     streams: int
@@ -194,26 +195,26 @@ class ServeFrames(Command[SentServed]):
 
 @dataclass(frozen=True)
 class ServeRequests(Command[SentServed]):
-    """Serve requests to the first open stream, which arrive at random, `rate` a second, as `seed` says."""
+    """Serve requests with the first open stream. They arrive at random, `rate` per second, from the seed."""
 
     trial: Trial
     rate: float
     requests: int
     seed: int
     longest: float
-    """Seconds after which it ends, however many were served."""
+    """Seconds after which serving ends, even if requests are left."""
 
 
 @dataclass(frozen=True)
 class CloseStreams(Command[CheckResult]):
-    """Check what the calls of the streams led to, and close them."""
+    """Check the outputs and states that the streams' calls led to, and close the streams."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What sampling led to: the check of the timed calls, and what the process was seen to have."""
+    """The check of the timed calls, and the state and metrics of the process after sampling."""
 
     timed: CheckResult
     state: WorkerState
@@ -224,14 +225,14 @@ class Verified:
 
 @dataclass(frozen=True)
 class Verify(Command[Verified]):
-    """Check what the timed calls led to."""
+    """Check the outputs and states that the timed calls led to."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Fork(Command[Done]):
-    """Import these modules, and let a forked child carry out the commands up to `EndFork`."""
+    """Import these modules, then fork a child that carries out the commands up to `EndFork`."""
 
     modules: tuple[str, ...]
     built: tuple[tuple[str, str], ...] = ()

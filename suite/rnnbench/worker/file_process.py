@@ -18,9 +18,9 @@ READ_LIMIT_S = 60.0
 MEMORY = 1 << 30
 """Bytes that the process may have, beside COPIES of the file."""
 COPIES = 4
-"""The bytes that were read, protobuf's objects, and what ONNX's checker makes of them."""
+"""How many times the file's size reading needs: its bytes, protobuf's objects, and the copies of ONNX's checker."""
 COPIES_TO_RUN = 12
-"""Of its weights: as they are, and several times in float64."""
+"""How many times the weights' size a call needs: as they are, and several times in float64."""
 TOO_SLOW: Mapping[str, str] = {
     "reading": f"reading it takes more than {READ_LIMIT_S:.0f} s, so it is not read; export a smaller network",
     "calling": (
@@ -28,15 +28,15 @@ TOO_SLOW: Mapping[str, str] = {
         "Its oracle computes node by node, and loops of many passes take long: export fewer passes or steps a call"
     ),
 }
-"""What to do where a limit of time ended the process, by what it did."""
+"""The message after a limit of time ended the process, by what the process was doing."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Each thread of a library reserves memory."""
 
 
 def describe_file(path: Path) -> FileDescription:
-    """What is in a model file, read in a process with limits of memory and time.
+    """Describe the content of a model file. It is read in a process with limits of memory and time.
 
-    Raises ModelFileError, and MissingExtraError where the package that reads it is not installed.
+    Raises ModelFileError, and MissingExtraError if the package that reads it is not installed.
     """
     size = 0
     with suppress(OSError, ValueError):
@@ -46,9 +46,9 @@ def describe_file(path: Path) -> FileDescription:
 
 
 def check_file(path: Path, description: FileDescription, section: FileSection) -> StateCheck:
-    """Whether the states of a file are states: it is called in float64, in a process as that of `describe_file`.
+    """Check that the declared states of a file behave as states, with calls in float64 in a limited process.
 
-    Raises ModelFileError, also where the file cannot be computed or called so.
+    Raises ModelFileError, also if the file cannot be computed in float64 or called as `section` says.
     """
     memory = MEMORY + COPIES_TO_RUN * description.weight_bytes
     return _asked(path, "calling", CheckFile(path, description, section, memory), memory)

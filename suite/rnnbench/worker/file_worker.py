@@ -1,4 +1,4 @@
-"""The worker that reads a model file: hostile bytes may crash or fill a parser, and then end this process alone."""
+"""The worker that reads a model file. A hostile file that crashes its parser or fills memory ends only this process."""
 
 from __future__ import annotations
 

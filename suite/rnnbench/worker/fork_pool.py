@@ -1,8 +1,7 @@
-"""Workers for trials that are only checked: one imports the framework, and forks a child for each trial.
+"""Workers for trials that are checked and not timed: a parent imports the framework, and forks a child for each trial.
 
-The parent only imports: its framework, and what the builds of earlier trials had to import. And it finds out once what
-a compiler finds out of the machine in each process (`PreparesBuilds`). So every child starts as a fresh worker that has
-made these imports.
+The parent imports the framework, and the modules that the builds of earlier trials had to import. It also prepares
+builds once (`PreparesBuilds`). So every child starts as a fresh worker that has these imports already.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class ForkingWorker:
         self._imports: ImportFigures | None = None
         self._modules: tuple[str, ...] = ()
         self._built: dict[tuple[str, str], None] = {}
-        """Routes and devices on which a child has built."""
+        """The routes and devices on which a child has built, in order."""
 
     def imports(self, memory: int | None = None) -> ImportFigures:
         """Wait for the import, the first time, within `memory` resident bytes. Raises WorkerError."""
@@ -38,19 +37,19 @@ class ForkingWorker:
         return self._imports
 
     def fork(self) -> None:
-        """Raises WorkerError."""
+        """Fork the child of the next trial. Raises WorkerError."""
         self.process.ask(Fork(self._modules, tuple(self._built)), START_LIMIT_S)
 
     def has_built(self, trial: Trial) -> None:
-        """Before the next fork, prepare for builds on the same route."""
+        """Note a build of a child. Before the next fork, the parent prepares for builds on this route and device."""
         self._built[trial.target.route, trial.device] = None
 
     def end_fork(self) -> None:
-        """End the child. The next one need not import what its build imported. Raises WorkerError."""
+        """End the child. The parent imports what its build imported before it forks again. Raises WorkerError."""
         self._modules = self.process.ask(EndFork(), START_LIMIT_S).modules
 
     def kill(self) -> None:
-        """From any thread. The one that uses it sees that it has ended, and closes it."""
+        """Kill the process. Any thread may call this; the thread that uses the worker notices, and closes it."""
         self.process.kill()
 
     def close(self) -> None:
@@ -95,7 +94,7 @@ class ForkedWorker:
         return self._parent.process.take_findings()
 
     def close(self) -> None:
-        """End the child, and the parent too where it died with the child."""
+        """End the child. Close the parent too if it has died with the child."""
         if self._parent_lives:
             try:
                 self._parent.end_fork()

@@ -18,16 +18,16 @@ from rnnbench.worker.protocol import BAD_MESSAGE, Answer, Command, Failed, decod
 
 Reply = TypeVar("Reply")
 POLL_MS = 100.0
-"""Longest until the end of a child is seen that has not answered."""
+"""Milliseconds between two checks whether a silent child has ended."""
 _PIECE = 1 << 16
 
 
 def run_forked(
     command: Command[Reply], work: Callable[[], Reply | Failed], findings: Callable[[], Sequence[Finding]] = tuple
 ) -> Answer[Reply]:
-    """What `work`, which carries out `command`, returns in a child of this process, and its `findings` there.
+    """Run `work` in a child of this process. Return what it returns there, and the child's `findings`.
 
-    `Failed` where the child dies without an answer.
+    `work` carries out `command`. The reply is `Failed` if the child dies without an answer.
     """
     keep_ended_children()
     reading, writing = os.pipe()
@@ -59,7 +59,7 @@ def run_forked(
 
 
 def _read_answer(pipe: int, child: int) -> bytes:
-    """The child's line; what there is of it where the child ends before, also while a process of its holds the pipe."""
+    """The child's line. If the child ends early, what it wrote until then, even if a grandchild keeps the pipe open."""
     line = bytearray()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
@@ -67,7 +67,7 @@ def _read_answer(pipe: int, child: int) -> bytes:
         if not poll.poll(POLL_MS):
             if not _has_ended(child):
                 continue
-            if not poll.poll(0):  # What it wrote before its end is there by now.
+            if not poll.poll(0):  # All that it wrote before its end has arrived by now.
                 break
         piece = os.read(pipe, _PIECE)
         if not piece:
@@ -78,12 +78,12 @@ def _read_answer(pipe: int, child: int) -> bytes:
 
 
 def _has_ended(child: int) -> bool:
-    """It stays a zombie until it is waited for."""
+    """Whether the child has ended. It is not waited for here, so it stays a zombie."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def _answer(pipe: int, work: Callable[[], object], findings: Callable[[], Sequence[Finding]]) -> NoReturn:
-    """Send what `work` returns, a line, and end here whatever happens: the stack above is the parent's."""
+    """Send what `work` returns as a line, then exit. Never return: the stack above is the parent's."""
     status = 1
     try:
         with os.fdopen(pipe, "wb") as file:
@@ -91,6 +91,6 @@ def _answer(pipe: int, work: Callable[[], object], findings: Callable[[], Sequen
             file.write(encode_reply(reply, findings()) + b"\n")
         sys.stdout.flush()
         status = 0
-    except BaseException:  # noqa: BLE001 the parent tells of the status, and the log has the traceback
+    except BaseException:  # noqa: BLE001 the parent reports the status, and the log has the traceback
         traceback.print_exc()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""`Fork`: a worker that has imported a framework serves one trial in a child, and stays as it was for the next one."""
+"""`Fork`: a child of a worker that has imported a framework serves one trial. The worker itself stays unchanged."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rnnbench.worker.server import Handlers, serve
 
 
 class Forking:
-    """Carries out `Fork`: a child serves the channel up to `EndFork`, while this process only imports and waits.
+    """Carries out `Fork`: a child serves the channel up to `EndFork`, while this process waits.
 
-    The child answers, and nobody else. This process dies of whatever the child dies of, so that the suite sees it.
+    Only the child answers. If the child dies, this process dies in the same way, so that the suite sees it.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Forking:
                 os._exit(os.waitstatus_to_exitcode(status))
 
     def _serve_in_child(self, tell_served: int) -> NoReturn:
-        """Serve up to `EndFork`, then say so to the parent: a program that exits with status 0 has not served.
+        """Serve up to `EndFork`, tell the parent, and exit. Never return: the loop above this call is the parent's.
 
-        The child ends here whatever happens: the loop above this call is its parent's.
+        The parent needs to be told, since a program may also exit with status 0 before `EndFork`.
         """
         status = 0
         try:

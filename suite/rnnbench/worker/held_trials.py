@@ -37,7 +37,7 @@ class HeldTrials:
         return self._references.setdefault(trial.id, ReferenceTrajectories(trial, self._reference_files, self._kept))
 
     def keep_references(self) -> None:
-        """Keep for later runs what was computed since the last call of this method."""
+        """Keep the references that were computed since the last call of this method, for later runs."""
         if self._kept is not None:
             self._kept.write()
 

@@ -1,7 +1,6 @@
-"""A program that helps the suite and is no worker: pip, venv, gh, a script that shows a fault.
+"""Running a program that is no worker: pip, venv, gh, or a script that shows a fault.
 
-It and all that it starts end with its call, whether that returns, runs out of time or is interrupted, and with the
-suite.
+The program and its descendants end when the call returns, times out or is interrupted, and when the suite ends.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from rnnbench.worker.supervisor import supervise
 
 
 def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """What it printed, and its status. It reads `text`, or nothing.
+    """Run a program with `text` as its input. Returns its status and what it printed.
 
-    Raises OSError where it cannot be started, and subprocess.TimeoutExpired once its time is over.
+    Raises OSError if it cannot be started, and subprocess.TimeoutExpired after `limit_s` seconds.
     """
     keep_ended_children()
     mark = new_mark()
@@ -44,9 +43,9 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
 
 
 def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
-    """Kill what is left of it.
+    """Kill the program and its descendants.
 
-    A child that has the program's output would be waited for if the program alone were killed.
+    A descendant that holds the program's output open would block a reader, so killing only the program is not enough.
     """
     kill_until_gone(lambda: _living(process, mark), KILL_LIMIT_S)
     if process is None:
@@ -60,5 +59,5 @@ def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
 
 
 def _living(process: subprocess.Popen[str] | None, mark: str) -> set[int]:
-    """Once it has been waited for, its number may be another's."""
+    """The program and its descendants. After the program was waited for, its pid may belong to another process."""
     return marked(mark) if process is None or process.returncode is not None else family(process.pid, mark)

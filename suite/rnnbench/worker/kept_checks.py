@@ -1,7 +1,7 @@
-"""Results of the conformance checks that earlier runs made of the same program, for runs that time it.
+"""The cache of check results: a run that times a program reuses the results of an earlier run of the same program.
 
-They are kept where no check has failed and nothing was found, and only of the suite's own adapters. The suite does not
-know what else decides the programs of others.
+Results are kept only if no check failed and there was no finding, and only for the suite's own adapters. The suite does
+not know what else decides the programs of other adapters.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rnnbench.stages import CheckResults, WorkerState
 from rnnbench.worker.kept_programs import KeptPrograms
 
 KIND = "checks"
-"""Of the entries, beside those of backends."""
+"""The kind of the cache's entries. Other kinds are the names of backends."""
 RESULTS = "results"
-"""What an entry says of the checks."""
+"""The fact of an entry that has the results."""
 Key = dict[str, object]
 
 
@@ -31,21 +31,21 @@ class KeptChecks:
         self._programs = programs
 
     def key(self, trial: Trial, request: Request, digest: str) -> Key:
-        """All that decides the results: the program's digest, what made it, the checks, and what they compare with."""
+        """Everything that decides the results: the program and its sources, the checks, and their reference."""
         times = {"endurance": trial.limits.endurance, "enough": trial.limits.enough}
         checks = {"trial": trial.params, **times, "suite": self._programs.suite_digest()}
         numpy = self._programs.package_digest("numpy")
         return {"program": digest, **checks, "numpy": numpy, **self._programs.key(request)}
 
     def read_sources(self) -> None:
-        """Read the files whose digests keys have: once in a process that forks others, and not in each of them."""
+        """Compute the digests that keys contain. A process that forks others calls this once for all of them."""
         self._programs.suite_digest()
         self._programs.package_digest("numpy")
         self._programs.look_at_sources()
         _results()
 
     def restore(self, key: Key, state: WorkerState) -> CheckResults | None:
-        """The results, for a process in this state; None where there are none."""
+        """The kept results, with this process's `state`; None if there are none."""
         entry = self._cache.find(KIND, key)
         if entry is None:
             return None
@@ -56,14 +56,14 @@ class KeptChecks:
         return replace(kept, state=state, reference_s=0.0, checked=entry.made)
 
     def keep(self, key: Key, checked: CheckResults) -> None:
-        """Keep results of which none has failed; otherwise forget those that there are."""
+        """Keep the results if no check failed. Otherwise remove the results that are kept."""
         if any(result.verdict == "fail" for result in checked.results.values()):
             self.forget(key)
         elif self._programs.are_sources_unchanged():
             self._cache.keep(KIND, key, {}, {RESULTS: _results().dump_python(checked, mode="json")})
 
     def forget(self, key: Key) -> None:
-        """The program has shown that it does not always pass."""
+        """Remove the kept results: the program does not always pass."""
         self._cache.forget(KIND, key)
 
 

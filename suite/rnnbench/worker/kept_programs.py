@@ -1,7 +1,6 @@
-"""Programs that earlier runs built: copied into a run's store before a build, and out of it after a cold one.
+"""The cache of programs: copied into a run's store before a build, and out of it after a cold build.
 
-The figures of a build go with its program. In a run's folder they stand beside the store, so that a run that is
-interrupted and resumed has them too.
+The figures of a build are kept with its program. A run's folder has them too, so that a resumed run can read them.
 """
 
 from __future__ import annotations
@@ -20,30 +19,33 @@ from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.stages import BuildFigures
 
 PROGRAM, TAIL = "program", "program of one step"
-"""Parts of what is built for a trial, an entry each: the second one where a ragged rest needed it."""
+"""The two parts that may be built for a trial. Each has an entry. Only a ragged rest of a workload needs the second."""
 UNTIMED = "untimed "
-"""Begins the name of a part that was built while other work ran. Runs that time their builds do not use it."""
+"""Prefix of a part that was built while other work ran. Runs that time their builds do not use it."""
 FIGURES, TAIL_SECONDS = "build", "tail_build_s"
-"""What the entry of each says of its build."""
+"""The facts of an entry: the figures of a program's build, the seconds of the build of a program of one step."""
 _FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(float)
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """The cache of a worker, and what of its environment decides the programs in it."""
+    """The cache of a worker, and the parts of its environment that decide the programs in it.
+
+    The digests and `seen` are empty if the worker has another interpreter than the suite. It then computes its own.
+    """
 
     folder: CacheFolder
     versions: dict[str, str]
-    """Of its backend's packages, as its adapter tells them."""
+    """The versions of the backend's packages, from its adapter."""
     packages: dict[str, str]
-    """Digests of these packages, and of NumPy. Empty where the worker reads its own."""
+    """Digests of these packages and of NumPy."""
     variables: dict[str, str]
-    """Environment variables that the suite and its backend ask for."""
+    """Environment variables that the suite and the backend set."""
     device: Device | None
     suite: str
-    """Digest of all sources of the suite, which decide the results of checks. Empty where the worker reads its own."""
+    """Digest of all sources of the suite, which decide the results of checks."""
     seen: str = ""
-    """What the digests were made of (`backends.seen_first`). Empty where the worker looks itself."""
+    """The state of the files that the digests were computed from (`backends.seen_first`)."""
 
 
 class KeptPrograms:
@@ -64,11 +66,11 @@ class KeptPrograms:
         return (*self._use.versions, "numpy")
 
     def are_sources_unchanged(self) -> bool:
-        """Whether the sources and packages are still those of the digests. Otherwise nothing is kept."""
+        """Whether the sources and packages still match the digests. Otherwise nothing is kept."""
         return seen_now(self._backend, self._package_names) == self._seen
 
     def look_at_sources(self) -> None:
-        """Read what `are_sources_unchanged` reads, once in a process that forks others."""
+        """Read the files of `are_sources_unchanged`. A process that forks others calls this once for all of them."""
         seen_first(self._backend, self._package_names)
 
     def suite_digest(self) -> str:
@@ -80,7 +82,7 @@ class KeptPrograms:
         return self._use.packages.get(name) or package_digest(name)
 
     def restore(self, trial: Trial, request: Request) -> None:
-        """Put the program into the store as its build left it, and its program of one step, if they are kept."""
+        """Copy the program, and its program of one step, from the cache into the store, if they are kept."""
         for kept in ("",) if self._use.folder.times else ("", UNTIMED):
             program = self._restored(trial.digest, request, kept + PROGRAM)
             if program is not None:
@@ -92,26 +94,26 @@ class KeptPrograms:
                 return
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
-        """Keep what a cold build left in the store."""
+        """Keep the files that a cold build left in the store."""
         self._keep(trial.digest, request, PROGRAM, {FIGURES: asdict(replace(figures, modules=()))})
 
     def keep_tail(self, trial: Trial, request: Request, seconds: float) -> None:
-        """Keep what the build of the program of one step left in the store."""
+        """Keep the files that the build of the program of one step left in the store."""
         _remember_tail(self._artifacts, trial, seconds)
         self._keep(later(trial), request, TAIL, {TAIL_SECONDS: seconds})
 
     def tail_build_s(self, trial: Trial) -> float | None:
-        """The seconds of the build that made the program of one step in the store; None where they are not known."""
+        """The seconds of the build of the program of one step in the store; None if they are not known."""
         return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(read_plain(file)))
 
     def key(self, request: Request) -> dict[str, object]:
-        """All that decides the request's program."""
+        """Everything that decides the request's program."""
         device = self._use.device and asdict(self._use.device)
         packages = {name: (version, self.package_digest(name)) for name, version in self._use.versions.items()}
         return program_key(request, self._sources, packages, self._use.variables, device, self._environment)
 
     def _keep(self, key: str, request: Request, part: str, facts: dict[str, object]) -> None:
-        """What is built now takes the place of what was there, timed or not."""
+        """Keep a part. It replaces the entry of an earlier build, timed or untimed."""
         if not self.are_sources_unchanged():
             return
         timed, untimed = self._of(request, part), self._of(request, UNTIMED + part)
@@ -130,17 +132,17 @@ class KeptPrograms:
 
 
 def later(trial: Trial) -> str:
-    """The key in a store of what a trial's program wrote once it was built."""
+    """The key in a store of the files that a trial's program wrote after its build."""
     return f"{trial.digest}-later"
 
 
 def remember_build(artifacts: Path, trial: Trial, figures: BuildFigures) -> None:
-    """Keep the figures of a build beside a run's store. Raises OSError."""
+    """Write the figures of a build beside a run's store. Raises OSError."""
     write_bytes(_build_file(artifacts, trial), _FIGURES.dump_json(figures))
 
 
 def remembered_build(artifacts: Path, trial: Trial) -> BuildFigures | None:
-    """The figures of the build that made the program in a run's store; None where they are not known."""
+    """The figures of the build of the program in a run's store; None if they are not known."""
     return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(read_plain(file)))
 
 

@@ -1,6 +1,6 @@
-"""What the kernel is asked about processes: who ends with whom, who descends from whom, who was killed for memory.
+"""Processes and the kernel: ending with the parent, finding and killing descendants, kills for want of memory.
 
-It imports nothing but Python's library: a worker calls `die_with_parent` before anything else.
+This module imports only Python's standard library: a worker calls `die_with_parent` before anything else.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "RNNBENCH_WORKER"
-"""A variable that every worker's environment has, and so that of all its descendants, in whatever session they are.
+"""The environment variable with a worker's mark. All descendants inherit it, in any session.
 
-Its value begins with what all workers of one suite share (`supervisor.suite_mark`).
+All marks of one suite begin with the same text (`supervisor.suite_mark`).
 """
 _MARKED_LIMIT = resource.RLIMIT_RTTIME
-"""A limit that has the mark too: a process that is started with an environment of its own inherits it.
+"""The resource limit that holds the mark too: a process that is started with another environment still inherits it.
 
-It is on the microseconds that a real-time thread may run without a pause. Ours is of a hundred thousand years.
+It limits the microseconds that a real-time thread may run without a pause. The marks are over a hundred thousand years.
 """
 _BITS = 31
-"""Of each of the two numbers in it: of the suite, and of the worker."""
+"""Bits of each of the two numbers in the limit: the suite's and the worker's."""
 _ALL_BITS = (1 << _BITS) - 1
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -37,13 +37,13 @@ _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
 _KILL_AGAIN_S = 0.002
-"""Seconds between two looks at what is left of the processes that are killed."""
+"""Seconds between two looks for processes that are left."""
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """The kernel kills this process when its parent ends (prctl(2)). A forked child has to ask for it again.
+    """Have the kernel kill this process when its parent ends (prctl(2)). A forked child must call this again.
 
-    A process whose `parent` has ended already ends at once.
+    Exits at once if `parent` has ended already.
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent is not None and os.getppid() != parent:
@@ -51,15 +51,15 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def adopt_orphans() -> None:
-    """Processes that descend from this one stay its descendants when their own parent ends (prctl(2))."""
+    """Make this process the parent of descendants whose own parent ends (prctl(2))."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def keep_ended_children() -> None:
-    """Children of this process stay until they are waited for, also where SIGCHLD is ignored.
+    """Keep ended children of this process until they are waited for: stop ignoring SIGCHLD.
 
-    A process inherits that from whoever started it, and a library may ask for it. The kernel then forgets at once how
-    a child has ended (wait(2)). Python's `signal` can be used in the main thread alone.
+    If SIGCHLD is ignored, the kernel discards the status of an ended child (wait(2)). A process inherits this from its
+    parent, and a library may set it. The C library is called, since Python's `signal` works in the main thread only.
     """
     ignored = re.search(r"^SigIgn:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
     if ignored and int(ignored[1], 16) >> (signal.SIGCHLD - 1) & 1:
@@ -67,7 +67,7 @@ def keep_ended_children() -> None:
 
 
 def family(pid: int, mark: str) -> set[int]:
-    """The process, its descendants, and those with `mark`. Without those that have ended."""
+    """The process, its descendants, and the processes with `mark`. Processes that have ended are left out."""
     parents = {process: _parent(process) for process in _processes()}
     found = {pid, *marked(mark)}
     grown = True
@@ -79,10 +79,10 @@ def family(pid: int, mark: str) -> set[int]:
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that descend from this one, by the lists of children that the kernel keeps (proc(5)).
+    """The descendants of a process, from the kernel's lists of children (proc(5)).
 
-    One that ends meanwhile may hide others until the next look. Raises OSError for a process that has ended, and on
-    a kernel without these lists (CONFIG_PROC_CHILDREN).
+    If a process ends during the search, its descendants may be missing until the next call. Raises OSError for a
+    process that has ended, and on a kernel without these lists (CONFIG_PROC_CHILDREN).
     """
     found = {*_children(pid)}
     waiting = [*found]
@@ -95,9 +95,9 @@ def descendants(pid: int) -> set[int]:
 
 
 def mark_process(process: int, mark: str) -> None:
-    """From now on what a process starts is found by `mark`, also where it has an environment of its own.
+    """Put `mark` into a resource limit of a process. What it starts inherits it, with any environment.
 
-    Where the limit cannot be set, the variable alone has the mark.
+    If the limit cannot be set, only the environment variable has the mark.
     """
     suite, worker = _numbers(mark)
     with suppress(OSError, ValueError):
@@ -106,21 +106,21 @@ def mark_process(process: int, mark: str) -> None:
 
 
 def marked(mark: str) -> set[int]:
-    """All processes whose mark begins so: it is that of a worker, or what all of one suite share."""
+    """The processes with this mark. `mark` is that of a worker, or the beginning that all marks of a suite share."""
     return {process for process in _processes() if _is_marked(process, mark)}
 
 
 def kill_all(processes: Collection[int]) -> None:
-    """Kill these processes, as far as they are there and may be killed."""
+    """Kill these processes. Those that have ended or may not be killed are skipped."""
     for process in processes:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGKILL)
 
 
 def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> None:
-    """Kill the processes that `living` gives, again and again until it gives none: what is killed may be forking.
+    """Kill the processes that `living` returns, until it returns none: a process may fork while it is killed.
 
-    Goes on for `limit_s` seconds at most. A process that waits for a disk may take longer to end.
+    Stops after `limit_s` seconds. A process that waits for a disk may take longer to end.
     """
     until = time.monotonic() + limit_s
     while (left := living()) and time.monotonic() < until:
@@ -129,12 +129,12 @@ def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> No
 
 
 def signal_name(number: int) -> str:
-    """Most of the real-time signals have no name."""
+    """The name of a signal, or `signal 40`: most real-time signals have no name."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 class OomKills:
-    """The processes that the kernel has killed for want of memory: whether there are more than at the start."""
+    """Tells whether the kernel's out-of-memory killer has killed a process since this object was made."""
 
     def __init__(self) -> None:
         self._before = _oom_kills()
@@ -144,7 +144,7 @@ class OomKills:
 
 
 def _oom_kills() -> int:
-    """Of this process's control group and those below it; of the machine where the group does not tell."""
+    """The kills in this process's control group and those below it, or on the machine if the group has no count."""
     for path in (*_memory_events(), _VMSTAT):
         try:
             counts = dict(line.split(maxsplit=1) for line in path.read_text().splitlines())
@@ -155,7 +155,7 @@ def _oom_kills() -> int:
 
 
 def _memory_events() -> Iterator[Path]:
-    """The files of control groups, version 2 and 1, that count such kills."""
+    """The files of control groups, version 2 and 1, that count kills of the out-of-memory killer."""
     try:
         lines = _CGROUP.read_text().splitlines()
     except OSError:
@@ -173,13 +173,13 @@ def _processes() -> list[int]:
 
 
 def _children(process: int) -> Iterator[int]:
-    """Each of its threads has a list."""
+    """The children of a process: each of its threads has a list."""
     for thread in os.listdir(f"/proc/{process}/task"):
         yield from map(int, _read(f"/proc/{process}/task/{thread}/children").split())
 
 
 def _parent(process: int) -> int:
-    """0 where it has ended, is a zombie, or has no parent."""
+    """The parent of a process; 0 if the process has ended, is a zombie, or has no parent."""
     try:
         stat = _read(f"/proc/{process}/stat")
     except OSError:
@@ -200,7 +200,7 @@ def _has_variable(process: int, mark: str) -> bool:
 
 
 def _has_limit(process: int, mark: str) -> bool:
-    """False for a zombie, which keeps its limits."""
+    """Whether a process has the mark in its limit. False for a zombie, which keeps its limits."""
     suite, worker = _numbers(mark)
     try:
         limit = resource.prlimit(process, _MARKED_LIMIT)[0]
@@ -212,7 +212,7 @@ def _has_limit(process: int, mark: str) -> bool:
 
 
 def _numbers(mark: str) -> tuple[int, int]:
-    """Those of the suite and of the worker; 0 for the second where the mark is that of a whole suite."""
+    """The numbers of the suite and of the worker in a mark. The second is 0 if the mark is that of a whole suite."""
     suite, _, worker = mark.partition("-")
     return _number(suite), _number(worker) if worker else 0
 
@@ -222,6 +222,6 @@ def _number(text: str) -> int:
 
 
 def _read(path: str) -> bytes:
-    """Hundreds of these files are read whenever a worker ends."""
+    """The bytes of a file, without a buffer: hundreds of these files are read whenever a worker ends."""
     with open(path, "rb", buffering=0) as file:
         return file.read()

@@ -1,4 +1,4 @@
-"""Starting a worker process, asking it, pausing it, and learning what it died of."""
+"""Starting a worker process, sending it commands, pausing it, and finding out why it died."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode
 from rnnbench.worker.supervisor import suite_mark, supervise
 
 START_LIMIT_S = 120.0
-"""Longest that an interpreter may take to start and import its framework."""
+"""Seconds in which an interpreter must start and import its framework."""
 EXIT_LIMIT_S = 5.0
-"""Longest that a worker whose channel is closed may take to exit, before it is killed."""
+"""Seconds in which a worker that has closed its channel must exit. It is then killed."""
 EXIT_GRACE_S = 1.0
-"""How much later than its limit such a worker may exit."""
+"""Seconds that such a worker may exit later than that, and later than the limit of its command."""
 KILL_LIMIT_S = 1.5
-"""Longest that a killed worker and its children are waited for. One that waits for a disk may take longer."""
+"""Seconds to wait for a killed worker and its children. A process that waits for a disk may take longer to end."""
 NO_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
-"""For its plugins, which the suite has none of, pydantic reads the metadata of every installed package: 0.05 s."""
+"""The suite uses no plugins of pydantic. To look for them, pydantic reads the metadata of every package: 0.05 s."""
 Ready = TypeVar("Ready")
 
 
@@ -61,7 +61,7 @@ class WorkerError(Exception):
         self.alive = alive
         """Whether the worker can take another command."""
         self.answered = answered
-        """Whether the worker answered so: it is then the doing of what it was asked for."""
+        """Whether the worker replied with this failure. Otherwise the suite noticed it."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,19 @@ class RunFolders:
     """The folders that the workers of a run share."""
 
     artifacts: Path
-    """What compilers leave behind, and beside it the figures of each cold build."""
+    """The programs that compilers build, and the figures of each cold build."""
     references: Path
     """Reference trajectories."""
     logs: Path
     cache: CacheFolder | None = None
-    """What is kept from one run to the next; None where everything is made in this run."""
+    """The cache that later runs read; None if this run makes everything itself."""
 
     @classmethod
     def of_run(cls, run: Path, cache: CacheFolder | None = None) -> RunFolders:
         return cls(run / "artifacts", run / "references", run / "logs", cache)
 
     def clear(self) -> None:
-        """Remove what a finished run does not need: artifacts and trajectories, by far the most of its bytes."""
+        """Remove the artifacts and trajectories of a finished run. They are most of its bytes, and no longer needed."""
         for folder in (self.artifacts, self.references):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -91,15 +91,15 @@ class Host:
     """Where a worker runs."""
 
     log: Path
-    """The file that gets what it prints."""
+    """The file for everything that the worker prints."""
     variables: Mapping[str, str]
-    """Environment variables, beside those of this process."""
+    """Environment variables, in addition to those of this process."""
     interpreter: str = ""
-    """The Python that runs it; empty for the one of this process."""
+    """The Python that runs the worker; empty for that of this process."""
 
 
 class ChildProcess(Protocol):
-    """What is known of a process that was started here: as of a `subprocess.Popen`."""
+    """A process that was started here: the parts of `subprocess.Popen` that are used."""
 
     pid: int
     returncode: int | None
@@ -108,10 +108,10 @@ class ChildProcess(Protocol):
 
 
 class ChannelProcess(Generic[Ready]):
-    """A process at the other end of a channel. It takes commands, and whatever it does ends itself alone.
+    """A process at the other end of a channel. It takes commands. If it crashes, only it ends.
 
-    `start` is the first command. Its reply is what `ready` returns. All that it starts has `mark` in its environment.
-    Its temporary files are in `temporary`.
+    `start` is its first command, and `ready` returns the reply. The process and its descendants have `mark` in their
+    environment. Its temporary files are in `temporary`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class ChannelProcess(Generic[Ready]):
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
         self._memory = ResidentMemory(process.pid)
-        # Where it has ended already, or does not read, `ready` says so.
+        # If the process has ended already, or does not read, `ready` raises.
         with suppress(ChannelClosedError, TimeoutError):
             channel.send(encode_command(start), START_LIMIT_S)
 
@@ -144,7 +144,7 @@ class ChannelProcess(Generic[Ready]):
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """The reply to a command, within `timeout` seconds and `memory` resident bytes. Raises WorkerError.
 
-        Memory is looked at while the command runs and at its end: many commands are over before the first look.
+        Memory is read while the command runs and at its end: many commands are over before the first reading.
         """
         deadline = time.monotonic() + timeout
         if self._channel.has_more:
@@ -159,7 +159,7 @@ class ChannelProcess(Generic[Ready]):
         return self._reply(command, deadline, timeout, memory)
 
     def take_findings(self) -> tuple[Finding, ...]:
-        """What was found since the last call of this method."""
+        """The findings since the last call of this method."""
         taken, self._findings = tuple(self._findings), []
         return taken
 
@@ -173,16 +173,16 @@ class ChannelProcess(Generic[Ready]):
         return self._process.pid
 
     def pause(self) -> None:
-        """Stop every thread of it: idle threads of runtimes spin."""
+        """Stop all of its threads: idle threads of runtimes spin."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
     def hold_to(self, cores: Iterable[int]) -> tuple[int, ...]:
-        """Hold every thread of it to these cores, while it is stopped. Threads that it starts later inherit them.
+        """Bind all of its threads to these cores, while it is stopped. Threads that it starts later inherit them.
 
-        Returns the cores that it was held to before; none where it has ended.
+        Returns the cores that it was bound to before; none if it has ended.
         """
         before: set[int] = set()
         with suppress(ProcessLookupError, FileNotFoundError):
@@ -192,16 +192,16 @@ class ChannelProcess(Generic[Ready]):
         return tuple(sorted(before))
 
     def resident(self, *, look: bool = False) -> int:
-        """Resident bytes of it and its descendants; see `ResidentMemory.read`."""
+        """Resident bytes of the process and its descendants; see `ResidentMemory.read`."""
         return self._memory.read(look=look)
 
     def kill(self) -> None:
-        """Kill it and all that descends from it. Whoever waits for an answer sees that it has ended."""
+        """Kill the process and its descendants. A thread that waits for its answer notices that it has ended."""
         if self._process.returncode is None:
             self._kill_family()
 
     def close(self) -> None:
-        """Kill it and all that descends from it. What matters of it is on disk or has been answered."""
+        """Kill the process and its descendants, and release the channel and the temporary files."""
         if self._process.returncode is None:
             self._kill_family()
             self._process.wait()
@@ -225,7 +225,7 @@ class ChannelProcess(Generic[Ready]):
         return answer.reply
 
     def _raise_failed(self, failed: Failed) -> NoReturn:
-        """A failure that the worker told of. Where a process of a compiler was killed for memory, that is its cause."""
+        """Raise a failure that the worker replied. Its cause is memory if the kernel killed a process meanwhile."""
         outcome, reason = failed.outcome, failed.reason
         if outcome in ("build-failed", "run-failed") and self._oom_kills.happened():
             outcome = "out-of-memory"
@@ -241,7 +241,7 @@ class ChannelProcess(Generic[Ready]):
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
             line = self._channel.receive(min(left, POLL_S))
             if line is None and self.has_ended:
-                # A child of it that holds its end keeps the channel open. Its last words may still be there.
+                # A child that holds its end keeps the channel open. A last line may still be there.
                 line = self._channel.receive(EXIT_GRACE_S)
                 if line is None:
                     raise ChannelClosedError
@@ -255,7 +255,7 @@ class ChannelProcess(Generic[Ready]):
         raise WorkerError(outcome, reason, alive=False)
 
     def _raise_cause_of_death(self, deadline: float) -> NoReturn:
-        """The cause is read before anything is killed."""
+        """Raise why the process died. The cause is read before anything is killed."""
         has_ended = self._wait_for_end(deadline)
         oom_killed = self._oom_kills.happened()
         self._kill_family()
@@ -273,7 +273,10 @@ class ChannelProcess(Generic[Ready]):
         raise WorkerError("crashed", f"{died}{hint}{log_end}", alive=False)
 
     def _wait_for_end(self, deadline: float) -> bool:
-        """A worker that exits closes its channel first. It stays a zombie, so that its children can be killed too."""
+        """Wait until a process that has closed its channel ends. It stays a zombie, so that its children can be found.
+
+        Returns False if it still runs after its time.
+        """
         now = time.monotonic()
         until = max(now, min(now + EXIT_LIMIT_S, deadline)) + EXIT_GRACE_S
         while not self.has_ended:
@@ -284,20 +287,20 @@ class ChannelProcess(Generic[Ready]):
 
     @property
     def has_ended(self) -> bool:
-        """It stays a zombie until it is waited for, so that its number is nobody else's."""
+        """Whether the process has ended. It stays a zombie until it is waited for, so its pid is not reused."""
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def _kill_family(self) -> None:
-        """Kill it, its descendants and its orphans, also those in a group or session of their own."""
-        descendants = family(self._process.pid, self._mark)  # Once it has ended, nothing descends from it.
+        """Kill the process, its descendants and its orphans, in any process group and session."""
+        descendants = family(self._process.pid, self._mark)  # Read first: an ended process has no descendants.
         self._signal(signal.SIGKILL)
         kill_all(descendants)
         kill_until_gone(lambda: family(self._process.pid, self._mark), KILL_LIMIT_S)
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the worker's process group. Not once it has been waited for: its number may be another's by then."""
+        """Signal the worker's process group, unless the worker was waited for: its pid may be reused by then."""
         if self._process.returncode is not None:
             return
         try:
@@ -330,7 +333,7 @@ class WorkerProcess(ChannelProcess[Ready]):
 
 
 def new_mark() -> str:
-    """What finds the descendants of one process: it begins with what all of this suite have."""
+    """A new mark, by which the descendants of one process are found. It begins with the mark of this suite."""
     return f"{suite_mark()}-{uuid.uuid4().hex}"
 
 
@@ -339,7 +342,7 @@ def _name(command: Command[Reply]) -> str:
 
 
 def _what(error: Exception) -> str:
-    """The first thing that is wrong with a message, without its whole text."""
+    """The first error of a message, without the message's whole text."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""What a worker and its descendants have resident, as the suite sees it from outside."""
+"""The resident memory of a worker and its descendants, read by the suite."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ResidentMemory:
         self._looked = 0.0
 
     def read(self, *, look: bool = False) -> int:
-        """Bytes now, of the descendants that were seen POLL_S ago at most, or with `look`, of those there are now.
+        """Resident bytes now; 0 for a process that has ended.
 
-        0 for a process that has ended.
+        The list of descendants is at most POLL_S old. With `look` it is read anew.
         """
         try:
             process = psutil.Process(self._pid)
@@ -37,9 +37,9 @@ class ResidentMemory:
         return sum(map(_resident, (process, *self._descendants)))
 
     def read_shared_once(self) -> int:
-        """Bytes now, pages that processes share divided among them. Slower than `read`, by some 10 ms a GiB.
+        """Proportional bytes now: a page that processes share is divided among them. Some 10 ms per GiB slower.
 
-        A process that starts a program is forked for that, and both have all of its pages for a moment.
+        While a process starts a program, it is forked, and `read` counts all of its pages twice for a moment.
         """
         try:
             process = psutil.Process(self._pid)
@@ -49,7 +49,7 @@ class ResidentMemory:
 
 
 def _descendants(process: psutil.Process) -> Iterator[psutil.Process]:
-    """By the kernel's lists of children; on a kernel without them by a look at all of /proc, which takes 3 ms.
+    """The descendants, from the kernel's lists of children. Without these lists all of /proc is read, in 3 ms.
 
     Raises NoSuchProcess.
     """

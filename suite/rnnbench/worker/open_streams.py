@@ -1,4 +1,4 @@
-"""Many streams of one program in one process, which are served in turn, and tested afterwards."""
+"""Many streams of one program in one process. They are served in turn, and verified afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnbench.measure import Served, frame_times, most_missed, serve
 from rnnbench.results import CheckResult
 
 OPENING_S = 30.0
-"""Longest that opening may take in one command: some runtimes compile or read their program anew for each session."""
+"""Seconds after which a command opens no further stream: some runtimes compile their program for each session."""
 
 
 class OpenStreams:
@@ -26,7 +26,7 @@ class OpenStreams:
         self._streams: list[TimedPath] = []
 
     def open(self, streams: int, room: int) -> int:
-        """Open streams until there are so many, or `room` bytes or OPENING_S are spent. Returns how many there are."""
+        """Open streams until `streams` are open, or `room` bytes or OPENING_S are spent. Returns how many are open."""
         process = psutil.Process()
         began, resident = time.perf_counter(), process.memory_info().rss
         while len(self._streams) < streams:
@@ -39,9 +39,9 @@ class OpenStreams:
         return len(self._streams)
 
     def serve_frames(self, streams: int, frames: int, period: float) -> Served:
-        """Frames of the first `streams` streams, one every `period` seconds: a call of each stream, in turn.
+        """Serve frames, one every `period` seconds. A frame is a call of each of the first `streams` streams, in turn.
 
-        It ends early where so many miss their deadline that the streams are not held.
+        Ends early when so many frames have missed their deadline that the streams do not count as held.
         """
         served = self._streams[:streams]
         frame = _in_turn(served)
@@ -51,9 +51,9 @@ class OpenStreams:
         return result
 
     def serve_requests(self, arrivals: np.ndarray, longest: float) -> Served:
-        """Calls of the first stream, one for each request, in the order of arrival.
+        """Serve requests in the order of arrival. Each is one call of the first stream.
 
-        `arrivals` are in seconds from the start [requests]. It ends early after `longest` seconds.
+        `arrivals` are seconds from the start [requests]. Ends early after `longest` seconds.
         """
         first = self._streams[:1]
         result = serve(_in_turn(first), arrivals, longest=longest)
@@ -61,7 +61,7 @@ class OpenStreams:
         return result
 
     def verify_and_close(self) -> CheckResult:
-        """The worst of what the streams' calls led to."""
+        """Verify the calls of all streams and close them. Returns the worst result."""
         verdicts = []
         for stream in self._streams:
             verdicts.append(stream.verify())

@@ -1,12 +1,14 @@
 """The files outside of a run's folders that a build reads or writes.
 
-A compiler may keep what it made in a store of its own, under the user's folder for example. A build that takes its work
-from there looks cheap, and one that leaves it there makes a later build cheap. What Python opens is seen, and what the
-process maps into its memory. What native code opens and reads, and what the programs do that a build starts, is not.
-Nor does an import count, whose seconds are none of a build: Matplotlib's reads a list of fonts in the user's folder.
+A compiler may have a cache of its own, for example in the user's home folder. A build that reads this cache looks too
+cheap, and a build that writes it makes later builds cheap.
 
-The hook is called for every event that Python audits, within the time of the build: 0.2 µs each. In one build of an
-LSTM by JAX that was 0.1 ms of 0.3 s, and in one by `torch.compile` 11 ms of 9 s.
+Seen are the files that Python opens, and those that the process maps into memory. Not seen are the files that native
+code opens and reads, and those of programs that a build starts. Files that imports open do not count, since the seconds
+of imports do not count either: Matplotlib, for example, reads a list of fonts in the user's folder.
+
+The audit hook runs within the timed build, 0.2 µs per event: 0.1 ms of the 0.3 s that JAX took for an LSTM, and 11 ms
+of the 9 s of `torch.compile`.
 """
 
 from __future__ import annotations
@@ -22,15 +24,18 @@ from typing import Any
 from rnnbench.measure import ImportClock
 
 SMALLEST = 4 << 10
-"""Bytes of a file that counts. What a runtime reads of its settings is smaller, and a program is larger."""
+"""The least bytes of a file that counts. A runtime's settings are smaller, and a program is larger."""
 MOST_OPENED = 200_000
-"""Files opened that are kept: a build that opens more is looked at no further."""
+"""The most opened files that are noted. Later ones are ignored."""
 _OF_THE_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr")
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
 class OutsideFiles:
-    """What is opened from its creation on, but by imports, in a process that ends soon: its hook stays there."""
+    """Notes the files that this process opens from now on, except during imports.
+
+    Use it in a process that ends soon: an audit hook cannot be removed.
+    """
 
     def __init__(self, imports: ImportClock) -> None:
         self._opened: list[tuple[Any, int]] = []
@@ -44,8 +49,11 @@ class OutsideFiles:
         sys.addaudithook(note)
 
     def seen(self, inside: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Files that were read, and files that were written: those that do not lie in any of these folders, where
-        packages are installed, where temporary files are made, or in folders of the system."""
+        """The files that were only read, and those that were written.
+
+        Files in the folders `inside`, in those of installed packages and temporary files, and in the system's are left
+        out.
+        """
         places = {*map(_real, inside), *map(_real, _usual_places())}
         read, written = set[str](), set[str]()
         for path, flags in [*self._opened, *((path, 0) for path in set(_mapped_files()) - self._mapped)]:
@@ -58,7 +66,10 @@ class OutsideFiles:
 
 
 def _usual_places() -> Iterator[str]:
-    """A worker's own folder is on its path because it was started there, and nothing is installed in it."""
+    """The folders of the system, of installed packages and of temporary files.
+
+    The working folder is on `sys.path` because the worker was started there. It does not count: no package is in it.
+    """
     yield from _OF_THE_SYSTEM
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, tempfile.gettempdir())
     here = _real(".")

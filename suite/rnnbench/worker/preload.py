@@ -1,6 +1,6 @@
-"""Modules that builds and checks import, imported once by the worker that forks a child for each trial.
+"""Importing the modules of builds and checks once, in the worker that forks a child for each trial.
 
-A converter is imported when it is first needed: TensorFlow takes longer to import than a network takes to convert.
+A converter is not imported beforehand: TensorFlow takes longer to import than a network takes to convert.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rnnbench.conformance import freeze_for_good
 
 
 def modules_since(before: Collection[str]) -> tuple[str, ...]:
-    """Modules that came from files and are not among those before, packages before their submodules."""
+    """The modules loaded from files that are not in `before`. Packages come before their submodules."""
     new = [(name, module) for name, module in list(sys.modules.items()) if name not in before]
     names = [
         name
@@ -26,7 +26,7 @@ def modules_since(before: Collection[str]) -> tuple[str, ...]:
 
 
 def preload(names: Iterable[str]) -> None:
-    """Import the modules. A module that does not import by itself is left to the child that needs it."""
+    """Import the modules. A module whose import fails here is left to the child that needs it."""
     for name in names:
         if name not in sys.modules:
             with suppress(Exception):
@@ -34,6 +34,6 @@ def preload(names: Iterable[str]) -> None:
 
 
 def freeze() -> None:
-    """Freeze what is in memory now, so that no child's garbage collector visits it again."""
+    """Freeze all objects in memory, so that the garbage collectors of children skip them."""
     gc.collect()
     freeze_for_good()

@@ -1,4 +1,4 @@
-"""A program that is ready to be sampled: what is timed of it, what it is asked between blocks, and how it is tested."""
+"""A program that is ready to be sampled: its timed calls, the looks at its results between blocks, and its checks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from rnnbench.results import CheckResult
 from rnnbench.worker.new_arrays import NewArrays
 
 LONG_CALL_S = 0.001
-"""Seconds of a call that shows by itself whether its result was known. Of shorter ones a pass over the ring does."""
+"""A call of at least these seconds shows by itself whether its result was remembered. Shorter ones need a pass over
+the ring."""
 MANY_CALLS, LONG_CALLS = 4 * RING, 2
-"""Calls after which a look is compared with one after a single call. A network needs some 40 steps to forget, so with
-one step a call none of these calls can be left out. Of long calls, each one shows."""
+"""A look after this many calls (short ones, long ones) is compared with a look after one call. A network forgets within
+some 40 steps, so with one step per call none of the short calls can be left out."""
 SETTLING_CALLS, SETTLING_S = 64 * RING, 0.02
-"""Calls after which the states of a ring come again to the bit, so that a table of results has them all; and the most
-seconds for them."""
+"""Calls after which the states on a ring repeat exactly, so that a table of results would have all of them; and the
+most seconds for these calls."""
 DEVICE_CALLS = 20
-"""Calls that the device's own events time, one at a time."""
+"""Calls that are timed with the device's own events, one at a time."""
 Clock = Callable[[Callable[[], object]], float]
 OpenClock = Callable[[int], Clock]
 """`DeviceKind.open_clock`."""
@@ -56,7 +57,7 @@ class PreparedProgram:
         return worst(self.timed.verify_first_calls(), self.public.verify_first_calls())
 
     def verify(self) -> CheckResult:
-        """Check what the timed calls of both paths came to."""
+        """Check the outputs and states that the timed calls of both paths led to."""
         return worst(
             self.timed.verify(),
             self.timed.verify_as_timed(self._timed_bound_calls),
@@ -68,16 +69,16 @@ class PreparedProgram:
         return self._calls[path.entry]
 
     def sync(self) -> None:
-        """Returns once the device has done what the bound calls have queued. A stopped process does not stop it."""
+        """Wait until the device has finished all queued bound calls. Stopping the process would not stop the device."""
         self.timed.bound.sync()
 
     def open_device_clock(self, open_clock: OpenClock) -> None:
-        """Where the adapter names the stream of its calls, open the device's clock of it. Raises UnmeasuredError."""
+        """Open the device's clock if the adapter names the stream of its calls. Raises UnmeasuredError."""
         if isinstance(self.timed.bound, InStream):
             self._device_clock = open_clock(self.timed.bound.stream)
 
     def device_seconds(self) -> float | None:
-        """Seconds of a bound call by the device's own events, a median; None where no clock was opened."""
+        """The median seconds of a bound call by the device's own events; None if no clock was opened."""
         if self._device_clock is None:
             return None
         self.timed.start()
@@ -87,23 +88,23 @@ class PreparedProgram:
         return statistics.median(seconds)
 
     def copy_state(self) -> None:
-        """The state's round trip through NumPy, there and back again."""
+        """Read the state into NumPy arrays, and set it from them."""
         session = self.public.session
         session.set_state(session.get_state())
 
     def look_at_bound(self) -> None:
-        """Read what the bound calls led to."""
+        """Read the output and state that the bound calls led to."""
         self.timed.bound.output()
         self.timed.session.get_state()
 
     def look_at_public(self) -> None:
-        """Read what the public calls led to."""
+        """Read the state that the public calls led to."""
         self.public.session.get_state()
 
     def moved_work(self, call_s: float | None) -> Iterator[str]:
-        """What shows that the work of calls is done at another time, a sentence each.
+        """Signs that the work of timed calls is done at another time. Each is a sentence, or empty.
 
-        `call_s` is what a bound call takes; None where none was timed in this process.
+        `call_s` is the seconds of a bound call; None if none was timed in this process.
         """
         new = self._new
         start: Arrays = self._reference.start
@@ -132,7 +133,7 @@ class PreparedProgram:
         self.public.start()
 
     def _timed_bound_calls(self, calls: int) -> float:
-        """So many bound calls, in the loop in which a block times them, and their seconds."""
+        """Make bound calls in the loop that times blocks. Returns the seconds of all of them."""
         block = sample_block(self.timed.bound, self.timed.bound.sync, 0.0, calls_per_sample=calls, rewarm=False)
         self.timed.called(calls)
         return calls * float(block.seconds[0])
@@ -143,7 +144,7 @@ class PreparedProgram:
         return calls * float(block.seconds[0])
 
     def _bound_to_new_ring(self) -> Bound:
-        """The timed session, bound to a ring of new chunks too, and called once: a first call may prepare something."""
+        """Bind the timed session to a ring of new chunks too. It is called once: a first call may prepare something."""
         bound = self.timed.session.bind([self._new.like(chunk) for chunk in self._reference.ring])
         self._calls_on_ring(1, bound)
         return bound
@@ -156,7 +157,7 @@ class PreparedProgram:
             self.timed.called(calls)
 
     def _bound_calls(self, calls: int, state: Arrays) -> None:
-        """So many calls from a state, with the ring's chunks from wherever the bound calls have got to."""
+        """Make bound calls from `state`. They go on with the ring's chunk that comes next."""
         self.timed.session.set_state(state)
         for _ in range(calls):
             self.timed.bound()
@@ -171,7 +172,7 @@ class PreparedProgram:
             self.public.session.step(chunk)
 
     def _binding(self, chunks: int) -> Callable[[], object]:
-        """What binds a ring of so many new chunks, in a session of its own."""
+        """A function that binds a ring of `chunks` new chunks, in a new session."""
         ring = [self._new.like(chunk) for chunk in self._reference.ring[:chunks]]
         session = self._program.open()
         return lambda: session.bind(ring)

@@ -1,7 +1,7 @@
-"""The settings of a process that a program may change and not put back: reading them, naming a change, undoing it.
+"""The settings of a process that a program may change: reading them, describing a change, undoing it.
 
-A setting is an entry in `SETTINGS`. Reading all of them takes some 0.25 ms. What a process holds, such as descriptors
-and threads, is in `process_state`.
+A setting is an entry in `SETTINGS`. Reading all of them takes some 0.25 ms. `process_state` has the things that a
+process holds, such as descriptors and threads.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ class Setting:
     """One setting of the process."""
 
     name: str
-    """As it stands in a sentence: "the working folder"."""
+    """The name as it is written in a sentence: "the working folder"."""
     read: Callable[[], Any]
-    """A value that can be compared, and that nothing changes later."""
+    """Returns an immutable copy of the value, which can be compared."""
     restore: Callable[[Any], object]
-    """Set it to a value that was read. May raise OSError where the kernel does not allow it."""
+    """Sets an earlier value. May raise OSError if the kernel does not allow it."""
     describe: Callable[[Any, Any], str]
-    """The change from one value to another one, in some words."""
+    """Describes the change from one value to another in some words."""
 
 
 def read_settings(names: Container[str] | None = None) -> Values:
-    """The values now, of all settings or of some."""
+    """The current values of the settings with these names, or of all."""
     return {setting.name: setting.read() for setting in SETTINGS if names is None or setting.name in names}
 
 
 def changed_settings(before: Values, after: Values) -> dict[str, str]:
-    """The settings of `before` that differ, each with what changed."""
+    """The settings of `before` that differ in `after`, each with a description of the change."""
     return {
         setting.name: setting.describe(before[setting.name], after[setting.name])
         for setting in SETTINGS
@@ -77,10 +77,10 @@ def changed_settings(before: Values, after: Values) -> dict[str, str]:
 
 
 def changed_beyond_imports(before: Values, after: Values) -> dict[str, str]:
-    """Those of `changed_settings` that the import of a framework has no need to change.
+    """Those of `changed_settings` that the import of a framework may not change.
 
-    An import may add environment variables and paths, and may let Python recurse deeper. What it takes away, other
-    trials in the process may need.
+    An import may add environment variables and paths, and may raise the recursion limit. It may not remove or lower
+    them, since other trials in the process may need them.
     """
     changed = changed_settings(before, after)
     return {name: what for name, what in changed.items() if name not in _OF_IMPORTS or _took(name, before, after)}
@@ -93,7 +93,7 @@ def _took(name: str, before: Values, after: Values) -> bool:
 
 
 def restore_settings(values: Values, names: Iterable[str]) -> None:
-    """Set these settings to their earlier values, as far as the kernel allows."""
+    """Set these settings to their earlier values. A setting that the kernel does not allow to be set is skipped."""
     by_name = {setting.name: setting for setting in SETTINGS}
     for name in names:
         with suppress(OSError, ValueError, locale.Error):
@@ -197,7 +197,7 @@ def _read_limits() -> dict[str, tuple[int, int]]:
 
 
 def _restore_limits(limits: dict[str, tuple[int, int]]) -> None:
-    """A hard limit that was lowered stays lowered: only root may raise it."""
+    """Restore the limits. A hard limit that was lowered stays lowered, since only root may raise it."""
     for name, (soft, hard) in limits.items():
         try:
             resource.setrlimit(_LIMITS[name], (soft, hard))
@@ -211,7 +211,7 @@ def _describe_limits(before: dict[str, tuple[int, int]], after: dict[str, tuple[
 
 
 def _read_umask() -> int:
-    """Of /proc: os.umask would have to change it for a moment, and other threads write files."""
+    """The umask, from /proc: `os.umask` would change it for a moment, while other threads may write files."""
     match = re.search(rb"^Umask:\s+(\d+)", Path("/proc/self/status").read_bytes(), re.MULTILINE)
     return int(match[1], 8) if match else -1
 
@@ -224,7 +224,7 @@ def _read_folder() -> str:
 
 
 def _read_temporary_folder() -> tuple[str, bool]:
-    """Where temporary files are made, and whether that folder is there. Python looks for it once in a process."""
+    """The folder for temporary files, and whether it exists. Python looks for it once per process."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:
@@ -348,7 +348,7 @@ SETTINGS = (
 _OF_IMPORTS = frozenset(
     {ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION, IMPORT_HOOKS, CALLBACKS}
 )
-"""What the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX two variables;
-both draw from the random states. torch's Inductor adds a path and recurses deeper."""
+"""The settings that the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX
+sets two variables; both draw from the random states. torch's Inductor adds a path and raises the recursion limit."""
 OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM, REPLACED_FUNCTIONS)
-"""What a wrong result may come from. Reading it takes 0.2 ms."""
+"""The settings whose change may make results wrong. Reading them takes 0.2 ms."""

@@ -1,8 +1,7 @@
-"""What a command of a trial's worker leaves changed in its process: compared before and after each, and named.
+"""The changes that a command leaves in the process of a trial's worker: found by a comparison before and after it.
 
-Settings that a command must not change are put back, so that the next command meets them as the first one did. What a
-process holds (descriptors, threads, children, shared memory) cannot be put back. A process in which a trial left more
-of it than `MOST_LEFT` is used for no other trial.
+Settings are put back, so that each command starts with the same ones. Descriptors, threads, children and shared memory
+cannot be put back. If a trial leaves more of them than `MOST_LEFT`, its process is used for no other trial.
 """
 
 from __future__ import annotations
@@ -43,20 +42,20 @@ MOST_LEFT: Mapping[str, int] = {
     SHARED: 64 << 10,
     PRINTED: 64 << 10,
 }
-"""What a command may leave more than before, once what only the first calls make is there.
+"""The most of each that a command may leave in addition to what was there. Commands in `STARTS` have no limit.
 
-Descriptors: OpenVINO keeps one for each program, and no backend was seen to keep more than two; every check that opens
-sessions opens more than these. Threads: the pools of JAX have 15 on two cores. Children: no backend's calls leave any,
-and one that starts helpers once is to have room.
-Printed: of a worker's log the suite keeps as much.
+- Descriptors: OpenVINO keeps one per program, and no backend kept more than two. A leak of the checks is larger.
+- Threads: the pools of JAX have 15 on two cores.
+- Children: no backend's calls leave any. The limit leaves room for a backend that starts helpers once.
+- Bytes printed: the suite keeps as much of a worker's log.
 """
 _OURS = frozenset({*sys.stdlib_module_names, "rnnbench", "numpy", "psutil", "pydantic"})
 _NEEDED = ("numpy", "psutil", "rnnbench")
-"""Packages that every worker has imported. They import parts of themselves later, by name."""
+"""Packages that every worker needs in `sys.modules`: they import parts of themselves later, by name."""
 
 
 class WatchedWork(StrEnum):
-    """What a trial's worker does, as it stands in a finding."""
+    """The work of a trial's worker, as findings name it."""
 
     IMPORT = "the import of the framework"
     LOAD = "the load and the first calls"
@@ -67,13 +66,12 @@ class WatchedWork(StrEnum):
 
 
 STARTS = frozenset({WatchedWork.IMPORT, WatchedWork.LOAD, WatchedWork.PREPARE})
-"""Commands that may start thread pools and helper processes, open caches, print what a runtime says of itself, and
-change what imports may change."""
+"""Work that may start thread pools and helper processes, open caches, print a runtime's messages, and change the
+settings that imports may change."""
 SHARED_PROCESS = frozenset({WatchedWork.PREPARE, WatchedWork.SAMPLE, WatchedWork.VERIFY})
-"""Commands of processes that hold other trials too."""
-
+"""Work in processes that hold other trials too."""
 JUDGED = frozenset({WatchedWork.SAMPLE, WatchedWork.VERIFY})
-"""Commands whose answers are figures or verdicts. Those of the checks are looked at one by one (`explained`)."""
+"""Work whose replies are figures or verdicts. The checks are examined one by one (`explained`)."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,11 @@ class ProcessState:
 
     settings: Values
     held: Mapping[str, int]
-    """How much it holds and has printed, by the names of `MOST_LEFT`."""
+    """How much the process holds and has printed, by the names of `MOST_LEFT`."""
     standard: tuple[str, ...]
-    """What its descriptors 0 to 2 are."""
+    """The targets of its descriptors 0 to 2."""
     modules: int
-    """How many modules it has imported."""
+    """The number of modules that it has imported."""
 
 
 class ProcessWatch:
@@ -95,27 +93,27 @@ class ProcessWatch:
     def __init__(self) -> None:
         self._segments = SharedSegments()
         self._left: Counter[tuple[str, str]] = Counter()
-        """What each trial's timed calls have left so far, by trial and name."""
+        """How much each trial's timed calls have left so far, by trial and name."""
         self._told: set[tuple[str, str, str]] = set()
         self._findings: list[Finding] = []
         self._sampled: ProcessState | None = None
-        """The process after the last command, where that was one of sampling and changed no setting."""
+        """The process after the last command, if that command sampled and changed no setting."""
         self._timed_on: object = None
-        """Niceness, policy and cores with which calls were sampled."""
+        """The niceness, policy and cores of the last sampled calls."""
 
     def take_findings(self) -> list[Finding]:
-        """What was found since the last call of this method."""
+        """The findings since the last call of this method."""
         taken, self._findings = self._findings, []
         return taken
 
     def read(self) -> ProcessState:
-        """Takes 1 ms, and 3 µs for each descriptor and thread."""
+        """The state of this process now. Reading it takes 1 ms, and 3 µs per descriptor and thread."""
         flush_output()
         held = {**read_holdings(), SHARED: self._segments.nbytes(), PRINTED: _printed()}
         return ProcessState(read_settings(), held, tuple(map(_target, range(3))), len(sys.modules))
 
     def around(self, stage: WatchedWork, trial: str, work: Callable[[], Reply]) -> Reply | Failed:
-        """What `work` returns, or `Failed` where it raises or leaves a process that other trials must not have."""
+        """Run `work`. Returns its reply, or `Failed` if it raises or leaves a process that other trials cannot use."""
         before = self._before(stage)
         reply = attempt(work, "run-failed")
         try:
@@ -140,16 +138,17 @@ class ProcessWatch:
         return Failed("run-failed", f"{stage} left a process that no other trial can use: {harm}", harmed=True)
 
     def _before(self, stage: WatchedWork) -> ProcessState:
-        """The process before a command. Between two commands of sampling it is stopped, so it is read once for both.
+        """The process before a command.
 
-        What it changes all the same is then a change of the second one.
+        Between two commands of sampling the process is stopped, so its state after the first is used again. A change
+        that happens in between is attributed to the second command.
         """
         sampled, self._sampled = self._sampled, None
         keep_folder()
         return sampled if sampled is not None and stage is WatchedWork.SAMPLE else self.read()
 
     def explained(self, trial: str, results: Iterable[tuple[str, CheckResult]]) -> Iterator[tuple[str, CheckResult]]:
-        """Each result. One that failed says so where its check left something changed that results may come from."""
+        """Yield each result. A check that changed a setting of `OF_RESULTS` is reported, also where it failed."""
         before = read_settings(OF_RESULTS)
         modules = len(sys.modules)
         for name, result in results:
@@ -169,7 +168,7 @@ class ProcessWatch:
             yield name, result
 
     def _compare_settings(self, stage: WatchedWork, trial: str, before: ProcessState, after: ProcessState) -> list[str]:
-        """Tell of what changed and put it back. Returns the names of what could not be put back."""
+        """Report changed settings and put them back. Returns the names of those that could not be put back."""
         compare = changed_beyond_imports if stage in STARTS or _imported_since(before.modules) else changed_settings
         changed = compare(before.settings, after.settings)
         for name, what in changed.items():
@@ -183,7 +182,7 @@ class ProcessWatch:
         return list(changed_settings(_only(before.settings, changed), read_settings(changed)))
 
     def _compare_held(self, stage: WatchedWork, trial: str, before: ProcessState, after: ProcessState) -> list[str]:
-        """Tell of what is more than a command may leave. Returns what is too much for another trial."""
+        """Report what exceeds `MOST_LEFT`. Returns what is too much for another trial."""
         if stage in STARTS:
             return []
         too_much = []
@@ -199,20 +198,20 @@ class ProcessWatch:
         return too_much
 
     def _tell(self, who: str, trial: str, name: str, sentence: str) -> None:
-        """Once for each trial of a process: what a call does, every block of calls does."""
+        """Add a finding, once per trial and process: what one call does, every block of calls does."""
         if (trial, who, name) not in self._told:
             self._told.add((trial, who, name))
             self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))
 
 
 def _replaced(before: ProcessState, after: ProcessState) -> str:
-    """The functions that were replaced in between; empty where none was."""
+    """The functions that were replaced in between; empty if none was."""
     changed = changed_settings(_only(before.settings, [REPLACED_FUNCTIONS]), after.settings)
     return changed.get(REPLACED_FUNCTIONS, "")
 
 
 def _imported_since(modules: int) -> bool:
-    """Whether a framework was imported since so many modules were there: a module that is not Python's nor ours."""
+    """Whether a module that is neither Python's nor the suite's was imported after the first `modules` modules."""
     return any(name.partition(".")[0] not in _OURS for name in list(sys.modules)[modules:])
 
 
@@ -231,7 +230,7 @@ def _target(descriptor: int) -> str:
 
 
 def _printed() -> int:
-    """Bytes of the log. 0 where standard output is no file."""
+    """Bytes of the worker's log; 0 if standard output is no file."""
     with suppress(OSError):
         status = os.fstat(1)
         return status.st_size if os.path.isfile("/proc/self/fd/1") else 0

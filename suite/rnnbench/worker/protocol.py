@@ -18,16 +18,16 @@ from rnnbench.results import Finding, Outcome
 
 Reply = TypeVar("Reply")
 BAD_MESSAGE = (ValueError, KeyError, TypeError, RecursionError)
-"""What reading a line raises that is no JSON or no message: pydantic's ValidationError is a ValueError."""
+"""The errors of reading a line that is no JSON or no message. pydantic's ValidationError is a ValueError."""
 
 
 class Command(Generic[Reply]):
-    """What the suite asks of a worker. Subclasses are frozen dataclasses; `Reply` is what a worker answers."""
+    """A command to a worker. Subclasses are frozen dataclasses; `Reply` is the type of the worker's reply."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The reply to a command that gives no figures."""
+    """The reply to a command that has no result."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Failed:
     outcome: Outcome
     reason: str
     harmed: bool = False
-    """Whether the process may have been left in a state that no other trial is to meet. It then ends."""
+    """Whether the process may be unfit for other trials. It is then ended."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", safe_text(self.reason))
@@ -50,7 +50,7 @@ def encode_command(command: Command[Any]) -> bytes:
 
 
 def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Command[Any]:
-    """Raises KeyError for a command that is not among `commands`, and pydantic's ValidationError."""
+    """The command in a line. Raises KeyError if it is not among `commands`, and pydantic's ValidationError."""
     message = json.loads(line)
     command: Command[Any] = _adapter(commands[message["command"]]).validate_python(message["fields"])
     return command
@@ -58,7 +58,7 @@ def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Comm
 
 @dataclass(frozen=True)
 class Answer(Generic[Reply]):
-    """What a worker answers to a command: its reply, and what was found while it carried the command out."""
+    """A worker's answer to a command: its reply, and the findings made during the command."""
 
     reply: Reply | Failed
     findings: tuple[Finding, ...] = ()
@@ -72,7 +72,7 @@ def encode_reply(reply: object, findings: Sequence[Finding] = ()) -> bytes:
 
 
 def decode_reply(line: bytes, command: Command[Reply]) -> Answer[Reply]:
-    """Raises one of `BAD_MESSAGE`; pydantic's ValidationError where the reply is not of the command's type."""
+    """The answer in a line. Raises one of `BAD_MESSAGE`, for example if the reply is not of the command's type."""
     message = json.loads(line)
     if not isinstance(message, dict):
         raise TypeError(f"{type(message).__name__} instead of an object")
@@ -83,8 +83,10 @@ def decode_reply(line: bytes, command: Command[Reply]) -> Answer[Reply]:
 
 
 def prepare_messages(commands: Iterable[type[Command[Any]]]) -> None:
-    """Make what validates these commands and their replies. Children of this process that are forked later have it too:
-    it takes milliseconds for each message."""
+    """Make the validators of these commands and their replies, for children of this process that are forked later.
+
+    Each takes milliseconds.
+    """
     for message in (Failed, _FINDINGS, *(kind for command in commands for kind in (command, _reply_type(command)))):
         _adapter(message)
 

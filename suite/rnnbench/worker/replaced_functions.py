@@ -1,7 +1,7 @@
-"""Functions and modules that a program has put its own in place of: those of Python, of NumPy and of the suite.
+"""Finding functions and modules of Python, NumPy and the suite that a program has replaced.
 
-The checks compare with them and the samplers time with them, so nothing that they say is known once one is replaced.
-Names are compared with what they were when they were first seen, before any framework was imported.
+Checks compare with these functions and samplers time with them, so their results mean nothing once one is replaced.
+Each name is compared with its object when it was first seen, before any framework was imported.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import numpy as np
 
 SUITE = "rnnbench"
 KINDS = (type, ModuleType, property, staticmethod, classmethod)
-"""What is compared besides what can be called. Other values may change: they are caches and counters."""
+"""The types that are compared in addition to callables. Other values may change: they are caches and counters."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of one module or class, or of `sys.modules`, and what they stand for."""
+    """Names of one module or class, or of `sys.modules`, and the objects that they stood for at first."""
 
     owner: str
     """Its full name."""
@@ -36,10 +36,10 @@ class Names:
     """Reads all of them at once."""
     originals: Any
     may_go: bool
-    """Whether a name may come to stand for nothing: a module may be removed, so that it is imported anew."""
+    """Whether a name may be removed: a module may be removed so that it is imported anew."""
 
     def replaced(self) -> Iterator[str]:
-        """The names that stand for something else."""
+        """The names that stand for another object now."""
         now = self.namespace()
         try:
             if all(map(is_, self.read(now), self.originals)):
@@ -56,25 +56,25 @@ class Names:
 
 
 class Functions:
-    """All that is compared. A module of the suite is taken up when it is first seen."""
+    """All names that are compared. A module of the suite is added when it is first seen."""
 
     def __init__(self) -> None:
         self._modules: set[str] = set()
         self._last_seen: tuple[int, str] = (0, "")
-        """How many modules there were when new ones were last looked for, and the last one imported."""
+        """The number of modules, and the last one imported, when new ones were last looked for."""
         self._names: list[Names] = []
         self._reads: list[Callable[[Mapping[str, Any]], Any]] = []
         self._namespaces: list[Mapping[str, Any]] = []
-        """Of `_names`. No module or class ever gets another one."""
+        """The namespaces of `_names`. A module or class keeps its namespace."""
         self._originals: list[Any] = []
-        """What `_reads` give of `_namespaces`, one after the other."""
+        """The first results of `_reads` on `_namespaces`, concatenated."""
         for module in (builtins, np, np.linalg):
             self._take_up(module)
         standard = {name: module for name, module in list(sys.modules.items()) if name in sys.stdlib_module_names}
         self._standard = _names("sys.modules", lambda: sys.modules, sys.modules.__setitem__, standard, may_go=True)
 
     def replaced(self) -> tuple[str, ...]:
-        """Their full names, in order: `numpy.abs`."""
+        """The full names of what is replaced, in order: `numpy.abs`."""
         self._take_up_new_modules()
         changed = [self._standard] if self._are_as_first_seen() else [*self._names, self._standard]
         return tuple(f"{names.owner}.{name}" for names in changed for name in names.replaced())
@@ -84,8 +84,10 @@ class Functions:
             names.put_back()
 
     def _are_as_first_seen(self) -> bool:
-        """Whether no name of a module or a class stands for something else: one look at all of them, without a loop in
-        Python. Every check asks."""
+        """Whether every name of the modules and classes stands for its first object.
+
+        Every check calls this, so it has no loop in Python.
+        """
         try:
             return all(map(is_, chain.from_iterable(map(call, self._reads, self._namespaces)), self._originals))
         except KeyError:

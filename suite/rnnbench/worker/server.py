@@ -1,4 +1,4 @@
-"""The worker's side of the line: a process that reads commands, calls their handlers and sends what they return."""
+"""The worker's side of the channel: it reads commands, calls their handlers and sends the replies."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rnnbench.worker.channel import Channel
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
 
 Handlers = Mapping[type[Command[Any]], Callable[[Any], object]]
-"""What carries out each command: called with the command, returns its reply, or None where it has replied itself."""
+"""The handler of each command: called with the command, it returns the reply, or None if it has replied itself."""
 Result = TypeVar("Result")
 
 
 def open_channel() -> Channel:
-    """The worker's end: the descriptor whose number is the last word of the command line.
+    """The worker's end of the channel. The last word of the command line is the number of its descriptor.
 
-    Ends this process where the suite has gone already: it may have done so before `die_with_parent` was called.
+    Exits if the suite has ended already: it may have done so before `die_with_parent` was called.
     """
     end = socket.socket(fileno=int(sys.argv[-1]))
     poll = select.poll()
@@ -38,7 +38,7 @@ def open_channel() -> Channel:
 
 
 def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], object]) -> Command[Any]:
-    """The next command, however long it takes. Raises ChannelClosedError."""
+    """Wait for the next command. Raises ChannelClosedError."""
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
     return decode_command(line, {command.__name__: command for command in commands})
@@ -50,9 +50,9 @@ def serve(
     last: type[Command[Any]] | None = None,
     take_findings: Callable[[], Sequence[Finding]] = tuple,
 ) -> None:
-    """Carry out commands until the channel closes, or until one of type `last` is done.
+    """Carry out commands until the channel closes, or until a command of type `last` is done.
 
-    `take_findings` gives what was found during the command, and is called once after each. Raises ChannelClosedError.
+    `take_findings` is called once after each command, and returns the findings during it. Raises ChannelClosedError.
     """
     while True:
         command = receive_command(channel, handlers)
@@ -65,9 +65,9 @@ def serve(
 
 
 def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
-    """What `work` returns, or `Failed` with that outcome where it raises. The traceback goes to the worker's log.
+    """Run `work`. Returns its result, or `Failed` with `outcome` if it raises. The traceback goes to the worker's log.
 
-    A child that `work` forked, and that returns too, ends here: there is one worker at the channel.
+    If `work` forked a child and the child returns too, the child exits here: only one process may use the channel.
     """
     worker = os.getpid()
     reply = _attempted(work, outcome)
@@ -77,7 +77,7 @@ def attempt(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
 
 
 def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
-    """A program that asks the interpreter to exit has harmed the process: it has ended what it thinks it owns."""
+    """As `attempt`. A program that asks the interpreter to exit harms the process: it may have cleaned up before."""
     try:
         return work()
     except MemoryError as error:
@@ -89,7 +89,7 @@ def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
         return Failed("build-failed", str(error))
     except AdapterError as error:
         return Failed("run-failed", str(error))
-    except Exception as error:  # noqa: BLE001 whatever a framework raises ends its trial, not the run
+    except Exception as error:  # noqa: BLE001 any error of a framework ends its trial, not the run
         _log_traceback()
         return Failed(outcome, describe_error(error))
     except BaseException as error:  # noqa: BLE001 a program that exits must not take the worker's own stack with it
@@ -98,17 +98,17 @@ def _attempted(work: Callable[[], Result], outcome: Outcome) -> Result | Failed:
 
 
 def _has_limited_memory() -> bool:
-    """Whether this process may get no memory for a MemoryError: a function of Python then ends without an exception."""
+    """Whether this process has a limit of memory. Without memory for a MemoryError, Python raises a SystemError."""
     return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
 
 
 def _log_traceback() -> None:
-    """A program may have closed or replaced the stream that it is written to."""
+    """Print the traceback. Errors are ignored: a program may have closed or replaced the stream."""
     with suppress(BaseException):
         traceback.print_exc()
 
 
 def flush_output() -> None:
-    """Write out what was printed, where the program has left the stream that it was printed to."""
+    """Flush standard output. Errors are ignored: a program may have closed or replaced the stream."""
     with suppress(BaseException):
         sys.stdout.flush()

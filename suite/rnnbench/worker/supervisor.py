@@ -1,7 +1,7 @@
-"""What ends the processes that a suite leaves behind where it is killed itself, and removes their temporary files.
+"""The supervisor: a process that kills what the suite leaves running when it is killed, and removes temporary files.
 
-The kernel ends each worker with the suite (`kernel.die_with_parent`), and no more than that: a compiler that a worker
-has started would run on. A process apart waits for the end of the suite, and then ends all that have its mark.
+The kernel ends each worker with the suite (`kernel.die_with_parent`), but not the compilers that workers have started.
+The supervisor waits for the end of the suite, and then kills every process with the suite's mark.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from rnnbench.worker.kernel import kill_all, marked
 SUITE = uuid.uuid4().hex
 """What `suite_mark` returns."""
 LIMIT_S = 10.0
-"""Longest that processes which do not end are killed again. One that waits for a disk ends when the disk answers."""
+"""Seconds after which it stops killing processes that do not end. A process that waits for a disk ends later."""
 PAUSE_S = 0.02
+"""Seconds between two looks for processes."""
 LOOKS = 3
-"""Looks in a row that find nothing before it ends: a process that is being replaced (exec) has no mark for a moment."""
+"""Looks in a row that find nothing before it ends: a process has no mark for a moment while it calls exec."""
 STARTS = 3
-"""Times that a supervisor is started where it is killed before it has begun."""
+"""Times that a supervisor is started if it is killed before it has begun."""
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = (
     "import os, sys\n"
@@ -40,11 +41,11 @@ _PROGRAM = (
     "from rnnbench.worker.supervisor import main\n"
     "main(*sys.argv[2:])\n"
 )
-"""It is nobody's child: whoever waits for all children of the suite does not wait for it."""
+"""It forks and exits, so that the supervisor is no child of the suite: code that waits for all children would hang."""
 
 
 class _Supervisor:
-    """The suite's side: a pipe whose other end the supervisor waits at. The kernel closes it with the suite."""
+    """The suite's side: a pipe whose other end the supervisor reads. The kernel closes it when the suite ends."""
 
     def __init__(self, temporary: TemporaryFolder) -> None:
         self.temporary = temporary
@@ -81,14 +82,14 @@ _supervisor: _Supervisor | None = None
 
 
 def suite_mark() -> str:
-    """The beginning of the mark of every worker that this process starts. A fork of it has another one."""
+    """The beginning of the marks of all workers that this process starts. A fork of this process has another one."""
     return SUITE
 
 
 def _begin_anew() -> None:
-    """In a fork. With its parent's mark, the end of one would kill what the other has started.
+    """Give a fork of the suite its own mark: with a shared one, the end of one would kill the other's processes.
 
-    Its copy of the pipe goes, or its parent's supervisor would wait for the end of both.
+    Its copy of the pipe is closed, or the parent's supervisor would wait for the end of both.
     """
     global SUITE, _supervisor, _lock
     if _supervisor is not None:
@@ -101,9 +102,9 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def supervise() -> TemporaryFolder:
-    """See to it that a supervisor waits for the end of this process.
+    """Start a supervisor of this process, unless one runs.
 
-    Returns a folder for the temporary files of what is started next. What is left of it goes with this process.
+    Returns a folder for the temporary files of the next process. The supervisor removes it if nobody else did.
     """
     global _supervisor
     with _lock:
@@ -118,9 +119,9 @@ def supervise() -> TemporaryFolder:
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder for temporary files of this process. It is gone afterwards, also where a kill comes meanwhile.
+    """A folder for temporary files of this process. It is removed afterwards, even if the process is killed.
 
-    Raises OSError on a disk that takes none.
+    Raises OSError if the disk is full or broken.
     """
     outer = supervise()
     try:
@@ -131,9 +132,9 @@ def own_folder() -> Iterator[Path]:
 
 
 def _started(temporary: TemporaryFolder) -> _Supervisor:
-    """A supervisor. Whoever kills processes of this suite may kill one while it starts: then another is started.
+    """Start a supervisor. If it is killed while it starts, another one is started.
 
-    Where none is, as after an interrupt, nobody else would remove the folder.
+    If none starts, as after an interrupt, the folder is removed: nobody else would do it.
     """
     with temporary.removed_on_failure():
         for _ in range(STARTS - 1):
@@ -143,9 +144,9 @@ def _started(temporary: TemporaryFolder) -> _Supervisor:
 
 
 def main(suite: str, temporary: str) -> None:
-    """Wait for the end of standard input, which is that of the suite, and kill what is left of it.
+    """Wait until standard input ends, which means that the suite has ended. Then kill the processes with its mark.
 
-    Its folder of temporary files is removed then; an empty name is none.
+    Then remove the folder `temporary`, unless its name is empty.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""Builds of programs of one step in a store, by trials that are checked side by side: which go on, what each wrote.
+"""Builds of programs of one step ("tails") in a store that several trials share: which run, and which files they wrote.
 
-A trial builds its program of one step in its check, at the first ragged call. Trials of other workers look at the same
-store meanwhile, and must not take it for their own work.
+A trial builds its program of one step in its check, at the first ragged call. Other workers watch the same store
+meanwhile, and must not attribute these files to their own trials.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.locks import locked
 
 PAUSE_S = 0.05
-"""Seconds between two looks at builds that go on."""
+"""Seconds between two looks at running builds."""
 _WRITTEN = TypeAdapter(Look)
 
 
 class TailBuilds:
-    """Each has a lock while it goes on, which the kernel drops where its process dies, and then a list of its files.
+    """The builds in one store. A build holds a lock while it runs, and then leaves a list of its files.
 
-    A list has the stamp that each file had at the end. A file that is written again is no longer that build's.
+    The kernel releases the lock if the process dies. The list has the stamp of each file at the end of the build, so a
+    file that is written again no longer counts as that build's.
     """
 
     def __init__(self, store: ProgramStore, programs: str) -> None:
-        """`programs` is the folder in the store that the programs of this backend are in."""
+        """`programs` is the folder in the store with the programs of this backend."""
         self._store = store
         self._programs = programs
         self._folder = store.folder / "tails"
 
     @contextmanager
     def noted(self, trial: Trial) -> Iterator[None]:
-        """While the trial builds its program of one step. Only files in its backend's folder can be of that.
+        """Record the files that the trial's build of its program of one step writes into its backend's folder.
 
-        What another trial of the same backend writes there meanwhile is taken for the build's. `check` has a store for
-        each worker, and finds that too.
+        Files that another trial of the backend writes there meanwhile are attributed to this build. `check` has a store
+        for each worker, and finds such files too.
         """
         with locked(self._lock(trial.digest)):
             before = self._store.look()
@@ -52,9 +53,9 @@ class TailBuilds:
                 write_bytes(self._list(trial.digest), _WRITTEN.dump_json(written))
 
     def without_others(self, trial: Trial, before: Look, patience_s: float) -> tuple[str, ...]:
-        """Files that changed since `before`, without those that other trials' builds wrote.
+        """The files that changed since `before`, except those that other trials' builds wrote.
 
-        Waits for builds that go on, at most so many seconds, as long as there are files that may be of one.
+        Waits up to `patience_s` seconds for running builds that may have written a changed file.
         """
         until = monotonic() + patience_s
         while True:
@@ -69,7 +70,7 @@ class TailBuilds:
             sleep(PAUSE_S)
 
     def _written_by_others(self, trial: Trial) -> Mapping[str, Look | None]:
-        """What the build of each other trial wrote; None of one that goes on."""
+        """The files of each other trial's build; None if the build is running."""
         keys = (path.stem for path in self._folder.glob("*.lock"))
         return {key: self._written(key) for key in keys if key != trial.digest}
 

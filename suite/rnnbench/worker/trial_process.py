@@ -1,4 +1,4 @@
-"""Starting a worker for a trial: with the environment its backend asks for, on as many cores as it has threads for."""
+"""Starting a worker for a trial, with the environment variables and the cores that the trial needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Holder = TypeVar("Holder")
 def start_trial_worker(
     examined: Examined, folders: RunFolders, log: str, cores: Sequence[int] | None = None
 ) -> WorkerProcess[ImportFigures]:
-    """A fresh worker for this trial and others of the same `worker_key`. Does not wait for it."""
+    """Start a worker for this trial and others with the same `worker_key`. Does not wait until it is ready."""
     trial = examined.trial
     affinity = tuple(cores or worker_cores(trial))
     backend, interpreter = trial.target.backend, examined.support.interpreter
@@ -35,9 +35,9 @@ def start_trial_worker(
 
 
 def _cache_use(examined: Examined, cache: CacheFolder, *, is_same: bool) -> CacheUse:
-    """What a worker's cache depends on. Digests are read here, once for all workers of the same interpreter."""
+    """The cache of a worker. Digests are computed here, once for all workers of the suite's interpreter."""
     device, versions = examined.probe.device(examined.trial.device), dict(examined.probe.versions)
-    # Before any digest of them: what is edited later than this is seen where a program is kept.
+    # Read before the digests: an edit after this moment is noticed when a program is kept.
     seen = seen_first(examined.trial.target.backend, (*versions, "numpy")) if is_same else ""
     packages = {name: package_digest(name) for name in (*versions, "numpy")} if is_same else {}
     suite = rooms_digest() if is_same else ""
@@ -45,7 +45,7 @@ def _cache_use(examined: Examined, cache: CacheFolder, *, is_same: bool) -> Cach
 
 
 def log_name(trial: Trial) -> str:
-    """The file, among a run's logs, of the worker that builds and checks a trial."""
+    """The name of the log file of the worker that builds and checks a trial."""
     return f"{trial.digest}.log"
 
 
@@ -59,14 +59,14 @@ def variables(examined: Examined) -> dict[str, str]:
 
 
 def worker_key(examined: Examined) -> Hashable:
-    """What trials must have in common to share a worker: backend, interpreter, device, threads, environment."""
+    """Trials with the same key can share a worker: same backend, interpreter, device, threads and environment."""
     environment = tuple(sorted(variables(examined).items()))
     trial = examined.trial
     return (trial.target.backend, examined.support.interpreter, trial.device, trial.threads, environment)
 
 
 def by_worker(trials: Iterable[tuple[Examined, Holder]]) -> list[list[Holder]]:
-    """What belongs to trials, grouped by the trials that may share a worker."""
+    """Group the second items by the trials that can share a worker."""
     shared: dict[Hashable, list[Holder]] = {}
     for examined, holder in trials:
         shared.setdefault(worker_key(examined), []).append(holder)
@@ -74,14 +74,14 @@ def by_worker(trials: Iterable[tuple[Examined, Holder]]) -> list[list[Holder]]:
 
 
 def worker_cores(trial: Trial) -> tuple[int, ...]:
-    """The cores that a trial's worker is held to while it is timed: one for each thread, and some for its driver.
+    """The cores that a trial's worker is bound to while it is timed: one per thread, and some for a device's driver.
 
-    On a device the caller waits on its core, often by asking again and again. A driver's thread on the same core would
-    not run until the caller's time is up, which is 3 to 4 ms on Linux.
+    A caller often polls its device. A driver's thread on the same core would then not run until the caller's time slice
+    ends, after 3 to 4 ms on Linux.
     """
     return tuple(last_cores(trial.threads + KINDS[trial.device].driver_threads))
 
 
 def last_cores(count: int) -> list[int]:
-    """The suite and most interrupts run on the first core."""
+    """The last `count` cores of this process: the suite and most interrupts run on the first core."""
     return sorted(os.sched_getaffinity(0))[-count:]

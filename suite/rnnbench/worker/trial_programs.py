@@ -1,7 +1,7 @@
-"""The programs of a worker: built, verified against what their builds left, loaded; and what their adapter hid of it.
+"""The programs of a worker: building them, verifying their files, loading them, and finding work that adapters hide.
 
-The suite times builds itself and compares the cache before and after them. What an adapter says of a build counts only
-where it agrees with that.
+The suite times builds itself and compares the cache before and after each. An adapter's own statement about a build
+counts only if it agrees with that.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.tail_builds import TailBuilds
 
 TAIL_SHARE = 0.5
-"""The least share of the suite's own seconds that an adapter may say for the program of one step. The suite's have what
-a runtime does once in a process beside the build."""
+"""The least share of the seconds that the suite saw which an adapter must report for the program of one step. The
+suite's seconds also contain work that a runtime does once per process."""
 TAIL_ROOM_S = 0.1
-"""Seconds beyond that share that count for nothing: TorchScript's first passes over a loaded program take as long."""
+"""Seconds by which the report may be less than that: TorchScript's first passes over a loaded program take as long."""
 LATER_SESSIONS = 2
-"""Sessions whose first ragged call, where the program is built by then, is compared with the one that builds."""
+"""Sessions after the first whose first ragged call is timed too: the program of one step is built by then."""
 LONGEST_WAIT_S, SHARE_OF_WAIT = 60.0, 0.5
-"""The most that a trial waits until others have built their programs of one step: seconds, and a share of the time that
-it has left. Those of torch.compile, which are the slowest, take some 10 s each."""
+"""The longest that a trial waits for the tail builds of others: seconds, and a share of the time that it has left.
+torch.compile is the slowest, with some 10 s per build."""
 
 Count = Allocated | str | None
+"""A runtime's count of allocations, or a sentence if it failed to count, or None if it does not count."""
 
 
 class TrialPrograms:
-    """Programs of one backend in a run's store. The folder is that of the run's artifacts.
+    """Programs of one backend in the store of a run's artifacts.
 
-    `folder` is the one in the store that is the backend's alone, as its sources are now (`folder_of`).
+    `folder` is the folder in the store for the backend and its current sources (`folder_of`).
     """
 
     def __init__(self, backend: Backend, store: ProgramStore, folder: str, kept: KeptPrograms | None = None) -> None:
@@ -64,10 +65,10 @@ class TrialPrograms:
         self._loaded: dict[str, Program] = {}
         self._findings: list[Finding] = []
         self._wrote_later: set[str] = set()
-        """Trials whose programs wrote files here once they were built."""
+        """Trials whose programs wrote files into the store after their build."""
 
     def take_findings(self) -> tuple[Finding, ...]:
-        """What was found since the last call of this method."""
+        """The findings since the last call of this method."""
         taken, self._findings = tuple(self._findings), []
         return taken
 
@@ -77,8 +78,10 @@ class TrialPrograms:
         return bool(self._loaded)
 
     def allocated(self, trial: Trial, before: Count = None) -> Count:
-        """What the runtime counts on the trial's device, since an earlier count if there is one. A sentence where it
-        failed to: a program is no worse for that. None on the processor, and where the runtime does not count."""
+        """The runtime's count of allocations on the trial's device, since the count `before` if there is one.
+
+        None on the processor. A runtime that fails to count does not make the program fail.
+        """
         if trial.device == "cpu" or not isinstance(self._backend, CountsAllocations) or isinstance(before, str):
             return before if isinstance(before, str) else None
         try:
@@ -88,7 +91,7 @@ class TrialPrograms:
         return count if count is None or before is None else count.since(before)
 
     def is_intact(self, trial: Trial) -> bool:
-        """Whether the trial's program is as its build left it. Where it is not, what there is of it is removed."""
+        """Whether the trial's program is as its build left it. Otherwise its remaining files are removed."""
         if not self._store.has(trial.digest):
             return False
         wrong = self._store.mend(trial.digest)
@@ -97,22 +100,22 @@ class TrialPrograms:
         return not wrong
 
     def begin_build(self, trial: Trial, request: Request) -> Look:
-        """Remove from the store what is damaged or a leftover, and put into it what an earlier run built.
+        """Remove damaged and leftover files from the store, and copy the program of an earlier run into it.
 
-        Returns what is in it before the build.
+        Returns the content of the store before the build.
         """
         self._store.clear_for(trial.digest)
         if self._kept is not None and not self._store.has(trial.digest):
             self._kept.restore(trial, request)
-            self._store.clear_for(trial.digest)  # What a damaged entry had before its damage was seen.
+            self._store.clear_for(trial.digest)  # A damaged entry may have left files before its damage was seen.
         return self._store.look()
 
     def build(self, request: Request) -> Program:
-        """The adapter's build, and nothing else: this is timed."""
+        """Call the adapter's build, and nothing else: this is timed."""
         return self._backend.build(request, self._cache)
 
     def end_build(self, trial: Trial, request: Request, program: Program, before: Look) -> Literal["cold", "cached"]:
-        """Whether the build was a cold one, by what it wrote into the cache. Raises AdapterError."""
+        """`cold` if the build wrote into the cache, `cached` if not. Raises AdapterError."""
         check_program(self._backend.name, program, request, self._cache)
         changed = self._store.changed_since(before)
         if program.cached and changed:
@@ -124,7 +127,7 @@ class TrialPrograms:
         return "cold" if changed else "cached"
 
     def of_outside(self, files: OutsideFiles, request: Request) -> Iterator[Finding]:
-        """What a build read or wrote where nobody looks: its seconds may be those of another build's work."""
+        """Findings about files outside of the run's folders that a build used: they may save it work."""
         inside = [self._store.folder]
         if isinstance(request.model, FileNetwork):
             inside.append(Path(request.model.path).parent)
@@ -135,12 +138,12 @@ class TrialPrograms:
                 yield Finding(kind=FindingKind.ARTIFACT, detail=f"the build {did} {listed(names, 1)}, {why}")
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
-        """Keep what a cold build left, for later runs."""
+        """Keep the files of a cold build for later runs."""
         if self._kept is not None:
             self._kept.keep(trial, request, figures)
 
     def load(self, trial: Trial, request: Request) -> Program:
-        """The program, as the adapter returns it. Raises FileNotFoundError where its files are not what they were."""
+        """Load the trial's program once. Raises FileNotFoundError if its files have changed since their build."""
         if trial.id not in self._loaded:
             if not self.is_intact(trial):
                 raise FileNotFoundError("the program's files changed after they were verified")
@@ -148,16 +151,16 @@ class TrialPrograms:
         return self._loaded[trial.id]
 
     def described(self, trial: Trial, request: Request) -> Artifact:
-        """The artifact of a program that is loaded, with the suite's own digest and size. Raises AdapterError."""
+        """The artifact of a loaded program, with the digest and size that the suite computed. Raises AdapterError."""
         program = self._loaded[trial.id]
         check_program(self._backend.name, program, request, self._cache)
         return self._store.described(program, request)
 
     @contextmanager
     def watched(self, trial: Trial, doing: str, seconds: float = 0.0) -> Iterator[None]:
-        """Find what is written into the cache meanwhile. The program of one step may be, and those of other trials.
+        """Report files that are written into the cache meanwhile, except tail builds and those of other trials.
 
-        `seconds` is the time that the trial has from now on.
+        `seconds` is the time that the trial has left.
         """
         before, had_tail, begun = self._store.look(), self._has_tail(trial), time.monotonic()
         yield
@@ -173,16 +176,17 @@ class TrialPrograms:
             self._find(f"while it was {doing}, {listed(changed, 1)} was written into the cache: work of the build")
 
     def time_tail(self, trial: Trial, inputs: Arrays) -> float:
-        """Seconds by which the program's first call of one step is longer than that of a later session.
+        """Seconds by which the first call of one step takes longer in the first session than in a later one.
 
-        They are seconds of work: neither waiting for a busy machine nor the work of many threads makes them more.
+        Seconds are the smaller of wall time and processor time for the first session, and the larger for the later
+        ones. So neither waiting for a busy machine nor work on many threads adds to the difference.
         """
         with self._tails.noted(trial):
             builds, *opens = [self._time_ragged_call(trial, inputs) for _ in range(1 + LATER_SESSIONS)]
         return max(0.0, min(builds) - min(map(max, opens)))
 
     def _time_ragged_call(self, trial: Trial, inputs: Arrays) -> tuple[float, float]:
-        """Seconds on the wall, and of the processor's time, of a new session's first call of one step."""
+        """Seconds of wall time and of processor time of a new session's first call of one step."""
         session = self._loaded[trial.id].open()
         wall, processor = time.perf_counter(), _processor_s()
         session.step(inputs)
@@ -191,7 +195,7 @@ class TrialPrograms:
         return spent
 
     def tail_build_s(self, trial: Trial, seen: float | None) -> float | None:
-        """What the adapter says that the program of one step took; what the suite saw, where that is far more."""
+        """The seconds that the adapter reports for the program of one step, or those that the suite saw if far more."""
         said = self._loaded[trial.id].tail_build_s
         if seen is None or seen * TAIL_SHARE - TAIL_ROOM_S <= (said or 0.0):
             return said
@@ -200,8 +204,7 @@ class TrialPrograms:
         return seen
 
     def keep_tail(self, trial: Trial, request: Request, seconds: float | None) -> float | None:
-        """Keep the program of one step for later runs. Returns the seconds of its build, which may be an earlier
-        run's."""
+        """Keep the program of one step for later runs. Returns the seconds of its build, perhaps of an earlier run."""
         if self._kept is None or seconds is None:
             return seconds
         if trial.id not in self._wrote_later:
@@ -218,18 +221,18 @@ class TrialPrograms:
 
 
 LOADING, CHECKING, PREPARING = "loaded", "checked", "prepared for sampling"
-"""What a program is being while the cache is watched."""
+"""What is done to a program while the cache is watched."""
 
 
 def folder_of(backend: str, sources: str) -> str:
-    """Where a backend's programs lie in a store. `sources` is the digest of what decides them.
+    """The folder of a backend's programs in a store. `sources` is the digest of the backend's sources.
 
-    So what other sources built is not found, and a file tells whose work it is.
+    So programs of other sources are not found, and the path of a file shows which backend wrote it.
     """
     return f"{sources[:16]}-{backend}"
 
 
 def _processor_s() -> float:
-    """Of this process and of the children that it has waited for."""
+    """Processor seconds of this process and of the children that it has waited for."""
     uses = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(use.ru_utime + use.ru_stime for use in uses)

@@ -1,4 +1,4 @@
-"""Sampling the programs of a worker: blocks of calls, streams and requests, and what was seen around them."""
+"""Sampling the programs of a worker: blocks of calls, streams and requests, and observations around them."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class TrialSampler:
         self._findings: list[Finding] = []
 
     def take_findings(self) -> list[Finding]:
-        """What was found since the last call of this method."""
+        """The findings since the last call of this method."""
         taken, self._findings = self._findings, []
         return taken
 
     @property
     def handlers(self) -> Mapping[type[Command[Any]], tuple[WatchedWork, Callable[[Any], object]]]:
-        """What carries out each command, and what it is of a trial's work."""
+        """The handler of each command, and the kind of work that it is."""
         return {
             commands.Prepare: (WatchedWork.PREPARE, self.prepare),
             commands.SamplePath: (WatchedWork.SAMPLE, self.sample_path),
@@ -75,11 +75,11 @@ class TrialSampler:
             self._prepared[trial.id] = prepared
             verified = prepared.verify_first_calls()
             prepared.sync()
-        # Filling its buffer takes longer than a block.
+        # The evictor is made here: filling its buffer takes longer than a block.
         return commands.Prepared(verified, {**self._make_evictor(trial), **self._open_device_clock(trial)})
 
     def _make_evictor(self, trial: Trial) -> dict[str, str]:
-        """Make what empties the device's caches, where the case asks for cold calls. Returns why it cannot be had."""
+        """Make the function that empties the device's caches, if the case has cold calls. Returns why it cannot."""
         paths = [path.name for path in requested(trial.measure.settings) if path.evicts]
         make = KINDS[trial.device].make_evictor
         if paths and make and self._evictor is None:
@@ -90,7 +90,7 @@ class TrialSampler:
         return {}
 
     def _open_device_clock(self, trial: Trial) -> dict[str, str]:
-        """Open the device's own clock, where it has one. Returns why it cannot be had."""
+        """Open the device's own clock, if it has one. Returns why it cannot."""
         open_clock = KINDS[trial.device].open_clock
         if open_clock is not None:
             try:
@@ -106,7 +106,7 @@ class TrialSampler:
         self._growth.begin()
 
         def sample() -> Block:
-            """The look that follows is the program's chance to put the clocks back, so they are examined before it."""
+            """Time a block, then examine the clocks: the look that follows lets the program put them back."""
             block = path.sample(call, command.plan)
             self._note_clocks(trial)
             return block
@@ -175,7 +175,7 @@ class TrialSampler:
         )
 
     def _find_moved_work(self, trial: Trial) -> None:
-        """Note what the blocks of a trial show that a timed call does not."""
+        """Add findings about work that was moved out of the timed calls, as the trial's blocks show."""
         blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
         call_s = min((block.median for block in blocks["bound"]), default=None)
         found = list(self._prepared[trial.id].moved_work(call_s))
@@ -196,7 +196,7 @@ class TrialSampler:
             self._replaced[trial.id] = replaced
 
     def _evict(self) -> None:
-        assert self._evictor is not None, "it is there before a path that evicts is sampled"
+        assert self._evictor is not None, "`prepare` makes the evictor before a path that evicts is sampled"
         self._evictor()
 
 

@@ -1,4 +1,4 @@
-"""A trial's worker: the process that a program is built in, loaded, checked and sampled."""
+"""A trial's worker: the process that builds, loads, checks and samples programs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms, fol
 from rnnbench.worker.trial_sampler import TrialSampler
 
 COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
-"""Blocks of each of two equal programs, and seconds of a block: 25 ms for the pair, of which its re-warming is part."""
+"""Blocks of each of two equal programs, and seconds per block: 25 ms for the pair, re-warming included."""
 FORKED = (commands.Build, commands.Load, commands.ComputeReference, commands.RunChecks, commands.EndFork)
-"""What a forked child is asked."""
+"""The commands to a forked child."""
 FIRST_CALLS = 16
-"""Bound calls after which memory is taken to be steady: two passes over the ring."""
+"""Bound calls after which memory counts as steady: two passes over the ring."""
 Result = TypeVar("Result")
 
 
@@ -59,14 +59,14 @@ class TrialWorker:
         self.sampler = TrialSampler(self.held)
         self._imported_by_builds: tuple[str, ...] = ()
         self._forked_with: set[str] = set()
-        """Modules that a forked child has had from its parent."""
+        """Modules that a forked child has from its parent."""
         self._prepared: set[tuple[str, str]] = set()
         """Routes and devices for whose builds this process was prepared."""
         self._findings: list[Finding] = []
         self._watch = ProcessWatch()
 
     def take_findings(self) -> tuple[Finding, ...]:
-        """What was found since the last call of this method."""
+        """The findings since the last call of this method."""
         finders = (self._programs, self.sampler, self._watch)
         taken = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
         self._findings = []
@@ -86,17 +86,17 @@ class TrialWorker:
         }
 
     def _watched(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
-        """The handler, with the process compared before and after it. A build's process ends with the build."""
+        """The handler, with a comparison of the process before and after it."""
         return lambda command: self._watch.around(work, command.trial.id, partial(handler, command))
 
     def _sampled(self, work: WatchedWork, handler: Callable[[Any], object]) -> Callable[[Any], object]:
-        """As `_watched`. A program whose timed calls fail their check is checked again in the next run."""
+        """As `_watched`. If timed calls fail their check, the kept results of checks are removed."""
 
         def carried_out(command: Any) -> object:
             reply = self._watched(work, handler)(command)
             timed = reply.timed if isinstance(reply, commands.Prepared | commands.Verified) else reply
             if self._kept_checks and isinstance(timed, CheckResult) and timed.verdict == "fail":
-                with suppress(AdapterError, OSError):  # Where its program cannot be described, nothing is kept.
+                with suppress(AdapterError, OSError):  # If its program cannot be described, nothing is kept.
                     self._kept_checks.forget(self._key_of_checks(self._kept_checks, command.trial))
             return reply
 
@@ -116,7 +116,7 @@ class TrialWorker:
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
-            self.take_findings()  # This process tells them, which the child was forked from.
+            self.take_findings()  # The parent has these findings too, and reports them.
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
             cache_before = self._programs.begin_build(trial, request)
             before, imports = frozenset(sys.modules), ImportClock()
@@ -150,7 +150,7 @@ class TrialWorker:
         return figures
 
     def restore(self, command: commands.Restore) -> Done | Failed:
-        """Build in a child again what is not as its build left it. Not once a runtime was started in this process."""
+        """Build the program again, in a child, if its files have changed. Fails if a program is loaded already."""
         trial = command.trial
         if self._programs.is_intact(trial):
             return Done()
@@ -168,7 +168,7 @@ class TrialWorker:
 
     def _load(self, trial: Trial) -> LoadFigures:
         request = self.held.request(trial)
-        # Before its first program a runtime has nothing on a device, and asking it would start it.
+        # Without a program the runtime has allocated nothing on the device, and a count would start it.
         before = self._programs.allocated(trial) if self._programs.holds_any else None
         memory.reset_peak()
         finished = memory.children_peak()
@@ -214,7 +214,7 @@ class TrialWorker:
         return commands.ReferenceFigures(reference.seconds)
 
     def check(self, command: commands.RunChecks) -> CheckResults | Failed:
-        """The results of the checks, or those of an earlier run where these will do."""
+        """Run the checks, or return the results of an earlier run if the command allows it."""
         kept, trial = self._kept_checks, command.trial
         run = partial(self._watch.around, WatchedWork.CHECK, trial.id, partial(self._check, trial, command.seconds))
         if kept is None:
@@ -268,36 +268,36 @@ class TrialWorker:
         return commands.ComparedBlocks(tuple(medians[0]), tuple(medians[1]))
 
     def prepare_fork(self, command: commands.Fork) -> None:
-        """Before this process forks a child: find out once what every child would find out anew."""
+        """Do once, before this process forks a child, what every child would do anew."""
         keep_folder()
         prepare_messages(FORKED)
         if isinstance(self._backend, PreparesBuilds):
             for route, device in command.built:
                 if (route, device) not in self._prepared:
                     self._prepared.add((route, device))
-                    with suppress(AdapterError):  # What cannot be found out here, each build finds out.
+                    with suppress(AdapterError):  # If this fails, each build does it.
                         self._backend.prepare_builds(route, device)
         self._forked_with = set(sys.modules)
         if self._kept_checks is not None:
             self._kept_checks.read_sources()
 
     def end_fork(self, command: commands.EndFork) -> commands.ImportedModules:
-        """What the child of this trial and its build had to import."""
+        """The modules that the trial's child and its build imported."""
         imported = modules_since(self._forked_with | set(self._imported_by_builds))
         return commands.ImportedModules((*self._imported_by_builds, *imported))
 
 
 def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
-    """What it returns, and its seconds without imports."""
+    """The result of `work`, and its seconds without imports."""
     start = time.perf_counter() - imports.seconds
     result = work()
     return result, time.perf_counter() - start - imports.seconds
 
 
 def _hold_to(cores: tuple[int, ...]) -> None:
-    """Hold every thread to these cores. Threads that the runtime starts later inherit them."""
+    """Bind every thread to these cores. Threads that the runtime starts later inherit them."""
     for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # A thread of the framework's import may end meanwhile.
+        with suppress(ProcessLookupError):  # A thread of the import may have ended.
             os.sched_setaffinity(int(thread), cores)
 
 

@@ -73,7 +73,7 @@ class LayerKind(ABC):
     def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray | None:
         """The weights [units, input] from x to the gate that keeps the state, 1 where all is kept, in these units.
 
-        None where it has no such gate.
+        None if it has no such gate.
         """
         return None
 
