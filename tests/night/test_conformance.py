@@ -53,7 +53,7 @@ def test_a_version_that_no_longer_conforms_is_an_alert_and_is_not_good(nights, m
     page = (nights.folders.reports / PAGE).read_text()
     assert "conformance: 2 of 2 trials failed" in page
     issue = (nights.folders.reports / "issues" / f"{alert.id}.md").read_text()
-    assert "rnnbench check cases/conformance --backend fake:honest" in issue
+    assert "rnnbench check 'cases/of models' --backend fake:honest" in issue
     assert "--in rnnbench-fake==1.1" in issue
     shown = nights.folders.reports / "site"
     assert "the conformance check finds 2 of 2 trials checked failing: planted" in (shown / "index.html").read_text()
