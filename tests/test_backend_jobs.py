@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
-from backend_jobs import JOBS, collects, is_run, job_of
+from backend_jobs import FOLDER, JOBS, collects, is_run, items_of, job_of
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
 
@@ -47,3 +48,21 @@ def test_a_job_looks_into_no_folder_of_another_framework() -> None:
     assert collects("tvm", PurePosixPath("torch"))
     assert not collects("tvm", PurePosixPath("torch/test_torch.py"))
     assert not collects("jax", PurePosixPath("torch"))
+
+
+class Item:
+    """A collected test."""
+
+    def __init__(self, test: str) -> None:
+        self.nodeid = f"tests/{test}"
+        self.path = FOLDER.parent / test.partition("::")[0]
+
+
+def test_a_job_runs_its_tests_and_leaves_those_outside_of_the_backends_alone() -> None:
+    outside: Any = Item("test_locks.py::test_one[tvm:tir]")
+    tvm: Any = Item("backends/test_common.py::test_reset[tvm:tir-lstm]")
+    jax: Any = Item("backends/test_common.py::test_reset[jax:jit-lstm]")
+    assert items_of("jax", [outside, tvm, jax]) == [outside, jax]
+    lost: Any = Item("backends/other/test_it.py::test_it")
+    with pytest.raises(pytest.UsageError, match=r"no job runs tests/backends/other/test_it.+ and 0 others"):
+        items_of("jax", [outside, lost])

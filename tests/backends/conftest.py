@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backend_jobs import FAKES, collects, is_run, job_of
+from backend_jobs import FAKES, FOLDER, collects, items_of
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
@@ -402,10 +402,10 @@ LOST_STATUS = 75
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Merely collecting a backend's folder imports its framework."""
-    wanted, here = os.environ.get("RNNBENCH_TEST_BACKEND"), Path(__file__).parent
-    if wanted is None or here not in collection_path.parents:
+    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
+    if wanted is None or FOLDER not in collection_path.parents:
         return None
-    return None if collects(wanted, PurePosixPath(collection_path.relative_to(here))) else True
+    return None if collects(wanted, PurePosixPath(collection_path.relative_to(FOLDER))) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -413,10 +413,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
     if wanted is None:
         return
-    if lost := [item.nodeid for item in items if not is_run(item.nodeid)]:
-        raise pytest.UsageError(f"no job runs {lost[0]} and {len(lost) - 1} others: see IN_OTHER_FOLDERS")
-    config.hook.pytest_deselected(items=[item for item in items if job_of(item.nodeid) != wanted])
-    items[:] = [item for item in items if job_of(item.nodeid) == wanted]
+    kept = items_of(wanted, items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from harness_command import records_in
 
+from rnnbench.results import Store, read_run
+
 EXPECTATIONS = """\
 schema: 1
 expectations:
@@ -21,7 +23,7 @@ expectations:
 def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
     routes = "fake:honest,fake:wrong-third-step,fake:build-fails"
     done = rnnbench(
-        "check", "tiny.yaml", f"--backend={routes}", "--filter=chunk=4,state=stitched", "--no-shrink", status=1
+        "check", f"--backend={routes}", "--filter", "chunk=4,state=stitched", "tiny.yaml", "--no-shrink", status=1
     )
     found = {(r["route"], r["outcome"]) for r in records_in(folder)}
     assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
@@ -29,6 +31,8 @@ def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
     assert "✓ all" in done.stdout
     assert "values" in done.stdout
     assert "expected ';'" in done.stdout
+    (run,) = Store(folder / "results").runs()
+    assert read_run(run).info.case_files == ("tiny.yaml",), "wherever it stood in the command"
 
 
 def test_an_expected_failure_beside_the_case_changes_no_exit_status(rnnbench, folder):

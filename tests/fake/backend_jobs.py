@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import pytest
 
 from rnnbench.backends import registry
+
+FOLDER = Path(__file__).parents[1] / "backends"
 
 FAKES = {"fake", "absent"}
 """What tests of the harness register, to fail in ways that no backend may."""
@@ -59,3 +64,15 @@ def is_run(test: str) -> bool:
     """Whether a job of `make test` runs this test."""
     file = PurePosixPath(test.partition("::")[0].partition("backends/")[2])
     return job_of(test) in JOBS and collects(job_of(test), file)
+
+
+def items_of(job: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Those that a job runs, with the tests outside of `tests/backends`, which are of no job.
+
+    Raises UsageError where no job at all runs a test of `tests/backends`.
+    """
+    ours = [item for item in items if FOLDER in item.path.parents]
+    if lost := [item.nodeid for item in ours if not is_run(item.nodeid)]:
+        raise pytest.UsageError(f"no job runs {lost[0]} and {len(lost) - 1} others: see IN_OTHER_FOLDERS")
+    left_out = {item.nodeid for item in ours if job_of(item.nodeid) != job}
+    return [item for item in items if item.nodeid not in left_out]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -170,3 +172,11 @@ def test_a_cut_is_paid_for_by_the_length_of_its_own_series() -> None:
     fortnight = (np.tile([0.001, -0.001], 7) + np.repeat([0.0, 0.003], 7)) / 0.002
     assert _cuts([fortnight], 2) == [[7]]
     assert _cuts([fortnight, np.zeros(2000)], 2) == [[7], []]
+
+
+def test_a_candidate_costs_less_than_what_is_told_without_a_measurement() -> None:
+    """Three nights of a new level after a thousand: surely a step, and hardly worth the price of a cut."""
+    values = scatter(0, nights=1000)
+    values[-3:] = np.median(values) + 2.6 * noise(values)
+    assert [step.index for step in find_steps([values], SCREEN)[0]] == [997]
+    assert find_steps([values], replace(SCREEN, penalty=PUBLISH.penalty)) == [()]

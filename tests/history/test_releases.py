@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def test_tables_have_every_release_in_the_order_of_versions(tmp_path):
     assert overview.rows[2][1:] == ("—", "—")
     assert len(details) == 2
     assert details[0].rows[2][2:] == ("unavailable", "—", "—", "—")
+    assert re.fullmatch(r"SLOWER 1\.04\d \(1\.03\d to 1\.04\d\)", details[0].rows[3][2]), "a ratio, as its interval is"
 
 
 def test_backfills_beside_other_references_are_series_of_their_own(tmp_path):

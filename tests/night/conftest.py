@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_releases import fake_checks, fake_index, fake_measurements, fake_runs
@@ -50,7 +51,9 @@ class Nights:
         """The outcome that the conformance check of each version ends with; of others it is ok."""
         self.checked = fake_checks(self.patch, outcomes)
         self.conformance = ConformanceCases(
-            tuple(replace(make_trial(chunk=chunk), case="conforming") for chunk in (2, 3)), {}
+            tuple(replace(make_trial(chunk=chunk), case="conforming") for chunk in (2, 3)),
+            {},
+            (Path("cases/of models"),),
         )
 
     def plan(self, **changes):

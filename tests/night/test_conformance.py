@@ -10,6 +10,7 @@ from harness_trials import make_trial
 from rnnbench import site
 from rnnbench.history import Alerts
 from rnnbench.night import ConformanceCases, MeasuredNight, collect, collect_night
+from rnnbench.night.conformance import check_version
 from rnnbench.night.folders import PAGE
 
 VERSIONS = {"1.0": "", "1.1": ""}
@@ -53,7 +54,7 @@ def test_a_version_that_no_longer_conforms_is_an_alert_and_is_not_good(nights, m
     page = (nights.folders.reports / PAGE).read_text()
     assert "conformance: 2 of 2 trials failed" in page
     issue = (nights.folders.reports / "issues" / f"{alert.id}.md").read_text()
-    assert "rnnbench check cases/conformance --backend fake:honest" in issue
+    assert "rnnbench check 'cases/of models' --backend fake:honest" in issue
     assert "--in rnnbench-fake==1.1" in issue
     shown = nights.folders.reports / "site"
     assert "the conformance check finds 2 of 2 trials checked failing: planted" in (shown / "index.html").read_text()
@@ -179,3 +180,15 @@ def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
     collect_night([MeasuredNight(nights.measure(), nights.store)], nights.folders, nights.said.append, [run])
     assert any("is of rnnbench-fake 1.0, which is not the newest of this night" in said for said in nights.said)
     assert nights.alerts == {}
+
+
+def test_what_fails_in_the_version_that_is_the_newest_again_too_stays_an_alert(nights):
+    begun(nights, {"1.1": "nonconforming"})
+    (alert,) = nights.alerts.values()
+    nights.conforming({"1.0": "nonconforming"})
+    nights.index({"1.0": ""})
+    environment = (None, nights.folder / "environments")
+    name = check_version(nights.conformance.trials, nights.conformance, environment, nights.store, None)
+    measured = MeasuredNight(nights.measure(), nights.store)
+    collect_night([measured], nights.folders, nights.said.append, [nights.store.read(name)])
+    assert nights.alerts == {alert.id: alert}

@@ -157,7 +157,7 @@ def test_a_version_is_checked_where_a_part_of_its_trials_can_be(nights):
     folder = nights.folder / "environments"
     of_both = [make_trial(), replace(make_trial(time="fused"), case="fused")]
     for trials, runs in ((of_both, True), (of_both[1:], False)):
-        arguments = trials, {}, (None, folder), nights.store, None
+        arguments = trials, conformance.ConformanceCases(expected={}), (None, folder), nights.store, None
         if runs:
             assert check_version(*arguments)
         else:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import fake_records as fake
 import pytest
 
 from rnnbench.history import Alert, Alerts, ComparisonEntry, Found, LatencyVerdict, Measured
+from rnnbench.night.slower import slower_of
 from rnnbench.night.state import BackendNight, Build, Compared, Slower
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
-from rnnbench.results import ExpectedFailureResult
+from rnnbench.results import ExpectedFailureResult, Run
 
 DAY = "2026-01-10"
 BEFORE, AFTER, NEWEST = "fakelib-package 1.0", "fakelib-package 1.1", "fakelib-package 1.2"
@@ -246,3 +250,22 @@ def test_a_version_that_was_not_measured_checked_or_compared_is_not_good():
     assert not good(measured=build("1.0"))
     assert not good(not_checked="no environment")
     assert not good(compared=None)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "whole_backend"),
+    [
+        ({"a": "SLOWER", "b": "SLOWER"}, True),
+        ({"a": "SLOWER", "b": "SLOWER", "c": "SAME"}, False),
+        ({"a": "SLOWER"}, False),
+    ],
+)
+def test_a_backend_is_slower_as_a_whole_where_each_of_several_trials_is(monkeypatch, verdicts, whole_backend):
+    monkeypatch.setattr("rnnbench.night.slower.versions_of", lambda both: (BEFORE, AFTER))
+    latencies = [SimpleNamespace(path="bound", verdict=v, ratio=1.1, trial=f"case/{t}") for t, v in verdicts.items()]
+    trial = SimpleNamespace(trial=SimpleNamespace(target=SimpleNamespace(backend="fakelib")))
+    both = SimpleNamespace(sides=(None, SimpleNamespace(facts=SimpleNamespace(trials=[trial]))))
+    night = Run(Path("night"), fake.info(), ())
+    (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
+    assert one.found.whole_backend == whole_backend
+    assert one.found.members == tuple(f"case/{t}" for t, verdict in verdicts.items() if verdict == "SLOWER")

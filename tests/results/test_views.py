@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import fake_records as fake
+import pytest
 
 from rnnbench.results import Run, rank, view_runs
 
 
-def test_ragged_lengths_are_another_workload_and_its_title_says_so() -> None:
-    full = fake.record(state="none")
-    params = full.params.model_copy(update={"lengths": "ragged"})
-    ragged = full.model_copy(update={"trial": f"{full.trial}-ragged", "params": params})
-    view = view_runs([Run(Path("fake"), fake.info(), (full, ragged))])
+@pytest.mark.parametrize(("changes", "told"), [({"lengths": "ragged"}, "ragged lengths"), ({"seed": 7}, "seed 7")])
+def test_ragged_lengths_and_another_seed_are_another_workload_whose_title_says_so(
+    changes: dict[str, object], told: str
+) -> None:
+    one = fake.record(state="none")
+    params = one.params.model_copy(update=changes)
+    other = one.model_copy(update={"trial": f"{one.trial}-other", "params": params})
+    view = view_runs([Run(Path("fake"), fake.info(), (one, other))])
     titles = [str(workload) for workload in view.workloads]
-    assert titles[1] == f"{titles[0]}, ragged lengths"
+    assert titles[1] == f"{titles[0]}, {told}"
     assert [len(ranking.places) for entries in view.workloads.values() for ranking in rank(entries)] == [1, 1]
     assert len({family.slug for family in view.families}) == 2

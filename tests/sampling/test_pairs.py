@@ -197,6 +197,7 @@ def test_a_pair_of_processes_gives_one_ratio_and_blocks_to_both_sides(checked: C
         assert len(pair.ratios[path]) == len(pair.scatters[path]) == 2
         assert all(ratio > 0 for ratio in pair.ratios[path])
         for sampling in pair.sides:
+            assert sampling.paths[path].path is PATHS[path]
             assert [len(blocks) for blocks in sampling.paths[path].processes] == [3, 3]
             assert sampling.sampled(honest, NO_ROOF).is_measured
 
@@ -233,6 +234,18 @@ def test_a_pair_that_was_prepared_and_is_not_needed_is_closed(
         assert len(prepared) == 2
         assert all(map(psutil.pid_exists, prepared))
     assert not any(map(psutil.pid_exists, prepared))
+
+
+@pytest.mark.parametrize(("certain", "prepared"), [(1, []), (2, [1])])
+def test_only_a_pair_that_certainly_follows_is_prepared(
+    certain: int, prepared: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_in(folder)
+    sampling = PairSampling((context, context), 0, 1, StartedAhead(1, certain), [0])
+    numbers: list[int] = []
+    monkeypatch.setattr(sampling, "_prepared", lambda _, number: numbers.append(number))
+    sampling._verify([], [], 0)
+    assert numbers == prepared
 
 
 def test_each_process_warms_up_until_calls_are_stationary_or_the_time_is_spent(checked: Checker, sample_pairs) -> None:

@@ -13,11 +13,13 @@ from rnnbench.site import write_site
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
-def test_full_and_ragged_lengths_are_not_compared_as_one_workload(tmp_path, stored):
-    full = fake.record(state="none")
-    params = full.params.model_copy(update={"lengths": "ragged"})
-    ragged = full.model_copy(update={"trial": f"{full.trial}-ragged", "params": params})
-    run = fake.write_run(tmp_path / "run", [full, ragged])
+def test_other_lengths_and_seeds_are_not_compared_as_one_workload(tmp_path, stored):
+    one = fake.record(state="none")
+    ragged, seeded = (
+        one.model_copy(update={"trial": f"{one.trial}-{name}", "params": one.params.model_copy(update=changes)})
+        for name, changes in (("ragged", {"lengths": "ragged"}), ("seeded", {"seed": 7}))
+    )
+    run = fake.write_run(tmp_path / "run", [one, ragged, seeded])
     history = History(tmp_path / "history")
     if stored:
         history.add(run)
@@ -25,5 +27,6 @@ def test_full_and_ragged_lengths_are_not_compared_as_one_workload(tmp_path, stor
     script = (tmp_path / "site" / "data" / "trials.js").read_text()
     data = json.loads(script[script.index("{") : script.rindex("}") + 1])
     workloads = {trial: data["texts"][workload] for trial, workload, *_ in data["trials"]}
-    assert workloads[ragged.trial] == workloads[full.trial].replace("steps,", "steps with ragged lengths,")
-    assert workloads[ragged.trial] != workloads[full.trial]
+    assert workloads[ragged.trial] == workloads[one.trial].replace("steps,", "steps with ragged lengths,")
+    assert workloads[seeded.trial] == f"{workloads[one.trial]}, seed 7"
+    assert len(set(workloads.values())) == 3

@@ -107,7 +107,8 @@ def check(
     else:
         examined = _examined(selection, cases, endurance, environment, environments, covering=covering)
         trials = [one.trial for one in examined]
-    plan, examined = _begun(trials, examined, shard, Store(results), expected_failures(cases, trials, expectations))
+    expected = expected_failures(cases, trials, expectations)
+    plan, examined = _begun(selection, trials, examined, shard, Store(results), expected)
     if plan.is_empty:
         end_run(plan.folder, {})
         tell(f"records  {plan.folder}")
@@ -205,6 +206,7 @@ def _told(covering: CoveringTrials) -> list[Trial]:
 
 
 def _begun(
+    selection: Selection,
     trials: list[Trial],
     examined: list[Examined] | None,
     shard: Shard | None,
@@ -218,7 +220,7 @@ def _begun(
     part = None if shard is None else shard_of(trials, shard)
     if part is not None:
         tell(part.sentence)
-    plan = begin_run(trials, store, expected, shard=part)
+    plan = begin_run(trials, store, expected, shard=part, case_files=selection.cases)
     if examined is None:
         return plan, None
     note_versions(plan, examined)

@@ -229,7 +229,7 @@ def _conformance_cases(
     backends = dict.fromkeys(trial.target.backend for trial in trials)
     targets = targets_of([f"{backend}:*" for backend in backends], installed=False)
     of_cases = [trial for case in cases for trial in case.trials(targets, selection.max_trials, case.endurance)]
-    return ConformanceCases(tuple(of_cases), expected_failures(cases, of_cases, expectations))
+    return ConformanceCases(tuple(of_cases), expected_failures(cases, of_cases, expectations), files)
 
 
 def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from rnnbench.cases import STREAM, Trial
 from rnnbench.explain.explained import ArrayFacts, Explained, StageFacts
-from rnnbench.reports import grid, line, nbytes, show
+from rnnbench.reports import grid, line, nbytes, print_grid, show
 from rnnbench.spelling import count
 from rnnbench.stages import Examined
 
@@ -37,7 +37,7 @@ def print_explained(examined: Examined, explained: Explained, folder: Path, cons
     for label, text in (*_facts(examined, explained), *_calls(examined, explained)):
         show(console, (f"{label:{_LABEL}}", "cyan"), text)
     console.print()
-    console.print(_table(explained.stages))
+    print_grid(console, _table(explained.stages))
     show(console, _LEGEND, style="dim")
     for stage in explained.stages:
         if stage.sources:

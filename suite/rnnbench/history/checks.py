@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
 from typing import Literal
 
 from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
@@ -48,7 +47,7 @@ class CheckEntry(FrozenModel):
     versions: str
     """Versions of its packages, as rows have them."""
     cases: tuple[str, ...]
-    """Files and folders of the cases, as the command named them."""
+    """`RunInfo.case_files`."""
     trials: tuple[str, ...]
     """Ids of those that were built and checked."""
     expected_failures: int
@@ -112,7 +111,7 @@ def _check(run: Run, backend: str, started: str) -> CheckEntry:
         machine_cpu=cpu_of(machine),
         backend=backend,
         versions=versions_text(records[0].version),
-        cases=_cases(run.info.command),
+        cases=run.info.case_files,
         trials=tuple(sorted(r.trial for r in records if r.outcome not in NOT_CHECKED)),
         expected_failures=sum(record.fails_as_expected for record in records),
         unexpected_passes=sum(record.passes_unexpectedly for record in records),
@@ -120,15 +119,6 @@ def _check(run: Run, backend: str, started: str) -> CheckEntry:
         unavailable=tuple(sorted({f"{r.target}: {r.reason}" for r in records if r.outcome == "unavailable"})),
         failed=tuple(_failed(r) for r in records if r.outcome not in (*NOT_CHECKED, "ok") and not r.fails_as_expected),
     )
-
-
-def _cases(command: Sequence[str]) -> tuple[str, ...]:
-    """The cases that `rnnbench check CASE…` or `rnnbench night … --check CASE` named."""
-    _, name, *words = (*command, "", "")
-    if name == "night":
-        named = [word for option, word in pairwise(words) if option == "--check"]
-        return (*named, *(word.removeprefix("--check=") for word in words if word.startswith("--check=")))
-    return tuple(takewhile(lambda word: word and not word.startswith("-"), words))
 
 
 def _failed(record: Record) -> FailedTrial:

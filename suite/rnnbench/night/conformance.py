@@ -25,6 +25,8 @@ class ConformanceCases:
     trials: tuple[Trial, ...] = ()
     """The trials on every route of every backend of the night; none if nothing is checked."""
     expected: ExpectedFailures | None = None
+    files: tuple[Path, ...] = ()
+    """Files and folders of the cases, as they were given."""
 
     def of(self, backend: str) -> list[Trial]:
         return [trial for trial in self.trials if trial.target.backend == backend]
@@ -32,7 +34,7 @@ class ConformanceCases:
 
 def check_version(
     trials: Sequence[Trial],
-    expected: ExpectedFailures | None,
+    cases: ConformanceCases,
     environment: tuple[str | None, Path],
     store: Store,
     observer: Observer,
@@ -49,7 +51,7 @@ def check_version(
     if all(one.failure is not None for one in kept):
         reasons = dict.fromkeys(one.failure.reason for one in kept if one.failure is not None)
         raise SideError(f"none of its trials can be checked: {next(iter(reasons), 'the cases have none')}")
-    plan = begin_run(chosen, store, expected, suffix=SUFFIX)
+    plan = begin_run(chosen, store, cases.expected, suffix=SUFFIX, case_files=cases.files)
     note_versions(plan, kept)
     check_trials(plan, observer, len(os.sched_getaffinity(0)), shrinks=False, examined=kept)
     return plan.folder.name

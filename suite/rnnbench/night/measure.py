@@ -158,7 +158,7 @@ class _Measuring:
         self.tell(f"{backend}: conformance of {known.measured.version}")
         try:
             environment = self._environment(backend, known.measured), self.plan.environments
-            name = check_version(trials, self.plan.conformance.expected, environment, self.plan.store, self.observer)
+            name = check_version(trials, self.plan.conformance, environment, self.plan.store, self.observer)
         except SideError as error:
             self._note_backend(backend, known.model_copy(update={"not_checked": str(error)}))
             self.tell(f"{backend}: not checked: {error}")

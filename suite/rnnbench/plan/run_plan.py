@@ -75,10 +75,12 @@ def begin_run(
     expected_failures: ExpectedFailures | None = None,
     suffix: str = "",
     shard: ShardedPlan | None = None,
+    case_files: Sequence[Path] = (),
 ) -> RunPlan:
     """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError.
 
     With `shard`, the run has the trials of this shard of the plan, and its name ends in the shard's number.
+    `case_files` are what a check was given.
     """
     started = datetime.now(UTC)
     cases = tuple(dict.fromkeys(f"{trial.case}{suffix}" for trial in trials))
@@ -88,7 +90,7 @@ def begin_run(
     begun = store.begin_folder()
     try:
         lock = hold_run(begun)
-        plan, info = _begun(begun, started, trials, expected_failures or {}, shard)
+        plan, info = _begun(begun, started, trials, expected_failures or {}, shard, case_files)
         folder = store.put_run(begun, name, info)
     except BaseException:
         shutil.rmtree(begun, ignore_errors=True)  # A run without all of its files could not be resumed.
@@ -119,6 +121,7 @@ def _begun(
     trials: Sequence[Trial],
     expected_failures: ExpectedFailures,
     shard: ShardedPlan | None,
+    case_files: Sequence[Path],
 ) -> tuple[RunPlan, RunInfo]:
     """Write the files of a new run into its folder, all but `run.json`. Raises StoreError."""
     trials = trials if shard is None else shard.trials
@@ -138,6 +141,7 @@ def _begun(
         command=("rnnbench", *map(safe_text, sys.argv[1:])),
         directory=_present_folder(folder),
         cases=tuple(dict.fromkeys(trial.case for trial in trials)),
+        case_files=tuple(safe_text(str(file)) for file in case_files),
         seed=seed,
         trials=digest,
         machine=describe_machine(),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.devices import device_names
     from rnnbench.reports.doctor import print_fitness
     from rnnbench.reports.errors import ReportError
-    from rnnbench.reports.escape import grid, line, show
+    from rnnbench.reports.escape import grid, line, print_grid, show
     from rnnbench.reports.expected_failures import expected_failures_table
     from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
     from rnnbench.reports.model_file import print_description, print_state_check
@@ -52,7 +52,7 @@ _NAMES = {
     "device_state": ("device_facts",),
     "devices": ("device_names",),
     "doctor": ("print_fitness",),
-    "escape": ("grid", "line", "show"),
+    "escape": ("grid", "line", "print_grid", "show"),
     "expected_failures": ("expected_failures_table",),
     "findings": (
         "findings_table",
@@ -141,6 +141,7 @@ __all__ = [
     "print_conformance",
     "print_description",
     "print_fitness",
+    "print_grid",
     "print_shards",
     "print_state_check",
     "print_summary",

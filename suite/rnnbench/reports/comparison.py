@@ -14,7 +14,7 @@ from rnnbench.reports.comparison_tables import (
     headline,
     latency_note,
 )
-from rnnbench.reports.escape import grid, line, show
+from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.tables import NOT_BELIEVED
 from rnnbench.results import Comparison, short_names
 
@@ -48,7 +48,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         for row in rows[:MOST_ROWS]:
             shown.add_row(*(line(names.get(cell, cell)) for cell in row), style=STYLES.get(_word(row)))
         if rows:
-            console.print(shown)
+            print_grid(console, shown)
         if len(rows) > MOST_ROWS:
             show(console, f"… and {len(rows) - MOST_ROWS} more")
     show(console, headline(comparison), style="bold red" if comparison.regressed else "green")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rnnbench.reports import units
 from rnnbench.reports.coverage import coverage, sentences
-from rnnbench.reports.escape import grid, line, show
+from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
 from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs
@@ -30,7 +30,7 @@ def print_conformance(run: Run, console: Console) -> None:
     for (target, strategy), entries in sorted(groups.items()):
         table.add_row(line(target), line(strategy), str(len(entries)), _worst(entries), _checks(entries))
     if groups:
-        console.print(table)
+        print_grid(console, table)
         show(console, "Worst error: as a multiple of the expected rounding error.", style="dim")
     for covered in coverage([entry.record for entry in shown.entries]):
         for sentence in sentences(covered):

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -19,6 +21,8 @@ from rnnbench.results import visible
 LONGEST_SHOWN = 2_000
 """Characters of one part of a line."""
 
+LONGEST_WHOLE = 16
+"""Characters of a word in a table that is not broken. Ids of trials are longer, and read well in several lines."""
 LONGEST_IN_PICTURE = 80
 """Characters of a name in a picture."""
 _LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|www\.)[^\s<>`|\\]*|(?:mailto|xmpp):[\w.@/+-]*|[\w.+-]*@[\w.@+/-]*")
@@ -112,6 +116,41 @@ def show(console: Console, *parts: str | tuple[str, str], style: str = "") -> No
 def grid(title: str) -> Grid:
     """An empty table for a terminal, in the style of all reports. Its cells are `line`s."""
     return Grid(title=line(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+
+
+def print_grid(console: Console, shown: Grid) -> None:
+    """Print a table. Where that would cut figures or break words, each row is a list of its cells with their names."""
+    if _least_width(shown) <= console.width:
+        console.print(shown)
+        return
+    names = [" ".join(_text(column.header).plain.split()) for column in shown.columns]
+    console.print(shown.title or "", style="italic")
+    for row, *cells in zip(shown.rows, *(column.cells for column in shown.columns), strict=True):
+        listed = Grid.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
+        filled = [(name, _text(cell)) for name, cell in zip(names, cells, strict=True) if _text(cell).plain]
+        for name, text in filled:
+            listed.add_row(Text(name), text, style=row.style)
+        console.print(filled[0][1] if len(filled) == 1 else listed, "")
+
+
+def _least_width(shown: Grid) -> int:
+    """Columns of a terminal in which no figure is cut and no word of up to LONGEST_WHOLE characters is broken."""
+    width = 2 * len(shown.columns) if shown.box is box.SIMPLE_HEAD else 3 * len(shown.columns) + 1
+    for column in shown.columns:
+        words = [
+            word
+            for cell in (column.header, *column.cells)
+            for text in _text(cell).plain.splitlines()
+            for word in ([text] if column.no_wrap else text.split())
+        ]
+        longest = max(map(cell_len, words), default=0)
+        width += longest if column.no_wrap else min(longest, LONGEST_WHOLE)
+    return width
+
+
+def _text(cell: RenderableType) -> Text:
+    """A cell or a header, which is a `line`, or markup of this suite."""
+    return cell if isinstance(cell, Text) else Text.from_markup(str(cell))
 
 
 def in_picture(text: str, longest: int = LONGEST_IN_PICTURE) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from rnnbench.reports.tables import Table
-from rnnbench.results import Entry, View
-
-_PARTS = re.compile(r"(fused|looped|unrolled|parallel|chunked)(?: (\d+))?(?: of (\d+))?")
+from rnnbench.results import Entry, View, lowered_parts
 
 
 def requested_form(time: str) -> str:
@@ -19,7 +16,8 @@ def requested_form(time: str) -> str:
 
 def compiled_forms(lowered: str) -> set[str]:
     """The forms in an artifact's `lowered`, without their counts."""
-    return {f"{form} of {copies}" if copies else form for form, _, copies in _PARTS.findall(lowered)}
+    parts = [part for part in lowered_parts(lowered) or () if part.kind != "given"]
+    return {f"{part.kind} of {part.copies}" if part.copies else part.kind for part in parts}
 
 
 def differs(entry: Entry) -> bool:

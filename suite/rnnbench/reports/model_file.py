@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rnnbench.model_files import ArrayDescription, FileDescription, Question, StateCheck
-from rnnbench.reports.escape import grid, line, show
+from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.units import MISSING, nbytes
 from rnnbench.spelling import count
 
@@ -34,7 +34,7 @@ def print_description(description: FileDescription, questions: Sequence[Question
     """Facts, a table of arrays with its legend, notes, and the questions that are open."""
     for fact in _facts(description):
         show(console, fact)
-    console.print(_arrays(description))
+    print_grid(console, _arrays(description))
     for text in _legend(description):
         show(console, text, style="dim")
     for note in description.notes:

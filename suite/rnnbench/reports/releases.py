@@ -59,11 +59,7 @@ def _detail(series: ReleaseSeries, smallest: float) -> Table:
 
 
 def _against(step: ReleaseStep | None) -> str:
-    return (
-        f"{step.judged.verdict} {100 * (step.judged.ratio - 1):+.1f} % {_interval(step.judged.interval)}"
-        if step
-        else ""
-    )
+    return f"{step.judged.verdict} {step.judged.ratio:.3f} {_interval(step.judged.interval)}" if step else ""
 
 
 def _interval(interval: tuple[float, float] | None) -> str:

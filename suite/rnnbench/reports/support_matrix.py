@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from rnnbench.devices import Device
-from rnnbench.reports.escape import line, show
+from rnnbench.reports.escape import line, print_grid, show
 
 _STYLES = {"native": "green", "emulated": "yellow", "unsupported": "dim"}
 _MEANINGS = {
@@ -115,10 +115,10 @@ def _distinct(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> None:
     """The backends, the strategies of the first model with numbered reasons, and the models that differ from it."""
-    console.print(_backends(matrix))
+    print_grid(console, _backends(matrix))
     reasons: dict[str, int] = {}
     answers = _Answers.of(matrix)
-    console.print(_strategies(answers, reasons))
+    print_grid(console, _strategies(answers, reasons))
     if meanings := _meanings(answers):
         show(console, meanings, style="dim")
     numbered = Table.grid(Column(justify="right"), "", padding=(0, 1))
@@ -126,7 +126,7 @@ def print_support_matrix(matrix: SupportMatrix[Target], console: Console) -> Non
         numbered.add_row(str(number), line(reason))
     console.print(numbered, highlight=False)
     if (others := _others(answers)).row_count:
-        console.print(others)
+        print_grid(console, others)
 
 
 def _lines(*lines: Text) -> Text:

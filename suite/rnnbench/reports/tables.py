@@ -10,7 +10,7 @@ from typing import Literal
 from rich.console import Console
 
 from rnnbench.reports import units
-from rnnbench.reports.escape import Markdown, grid, line
+from rnnbench.reports.escape import Markdown, grid, line, print_grid
 from rnnbench.results import Entry, Latency
 
 APPROXIMATE = "≈"
@@ -75,7 +75,7 @@ def print_table(content: Table, console: Console, *, folds: bool = True) -> None
         shown.add_column(name, justify=justify, no_wrap=index > 0 and not folds, overflow="fold")
     for row in content.rows:
         shown.add_row(*map(line, row))
-    console.print(shown)
+    print_grid(console, shown)
 
 
 def markdown_table(content: Table) -> Markdown:

@@ -12,7 +12,7 @@ from rich.text import Text
 from rnnbench.reports import findings, units
 from rnnbench.reports.devices import crossing_tables, device_names
 from rnnbench.reports.energy import energy_table
-from rnnbench.reports.escape import grid, line, show
+from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
 from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
@@ -41,7 +41,7 @@ def print_summary(run: Run, console: Console) -> None:
     wide = console.width >= WIDE
     for workload, entries in shown.workloads.items():
         if latencies := _latencies(workload, entries, wide):
-            console.print(latencies)
+            print_grid(console, latencies)
         if (software := software_device_table(entries)).rows:
             print_table(software, console, folds=False)
             show(console, software.note, style="dim")

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
-    from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, parse_lowered
+    from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, lowered_parts, parse_lowered
     from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
@@ -189,7 +189,7 @@ _NAMES = {
     "frames": ("data_frame",),
     "identity": ("differences", "fingerprint", "machine_identity"),
     "journal": ("INFO", "TRIALS", "append_record", "require_appendable", "unwritable", "write_info"),
-    "lowered_form": ("LoweredForm", "is_lowered_form", "parse_lowered"),
+    "lowered_form": ("LoweredForm", "is_lowered_form", "lowered_parts", "parse_lowered"),
     "merge": ("Merged", "Merging", "merge_shards", "shard_folders", "write_merged"),
     "merged": ("machine_key", "split_by_machine"),
     "model": ("FrozenModel",),
@@ -395,6 +395,7 @@ __all__ = [
     "judge_bound",
     "judge_once",
     "judge_pairs",
+    "lowered_parts",
     "machine_identity",
     "machine_key",
     "make_table",

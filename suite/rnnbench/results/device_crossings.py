@@ -28,10 +28,11 @@ class OnDevices:
     """Whether a state is carried. Calls that are whole sequences are compared with each other."""
     lengths: str
     batch: int
+    seed: int
 
     def __str__(self) -> str:
         model = {**dict(self.model), **({"hidden": str(self.hidden)} if self.hidden else {})}
-        family = Family(self.case, self.model, self.batch, self.dtype, "", 0, self.steps, self.lengths)
+        family = Family(self.case, self.model, self.batch, self.dtype, "", 0, self.steps, self.lengths, self.seed)
         described = family.described(model, on_device=False)
         return described if self.streams else f"{described}, whole sequences"
 
@@ -142,6 +143,7 @@ def _subject(entry: Entry) -> OnDevices:
         streams=entry.streams,
         lengths=family.lengths,
         batch=params.batch,
+        seed=family.seed,
     )
 
 

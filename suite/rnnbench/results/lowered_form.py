@@ -6,8 +6,20 @@ import re
 from dataclasses import dataclass
 
 _PART = re.compile(
-    r"fused|given|(?P<kind>looped|unrolled|parallel|chunked) (?P<count>\d{1,9})(?: of (?P<copies>\d{1,9}))?"
+    r"(?P<whole>fused|given)|(?P<kind>looped|unrolled|parallel|chunked) (?P<count>\d{1,9})(?: of (?P<copies>\d{1,9}))?"
 )
+CUT = ("looped", "chunked")
+"""Kinds that may have copies of the cell, or steps of a block, in each pass."""
+
+
+@dataclass(frozen=True)
+class LoweredPart:
+    """A part of a form: `fused`, `given`, or so many of one kind."""
+
+    kind: str
+    count: int = 0
+    copies: int = 0
+    """Copies of the cell, or steps, in each pass; 0 where the form says none."""
 
 
 @dataclass(frozen=True)
@@ -26,27 +38,33 @@ class LoweredForm:
     """Scans, and blocks, that run many steps at once, in loops and outside of them."""
 
 
-def parse_lowered(text: str) -> LoweredForm | None:
-    """The form that a text says; None where it is not of the vocabulary."""
-    fused, loops, copies, looped_copies, at_once = False, 0, 0, 0, 0
+def lowered_parts(text: str) -> tuple[LoweredPart, ...] | None:
+    """The parts of the form that a text says; None where it is not of the vocabulary."""
+    parts = []
     for part in text.split(" + "):
         match = _PART.fullmatch(part)
-        if match is None or (match["copies"] and match["kind"] not in ("looped", "chunked")):
+        if match is None or (match["copies"] and match["kind"] not in CUT):
             return None
-        count = int(match["count"] or 0)
-        if match["kind"] == "unrolled":
-            copies += count
-        elif match["kind"] == "looped":
-            loops += count
-            looped_copies += count * int(match["copies"] or 1)
-        elif match["kind"]:
-            at_once += count
-            loops += count if match["copies"] else 0
-        elif part == "fused":
-            fused = True
-    return LoweredForm(fused, loops, copies, looped_copies, at_once)
+        parts.append(LoweredPart(match["whole"] or match["kind"], int(match["count"] or 0), int(match["copies"] or 0)))
+    return tuple(parts)
+
+
+def parse_lowered(text: str) -> LoweredForm | None:
+    """The form that a text says; None where it is not of the vocabulary."""
+    parts = lowered_parts(text)
+    if parts is None:
+        return None
+    loops = [part for part in parts if part.kind == "looped"]
+    at_once = [part for part in parts if part.kind in ("parallel", "chunked")]
+    return LoweredForm(
+        fused=any(part.kind == "fused" for part in parts),
+        loops=sum(part.count for part in (*loops, *(part for part in at_once if part.copies))),
+        copies=sum(part.count for part in parts if part.kind == "unrolled"),
+        looped_copies=sum(part.count * (part.copies or 1) for part in loops),
+        at_once=sum(part.count for part in at_once),
+    )
 
 
 def is_lowered_form(text: str) -> bool:
     """Whether a text is of the vocabulary."""
-    return parse_lowered(text) is not None
+    return lowered_parts(text) is not None

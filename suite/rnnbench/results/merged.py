@@ -62,6 +62,7 @@ def merged_info(name: str, shards: Sequence[Run], plan: WholePlan) -> RunInfo:
         rnnbench=AND.join(sorted({info.rnnbench for info in infos})),
         command=("rnnbench", "merge", *(info.run for info in infos)),
         cases=tuple(sorted({case for info in infos for case in info.cases})),
+        case_files=tuple(dict.fromkeys(file for info in infos for file in info.case_files)),
         seed=infos[0].seed,
         machine=_machine(infos),
         versions=_versions(infos),

@@ -49,6 +49,9 @@ class RunInfo(FrozenModel):
     directory: str | None = None
     """The folder in which the command was given, as seen from the run's. None in runs of earlier versions."""
     cases: tuple[str, ...]
+    case_files: tuple[str, ...] = ()
+    """Of a check: files and folders of its cases, as they were given. Empty in other runs and in those of earlier
+    versions."""
     seed: int
     trials: str | None = None
     """Digest of `trials.json`, by which that of another run is known. None in runs of earlier versions."""

@@ -46,6 +46,8 @@ class Family:
     steps: int
     lengths: str = "full"
     """`ragged`: each row of a batch has a length of its own."""
+    seed: int = 0
+    """Of weights and inputs: trials of two seeds compute two things, and are not sampled in turn."""
 
     def __str__(self) -> str:
         return self.described(dict(self.model))
@@ -62,7 +64,8 @@ class Family:
         parts += [f"batch {self.batch}", self.dtype]
         parts += [f"{self.device} with {_number(self.threads, 'thread')}"] if on_device else []
         lengths = f", {self.lengths} lengths" if self.lengths != "full" else ""
-        return f"{self.case}: {', '.join(parts)}, stream of {_number(self.steps, 'step')}{lengths}"
+        seed = f", seed {self.seed}" if self.seed else ""
+        return f"{self.case}: {', '.join(parts)}, stream of {_number(self.steps, 'step')}{lengths}{seed}"
 
     @property
     def slug(self) -> str:
@@ -70,7 +73,8 @@ class Family:
         model = "-".join(value if key in NAMES else f"{key}{value}" for key, value in self.model if key != "called")
         rest = f"b{self.batch}-{self.dtype}-{self.device}-t{self.threads}-s{self.steps}"
         lengths = f"-{self.lengths}" if self.lengths != "full" else ""
-        return file_name(f"{self.case}-{model}-{rest}{lengths}")
+        seed = f"-seed{self.seed}" if self.seed else ""
+        return file_name(f"{self.case}-{model}-{rest}{lengths}{seed}")
 
 
 def size_label(hidden: int) -> str:
@@ -185,6 +189,7 @@ class Entry:
                 params.threads,
                 params.steps,
                 params.lengths,
+                params.seed,
             ),
             int(params.model.get("hidden", 0)),
             self.record.node,

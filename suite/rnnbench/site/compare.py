@@ -89,7 +89,8 @@ def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
     """A trial: its id, and what must be equal where two targets or two strategies are compared."""
     steps = count(row.steps, "step") + (f" with {row.lengths} lengths" if row.lengths != "full" else "")
     rest = f"batch {row.batch}, {row.dtype}, {row.device}, {count(row.threads, 'thread')}"
-    workload = f"{row.case}: {_model(row.model)}, {steps}, {rest}"
+    seed = f", seed {int(row.seed)}" if row.seed else ""  # The history has numbers as floats.
+    workload = f"{row.case}: {_model(row.model)}, {steps}, {rest}{seed}"
     strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
     return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk
 

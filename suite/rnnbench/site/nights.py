@@ -16,7 +16,7 @@ OF_A_BUILD = ("build_s", "memory_build_peak")
 """Those that a run has no measurement of where an earlier run built the program."""
 TEXTS = (
     *("trial", "case", "backend", "route", "model", "time", "state", "launch"),
-    *("chunk", "steps", "lengths", "batch", "dtype", "device"),
+    *("chunk", "steps", "lengths", "seed", "batch", "dtype", "device"),
 )
 IDENTITY = len(TEXTS) + 1
 """Fields of a row of a night that say which trial it is: TEXTS and `threads`."""
@@ -48,6 +48,7 @@ class NightRow(NamedTuple):
     chunk: int
     steps: int
     lengths: str
+    seed: int
     batch: int
     dtype: str
     device: str
