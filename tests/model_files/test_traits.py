@@ -10,6 +10,7 @@ import numpy as np
 import onnx_files as files
 import pytest
 import tflite_files as lite
+import tflite_recurrent_files as recurrent
 import torch
 from onnx import helper
 from pt2_modules import Ring, Streaming
@@ -247,3 +248,20 @@ def test_a_plan_of_an_older_run_has_files_without_traits(tmp_path):
     found = describe(path)
     network = network_of(path, section_of(replace(found, features=()), path.name), replace(found, features=()))
     assert network.traits == {}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "time_major", "told"),
+    [
+        (("merged",), "float32", False, True),
+        ((), "float32", False, False),
+        (("merged",), "float32", True, False),
+        (("merged",), "weights", False, False),
+    ],
+)
+def test_directions_in_one_array_are_told_where_several_rows_come_first(tmp_path, parts, kind, time_major, told):
+    """With int8 weights, the file has one row."""
+    writer = recurrent.lstm("BIDIRECTIONAL_SEQUENCE_LSTM", kind, parts, time_major=time_major)
+    found = traits(lite.saved(writer, tmp_path / "network.tflite"))
+    states = {f"{side}_{state}" for side in ("forward", "backward") for state in "hc"}
+    assert found == ({"merged-directions": {"y0", *states, *(f"{state}_next" for state in states)}} if told else {})

@@ -11,7 +11,7 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-KIND = {np.dtype(name): getattr(schema.TensorType, name.upper()) for name in ("float32", "int32", "int8")}
+KIND = {np.dtype(name): getattr(schema.TensorType, name.upper()) for name in ("float32", "int32", "int16", "int8")}
 
 
 class Writer:
@@ -47,15 +47,18 @@ class Writer:
         self.graph.tensors[number].quantization = scaled(scale)
         return number
 
-    def operator(self, name: str, inputs: Sequence[int], output: int, options: str = "", **fields: Any) -> None:
-        """Adds an operator of one output; −1: of none."""
+    def operator(
+        self, name: str, inputs: Sequence[int], output: int | Sequence[int], options: str = "", **fields: Any
+    ) -> None:
+        """Adds an operator of one output or several; −1: of none."""
         code = schema.OperatorCodeT()
         number = getattr(schema.BuiltinOperator, name)
         code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, 127), 1
         self.model.operatorCodes.append(code)
         operator = schema.OperatorT()
         operator.opcodeIndex = len(self.model.operatorCodes) - 1
-        operator.inputs, operator.outputs = list(inputs), [] if output < 0 else [output]
+        made = [output] if isinstance(output, int) else list(output)
+        operator.inputs, operator.outputs = list(inputs), [number for number in made if number >= 0]
         if options:
             operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
             operator.builtinOptions = getattr(schema, f"{options}T")()

@@ -79,7 +79,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     if questions := open_questions(section, sizes_said, keys_of(answers)):
         asked = "; ".join(f"{one.array}: {one.text} ({one.option})" for one in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
-    notes = [note for note in description.notes if note != NO_STATE or not section.state]
+    notes = [note for note in description.notes if not (section.state and note.startswith(NO_STATE))]
 
     def case(of: FileSection, failing_steps: Mapping[int, str]) -> str:
         network = network_of(file, of, description, Given(ranges=of.ranges))

@@ -145,6 +145,16 @@ def _if_new(array: ArrayDescription) -> str:
     return f" If it is new in each call, say which numbers it takes ({option(f'ranges.{array.name}=[0,1]')})."
 
 
+def _if_a_state(arrays: tuple[ArrayDescription, ...]) -> str:
+    """What to say where one input has the shape of the only output, as of a cell whose result is its next state."""
+    given, made = ([array for array in arrays if array.role == role] for role in ("input", "output"))
+    alike = [one for one in given if len(made) == 1 and (one.shape, one.dtype) == (made[0].shape, made[0].dtype)]
+    if len(alike) != 1 or len(given) == 1:
+        return ""
+    before, after = alike[0].name, made[0].name
+    return f" If {before} is a state, and {after} its next value, say so: {option(f'state.{before}={after}')}"
+
+
 def _notes(
     flow: Flow, arrays: tuple[ArrayDescription, ...], operators: Collection[str], asked: Collection[Question]
 ) -> Iterator[str]:
@@ -156,7 +166,7 @@ def _notes(
             f"No state was found: {recurrent} begins anew in each call, unless an input is a state "
             "(--set state.INPUT=OUTPUT)"
             if recurrent
-            else NO_STATE
+            else NO_STATE + _if_a_state(arrays)
         )
     if started := [array.name for array in arrays if array.has_start]:
         yield (

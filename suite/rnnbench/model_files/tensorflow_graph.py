@@ -47,6 +47,8 @@ PRODUCTS = frozenset(
     ("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropInput", "DepthwiseConv2dNative", "Einsum")
 )
 SUMS = frozenset(("Sum", "Mean", "AvgPool"))
+FUSED = frozenset(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"))
+"""Operations that become a call of others in float64, for which they have no kernel."""
 _WHILE = frozenset(("While", "StatelessWhile"))
 _IF = frozenset(("If", "StatelessIf"))
 _CALL = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
@@ -77,7 +79,7 @@ _PLAIN = frozenset(
         *("TensorListElementShape", "BroadcastArgs"),
     )
 )
-READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
+READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | FUSED | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
 """Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
 _INPUTS = frozenset(("Placeholder", "NoOp"))
 NARROW = "_narrow"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rnnbench.model_files.file_arrays import FLOATS
+from rnnbench.model_files.tensorflow_batch_norm import without_fused
 from rnnbench.model_files.tensorflow_graph import NARROW, PURPOSE
 from rnnbench.model_files.tensorflow_program import TensorflowArray, TensorflowProgram, TensorflowState, traced
 from rnnbench.optional import require
@@ -23,6 +24,7 @@ def in_float64(graph: Any, ends: Iterable[Any]) -> Any:
     narrow = {tf.float32.as_datatype_enum: "", **{kind.as_datatype_enum: kind.name for kind in named}}
     made = type(graph)()
     made.CopyFrom(graph)
+    without_fused(made)
     double = tf.float64.as_datatype_enum
     for function in made.library.function:
         for argument in (*function.signature.input_arg, *function.signature.output_arg):

@@ -17,6 +17,7 @@ TRAITS = {
     "clipped-rnn": "ONNX: an RNN operator with a clip",
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "hard-sigmoid-gates": "ONNX: an LSTM or GRU operator with a hard sigmoid",
+    "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",

@@ -108,6 +108,43 @@ def test_a_type_that_the_file_leaves_out_is_that_of_the_operations_declaration(t
     np.testing.assert_array_equal(oracle_of(tmp_path / "saved_model.pb").run(given)["y"], [[-0.25, 0.5, -0.75]])
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(("layout", "dtype"), [("NHWC", "float32"), ("NCHW", "float32"), ("NHWC", "float16")])
+def test_a_fused_normalisation_is_computed_in_float64(tmp_path, layout, dtype, training):
+    """Keras 2 writes BatchNormalization so, and LayerNormalization as one in training mode."""
+    import tensorflow as tf
+
+    channels, axes = (3, (0, 1, 2)) if layout == "NHWC" else (1, (0, 2, 3))
+    shape = [2, 4, 5, 6]
+    draw = np.random.default_rng(0)
+    scale, offset, mean, variance = (draw.uniform(0.5, 2, shape[channels]).astype(np.float32) for _ in range(4))
+    mode = {"data_format": layout, "is_training": training, "epsilon": 0.01}
+
+    def call(x):
+        own = ([], []) if training else (mean, variance)
+        made = tf.raw_ops.FusedBatchNormV3(x=x, scale=scale, offset=offset, mean=own[0], variance=own[1], **mode)
+        return {"y": tf.cast(made.y, tf.float32), "variance": made.batch_variance}
+
+    module = tf.Module()
+    module.call = tf.function(call, input_signature=[tf.TensorSpec(shape, dtype, "x")], autograph=False)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+    x = draw.standard_normal(shape).astype(dtype).astype(float)
+    oracle = oracle_of(tmp_path / "saved_model.pb")
+    made = oracle.run({"x": x})
+    laid = [-1 if axis == channels else 1 for axis in range(4)]
+    mean, variance = (x.mean(axes), x.var(axes)) if training else (mean.astype(float), variance.astype(float))
+    divided = (x - mean.reshape(laid)) / np.sqrt(variance.reshape(laid) + np.float32(0.01))
+    np.testing.assert_allclose(made["y"], divided * scale.reshape(laid) + offset.reshape(laid), rtol=1e-6, atol=1e-12)
+    terms = x.size / shape[channels]
+    np.testing.assert_allclose(made["variance"], variance * (terms / (terms - 1) if training else 1), rtol=1e-6)
+    noisy = oracle.in_arithmetic(RandomRounding("float32", 0, 0)).run({"x": x})["y"]
+    assert 0 < np.abs(noisy - made["y"]).max() < (1e-5 if dtype == "float32" else 4e-3)
+    if layout == "NHWC":  # TensorFlow has no other on the processor.
+        np.testing.assert_allclose(
+            module.call(x.astype(dtype))["y"], made["y"], atol=1e-5 if dtype == "float32" else 4e-3
+        )
+
+
 def test_a_signature_without_inputs_is_passed_over(with_constants):
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -345,7 +382,6 @@ def enlarged(folder):
 REFUSED = {
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
-    "normalises": (with_operation("FusedBatchNormV3"), "has it in float32 alone; give the network as a .keras or .h5"),
     "draws": (with_operation("StatelessRandomUniformV2"), "build the network without dropout in its recurrent layers"),
     "prints": (with_operation("PrintV2"), "those that are read; save the network without tf.print"),
     "transforms": (with_operation("RFFT"), "those that are read; export the network between the Fourier transforms"),

@@ -179,6 +179,7 @@ REFUSED = {
     "text": ("hello", "it is no module of StableHLO: line 1:1: custom op 'hello' is unknown"),
     "bytes": (b"\xff\xfe", "it is no text of MLIR"),
     "bytecode": (b"ML\xefR\x01", "it is MLIR's bytecode; text is read"),
+    "serialised": (b"\x1c\0\0\0\x9cf(x)ML\xefR\x01", "it is what `exported.serialize()` gives after `jax.export`"),
     "HLO": ("HloModule jit_f, is_scheduled=true", "it is HLO, an older text of XLA, and no StableHLO; text is read"),
     "deep": ("module {" * 5_000, "brackets more than 60 deep"),
     "other operation": (
@@ -272,6 +273,19 @@ def test_the_platform_of_a_module_for_several_is_told(tmp_path):
     for index, expected in ((0, -ones), (1, ones)):
         made = oracle_of(path).run({"_platform_index": np.array(index, np.int32), "h": 0 * ones, "x": ones})
         np.testing.assert_array_equal(made["result_0"], expected)
+
+
+@pytest.mark.parametrize(("is_argument", "told"), [(True, True), (False, False)])
+def test_weights_among_the_inputs_are_told(tmp_path, is_argument, told):
+    """As of `jax.jit(model.apply)`, whose first argument has the parameters."""
+    given = ", %w: tensor<5x2xf32>" if is_argument else ""
+    own = "" if is_argument else f"%w = stablehlo.constant dense<{files.literal(files.WEIGHTS)}> : tensor<5x2xf32>"
+    product = "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]"
+    types = "(tensor<1x5xf32>, tensor<5x2xf32>) -> tensor<1x2xf32>"
+    head = f"func.func @main(%x: tensor<1x5xf32>{given}) -> tensor<1x2xf32> {{"
+    path = tmp_path / "net.mlir"
+    path.write_text(f"{head}\n{own}\n{product} : {types}\nreturn %0 : tensor<1x2xf32>\n}}")
+    assert any(note.startswith("It has products and no weights.") for note in describe(path).notes) == told
 
 
 def test_a_state_may_have_any_name(tmp_path):

@@ -494,18 +494,18 @@ def test_quantised_arrays_that_are_not_computed_are_refused_and_told_what_to_do(
 
 
 def test_an_operator_is_refused_before_an_output_of_whole_numbers_with_a_scale(tmp_path):
-    """As an SVDF for a microcontroller, whose last QUANTIZE gives int32, and whose tensors have no names."""
+    """As of a file for a microcontroller, whose tensors have no names."""
     writer = files.quantised(files.elman(1))
     for tensor in writer.graph.tensors:
         tensor.name = b""
-    writer.graph.tensors[writer.graph.outputs[0]].type = files.schema.TensorType.INT32
+    writer.graph.tensors[writer.graph.outputs[0]].type = files.schema.TensorType.INT64
     path = files.saved(writer, tmp_path / "words.tflite")
-    with pytest.raises(ModelFileError, match="without a name is quantised: int32, and no int8") as caught:
+    with pytest.raises(ModelFileError, match="without a name is quantised: int64, and no int8") as caught:
         describe(path)
     assert "supported_types = [tf.float16]" in str(caught.value)
     code = writer.model.operatorCodes[3]
-    code.builtinCode = code.deprecatedBuiltinCode = files.schema.BuiltinOperator.SVDF
-    with pytest.raises(ModelFileError, match="and SVDF is not computed here"):
+    code.builtinCode = code.deprecatedBuiltinCode = files.schema.BuiltinOperator.SIN
+    with pytest.raises(ModelFileError, match="and SIN is not computed here"):
         describe(files.saved(writer, path))
 
 

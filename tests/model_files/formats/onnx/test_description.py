@@ -482,3 +482,14 @@ def test_states_are_followed_through_sequences_and_optional_values(tmp_path):
     description = described(tmp_path, files.model(nodes, inputs, outputs, weights, opset=18))
     assert pairs(description) == {"hc": ("z", "traced")}
     assert not description.notes
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((3, 5), True), ((5, 5), False)])
+def test_an_input_like_the_only_output_is_suggested_as_a_state(tmp_path, sizes, told):
+    """As of a GRU cell whose exporter has its own names for outputs: its result is its next state."""
+    ends = files.arrays(("x", [1, sizes[0]]), ("h", [1, sizes[1]])), files.arrays(("fetch_name_0", [1, 5]))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Add", ["s", "h"], ["fetch_name_0"])]
+    weights = files.weight("w", np.ones((sizes[0], 5), np.float32))
+    (note,) = described(tmp_path, files.model(nodes, *ends, [weights])).notes
+    suggested = "If h is a state, and fetch_name_0 its next value, say so: --set state.h=fetch_name_0"
+    assert note.endswith(suggested) == told

@@ -28,7 +28,6 @@ _TRANSFORM = "export the network between the Fourier transforms, which takes and
 INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("PrintV2", "StringFormat"), "save the network without tf.print"),
     "StatelessRandom": "build the network without dropout in its recurrent layers, give it these weights, and save it",
-    "FusedBatchNorm": "TensorFlow has it in float32 alone; give the network as a .keras or .h5 file, or in ONNX",
     "RFFT": _TRANSFORM,
     "IRFFT": _TRANSFORM,
     "LookupTable": "write the table's values as a tensor, and read them with tf.gather",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from rnnbench.model_files.described import FileFacts, described
@@ -10,12 +11,13 @@ from rnnbench.model_files.description import ArrayDescription, FileDescription, 
 from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.stablehlo.features import depends_of, features_of
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
-from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray
+from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, StablehloFile
 from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
 from rnnbench.model_files.state_proposals import with_proposals
 
 _PLATFORM = "_platform_index"
 """The argument that jax.export adds where it exports a function for several platforms."""
+_PRODUCTS = ("dot_general", "dot", "convolution")
 
 
 def describe(path: Path) -> FileDescription:
@@ -42,17 +44,26 @@ def describe(path: Path) -> FileDescription:
         flow=Flow(states=[OperatorState("while", "", None, None)] * operators["while"]),
         known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
-        notes=[
-            f"{name} is the place of the platform that runs, in the order of platforms=(…) of jax.export, from 0. Give "
-            "that of cpu, or export for cpu alone"
-            for name in platforms
-        ],
+        notes=list(_notes(file, operators, platforms)),
     )
     return with_proposals(
         found,
         proposals([array for array in file.inputs if array.name not in platforms], file.outputs),
         "A step of JAX gives its states in the order in which it takes them",
     )
+
+
+def _notes(file: StablehloFile, operators: Counter[str], platforms: list[str]) -> Iterator[str]:
+    for name in platforms:
+        yield (
+            f"{name} is the place of the platform that runs, in the order of platforms=(…) of jax.export, from 0. Give "
+            "that of cpu, or export for cpu alone"
+        )
+    if not file.weight_bytes and any(operators[kind] for kind in _PRODUCTS):
+        yield (
+            "It has products and no weights. If they are among its inputs, each call gets others, drawn at random. "
+            "Export a function that has them, as jax.jit(lambda x: f(params, x))"
+        )
 
 
 def _array(array: MlirArray, role: Role) -> ArrayDescription:

@@ -49,6 +49,8 @@ def text_of(data: bytes) -> str:
     """The text of a file, which a parser that calls itself can read. Raises ModelFileError."""
     if data.startswith(_BYTECODE):
         raise ModelFileError(f"it is MLIR's bytecode; {_EXPECTED}")
+    if _BYTECODE in data:
+        raise ModelFileError(f"it is what `exported.serialize()` gives after `jax.export`; {_EXPECTED}")
     if data.lstrip().startswith(_HLO):
         raise ModelFileError(f"it is HLO, an older text of XLA, and no StableHLO; {_EXPECTED}")
     try:

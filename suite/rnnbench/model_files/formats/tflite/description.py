@@ -11,7 +11,7 @@ from rnnbench.model_files.description import ArrayDescription, Dim, FileDescript
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
 from rnnbench.model_files.formats.tflite.file import read_tflite
-from rnnbench.model_files.formats.tflite.graph import TfliteFile, keeping_variables
+from rnnbench.model_files.formats.tflite.graph import QUANTISED, TfliteFile, keeping_variables
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text
@@ -77,6 +77,8 @@ def _array(file: TfliteFile, name: str, number: int, role: Role, *, is_batch: bo
     tensor = file.graphs[file.main].tensors[number]
     if not name.isprintable() or not name.strip():
         raise ModelFileError("an input or output has a name that cannot be printed")
+    if role == "input" and tensor.range and tensor.dtype not in QUANTISED:
+        raise ModelFileError(f"its input {name} is {tensor.dtype} with a scale, which LiteRT does not make of floats")
     shape: list[Dim] = [None if size < 0 else size for size in tensor.sizes]
     if is_batch and shape and shape[0] is None:
         shape[0] = BATCH

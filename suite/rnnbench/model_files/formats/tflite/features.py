@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator, TfliteFile
+from rnnbench.model_files.formats.tflite.lstm import BOTH
+from rnnbench.model_files.formats.tflite.recurrent import states_of
 from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
@@ -99,16 +101,27 @@ def _convolutions_of_outputs(graph: Graph) -> set[int]:
     return found
 
 
+def _merged_directions(graph: Graph) -> set[int]:
+    """The result and states of an LSTM of both directions with one array of several rows, which come before steps."""
+    found = set[int]()
+    for each in graph.operators:
+        if each.name == BOTH and each.options.MergeOutputs() and not each.options.TimeMajor():
+            rows = graph.tensors[each.inputs[0]].sizes[0]
+            found.update(() if rows == 1 else (*each.outputs, *states_of(each)))
+    return found
+
+
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "quantised-products": _second_products,
     "two-byte-arrays": _of_16_bits,
     "convolution-of-an-output": _convolutions_of_outputs,
+    "merged-directions": _merged_directions,
 }
 """The arrays of a graph that have a trait."""
 
 
 def features_of(file: TfliteFile) -> Iterator[Feature]:
-    """Products of quantised arrays, arrays of 16 bits, convolutions of outputs, and rings.
+    """Products of quantised arrays, arrays of 16 bits, convolutions of outputs, directions in one array, and rings.
 
     A ring is an output that is a slice of an input with other values behind it.
     """

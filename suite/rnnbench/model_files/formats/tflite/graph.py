@@ -19,6 +19,8 @@ UNQUANTISED = (
 """Why quantised arrays that the oracle does not compute are refused, and what to do."""
 QUANTISED = ("int8", "uint8", "int16")
 """The types of arrays that a call gives and makes, which have a scale and a zero point."""
+_WIDE = "int32"
+"""The type of an output that the last QUANTIZE of a file may make, as of keyword spotters for microcontrollers."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Tensor:
         """The range of a quantised value; None of another one. Raises ModelFileError where it has not just one."""
         if self.quantisation is None:
             return None
-        if self.dtype not in QUANTISED or len(self.quantisation.scales) != 1:
+        is_wide = self.dtype == _WIDE and not np.any(self.quantisation.zeros)
+        if not (self.dtype in QUANTISED or is_wide) or len(self.quantisation.scales) != 1:
             scales = len(self.quantisation.scales)
             kept = f"{self.dtype} of {scales} scales" if scales > 1 else f"{self.dtype}, and no int8, uint8 or int16"
             raise ModelFileError(f"{self.called} is quantised: {kept}; {UNQUANTISED}")

@@ -22,8 +22,8 @@ from rnnbench.model_files.formats.tflite.graph import (
     Tensor,
     TfliteFile,
 )
-from rnnbench.model_files.formats.tflite.lstm import LSTM, lstm_ranges, sequence_lstm, states_of
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
+from rnnbench.model_files.formats.tflite.recurrent import RECURRENT, has_own_range, states_of
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Activations, Arithmetic, Range
@@ -112,9 +112,9 @@ class TfliteOracle:
             if _takes_its_own_range(operator, graph):
                 inputs[0] = self._quantised(np.asarray(inputs[0]), None)
             outputs = self._operator(operator, inputs, graph)
-            if operator.name not in (_WHILE, _IF, LSTM):  # What these give is in its range.
+            if operator.name not in (_WHILE, _IF, *RECURRENT):  # What these give is in its range.
                 outputs = self._in_their_ranges(operator, graph, outputs)
-            made = (*operator.outputs, *states_of(operator)) if operator.name == LSTM else operator.outputs
+            made = (*operator.outputs, *states_of(operator)) if operator.name in RECURRENT else operator.outputs
             values |= zip(made, outputs, strict=True)
         return [values[index] for index in wanted]
 
@@ -124,8 +124,8 @@ class TfliteOracle:
         if operator.name == _IF:
             branches = _graphs_of(operator)
             return self._inner(branches[0] if np.all(inputs[0]) else branches[1], inputs[1:])
-        if operator.name == LSTM:
-            return sequence_lstm(self._arithmetic, operator.options, inputs, lstm_ranges(operator, graph))
+        if operator.name in RECURRENT:
+            return RECURRENT[operator.name].compute(self._arithmetic, operator, graph, inputs)
         if operator.name == _CAST:
             return (cast(inputs[0], graph.tensors[operator.outputs[0]].dtype),)
         compute = _COMPUTED[operator.name]
@@ -178,7 +178,7 @@ def _refuse(file: TfliteFile) -> None:
     activations_of(file)
     for number, graph in enumerate(file.graphs):
         for operator in graph.operators:
-            if operator.name not in (*_COMPUTED, _CAST, _WHILE, _IF, LSTM):
+            if operator.name not in (*_COMPUTED, _CAST, _WHILE, _IF, *RECURRENT):
                 called = safe_text(operator.name, 100)
                 raise ModelFileError(f"the operator {called} is not computed here, so its float64 result is not known")
             if operator.name not in (_WHILE, _IF):
@@ -203,8 +203,8 @@ def activations_of(file: TfliteFile) -> Activations:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
             if _takes_its_own_range(operator, graph):
                 found.add("dynamic")
-            elif operator.name == LSTM:
-                found |= {"dynamic"} if _has_quantised_weights(operator, graph) else set()
+            elif operator.name in RECURRENT:
+                found |= {"dynamic"} if has_own_range(operator, graph) else set()
             elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
                 operator.name not in _QUANTISED_OPERATORS
             ):
@@ -228,15 +228,6 @@ def _takes_its_own_range(operator: Operator, graph: Graph) -> bool:
         return False
     first, second = (graph.tensors[number] for number in operator.inputs[:2])
     return second.is_quantised and not first.is_quantised
-
-
-def _has_quantised_weights(operator: Operator, graph: Graph) -> bool:
-    """Whether an LSTM has weights of whole numbers, and quantises x and h by the ranges that they have.
-
-    Raises ModelFileError where it has other ranges that are not computed here.
-    """
-    inside = (graph.tensors[number] for number in operator.inputs if number >= 0)
-    return lstm_ranges(operator, graph) is None and any(tensor.is_quantised for tensor in inside)
 
 
 def _graphs_of(operator: Operator) -> tuple[int, int]:

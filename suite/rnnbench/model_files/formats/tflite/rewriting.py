@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnbench.model_files.formats.tflite.file import read_tflite, read_with_bytes
 from rnnbench.model_files.formats.tflite.graph import Tensor, TfliteFile
 from rnnbench.model_files.formats.tflite.schema import (
@@ -18,6 +20,8 @@ from rnnbench.model_files.formats.tflite.schema import (
 
 _QUANTIZE, _DEQUANTIZE = 2, 3
 """Their first versions that take int16."""
+_WIDE = "int32"
+"""The type that LiteRT has no DEQUANTIZE of."""
 
 
 def with_float_ends(path: Path) -> bytes:
@@ -87,13 +91,34 @@ class _Ends:
         inputs = {number: self._float(number) for number in graph.inputs if _is_rewritten(self._tensors[number])}
         outputs = {number: self._float(number) for number in graph.outputs if _is_rewritten(self._tensors[number])}
         first = [add_operator(self._model, "QUANTIZE", [new], old, _QUANTIZE) for old, new in inputs.items()]
-        last = [add_operator(self._model, "DEQUANTIZE", [old], new, _DEQUANTIZE) for old, new in outputs.items()]
+        last = [operator for old, new in outputs.items() for operator in self._dequantised(old, new)]
         graph.operators = [*first, *(graph.operators or ()), *last]
         graph.inputs = [inputs.get(number, number) for number in graph.inputs]
         graph.outputs = [outputs.get(number, number) for number in graph.outputs]
         for signature in self._signatures:
             _renumber(signature.inputs, inputs)
             _renumber(signature.outputs, outputs)
+
+    def _dequantised(self, old: int, new: int) -> list[Any]:
+        """DEQUANTIZE; of int32 a CAST, and a product with the scale."""
+        found = self._tensors[old]
+        if found.dtype != _WIDE:
+            return [add_operator(self._model, "DEQUANTIZE", [old], new, _DEQUANTIZE)]
+        assert found.range is not None
+        scale, buffer = self._schema.TensorT(), self._schema.BufferT()
+        buffer.data = np.frombuffer(np.float32(found.range.scale).tobytes(), np.uint8)
+        self._model.buffers.append(buffer)
+        scale.name, scale.shape, scale.type = b"scale", [1], self._schema.TensorType.FLOAT32
+        scale.buffer = len(self._model.buffers) - 1
+        self._graph.tensors.append(scale)
+        place, whole = len(self._graph.tensors) - 1, self._float(new)
+        cast, product = (add_operator(self._model, name, [], made) for name, made in (("CAST", whole), ("MUL", new)))
+        cast.inputs, product.inputs = [old], [whole, place]
+        product.builtinOptionsType, product.builtinOptions = (
+            self._schema.BuiltinOptions.MulOptions,
+            self._schema.MulOptionsT(),
+        )
+        return [cast, product]
 
     def _float(self, number: int) -> int:
         """A new tensor of float32 with the shape and name of a quantised one."""

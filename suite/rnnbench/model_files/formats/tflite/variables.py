@@ -3,8 +3,8 @@
 VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE changes it, and the graph of CALL_ONCE gives
 it its first value. No caller can read or set a variable, so no stream could be moved from one session to another.
 
-An operator such as UNIDIRECTIONAL_SEQUENCE_LSTM has its state in tensors that are marked as variables. It reads and
-writes them in place, so each of them is an input and an output at once.
+An operator such as UNIDIRECTIONAL_SEQUENCE_LSTM or SVDF has its state in tensors that are marked as variables. It reads
+and writes them in place, so each of them is an input and an output at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ OPERATORS = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_O
 _ASK = "; export the network with its states as inputs and outputs"
 _Key = tuple[bytes, bytes]
 """A variable is known by the name of its container and its own."""
-_OWN = {"UNIDIRECTIONAL_SEQUENCE_LSTM": {18: "lstm_h", 19: "lstm_c"}}
+_OWN = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": {18: "lstm_h", 19: "lstm_c"},
+    "LSTM": {18: "lstm_h", 19: "lstm_c", 1: "lstm_h", 4: "lstm_c"},
+    "BIDIRECTIONAL_SEQUENCE_LSTM": {35: "forward_h", 36: "forward_c", 37: "backward_h", 38: "backward_c"},
+    "RNN": {4: "rnn_h"},
+    "UNIDIRECTIONAL_SEQUENCE_RNN": {4: "rnn_h"},
+    "BIDIRECTIONAL_SEQUENCE_RNN": {4: "forward_h", 8: "backward_h"},
+    "SVDF": {4: "svdf"},
+}
 """What the states of an operator's own are called, by their places in its inputs. Converters give them no names."""
 
 _MOVES = frozenset(
