@@ -35,6 +35,7 @@ class Writer:
 
     def constant(self, name: str, values: np.ndarray) -> int:
         number = self.value(name, values.shape, str(values.dtype))
+        self.graph.tensors[number].shape = list(values.shape)  # It may have no elements.
         buffer = schema.BufferT()
         buffer.data = np.frombuffer(values.tobytes(), np.uint8)
         self.model.buffers.append(buffer)

@@ -304,6 +304,7 @@ def whole(*values):
 
 
 OPERATORS = {
+    "RESHAPE": ([DRAWN[:1, :1, :1, 0], np.zeros(0, np.int32)], (), ""),
     "GATHER_ND": ([DRAWN, whole([0, 1], [1, 3])], (2, 6, 3), ""),
     "PRELU": ([DRAWN, DRAWN[0, 0, 0]], DRAWN.shape, ""),
     "FLOOR": ([DRAWN * 3], DRAWN.shape, ""),

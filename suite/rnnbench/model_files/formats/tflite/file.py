@@ -240,7 +240,8 @@ class _Reader:
         if buffer.Offset() > _APART:
             raise ModelFileError("its weights are behind the flatbuffer (a file of more than 2 GB); that is not read")
         if not buffer.DataLength():
-            return None
+            # Such as the shape of a RESHAPE to no axes: an array without elements has no bytes.
+            return None if math.prod(shape) or kind not in _DTYPES else np.zeros(shape, kind.lower())
         if tensor.IsVariable():
             raise ModelFileError(f"tensor '{name}' is a variable that begins with a value, which LiteRT refuses")
         if tensor.Sparsity() is not None:
