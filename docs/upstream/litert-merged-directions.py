@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["ai-edge-litert==2.3.0", "flatbuffers", "numpy"]
+# dependencies = ["ai-edge-litert==2.3.0", "flatbuffers==25.12.19", "numpy"]
 # ///
 """LiteRT's LSTM of both directions mixes up the rows of its state, where it gives one result and rows come first.
 

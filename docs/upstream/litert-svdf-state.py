@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["ai-edge-litert==2.3.0", "flatbuffers", "numpy"]
+# dependencies = ["ai-edge-litert==2.3.0", "flatbuffers==25.12.19", "numpy"]
 # ///
 """LiteRT reads and writes the int8 state of an SVDF as int16, and so beyond its end.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+from pathlib import Path
 
 import fake_records as fake
 import fake_shards as made
@@ -30,6 +31,7 @@ from rnnbench.results import (
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.journal import INFO, TRIALS
+from rnnbench.results.merge import _first
 from rnnbench.results.samples import SAMPLE_COLUMNS
 from rnnbench.results.shards import PLAN
 
@@ -186,6 +188,29 @@ def test_samples_that_are_not_those_of_their_record_are_left_out_and_named(tmp_p
         else:
             assert np.array_equal(run.samples(record.trial), _samples_of(record))
     assert write_merged(merge_shards([run.path, *shards[1:]]), tmp_path / "results").what == "already merged"
+
+
+@pytest.mark.parametrize(("files", "last"), [(5, "why 4"), (6, "1 more file of samples left out in the same way")])
+def test_what_is_left_out_is_named_up_to_a_number(files, last):
+    told = list(_first({Path(f"{number}.npy"): f"why {number}" for number in range(files)}))
+    assert told[:5] == [f"why {number}" for number in range(5)]
+    assert told[-1] == last
+
+
+def test_a_shard_to_which_the_plan_gives_no_trial_is_left_out(tmp_path):
+    shards, empty = made.make_shards(tmp_path), made.make_shard(tmp_path, 4)
+    assert [shard.info.shard.number for shard in merge_shards([empty, *shards]).shards] == [1, 2, 3]
+    with pytest.raises(StoreError, match="the shards are all empty"):
+        merge_shards([empty])
+
+
+def test_merging_again_removes_what_no_shard_has(tmp_path):
+    shards = made.make_shards(tmp_path)
+    run = merged(tmp_path, shards)
+    stale = run.path / "stale.json"
+    stale.write_text("{}")
+    assert write_merged(merge_shards(shards), tmp_path / "results").what == "merged again"
+    assert not stale.exists()
 
 
 def test_what_is_missing_is_named(tmp_path):

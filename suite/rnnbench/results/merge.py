@@ -247,7 +247,7 @@ def _first(foreign: Mapping[Path, str]) -> Iterator[str]:
     """What was left out, and how much more there is."""
     yield from islice(foreign.values(), MOST_TOLD)
     if (more := len(foreign) - MOST_TOLD) > 0:
-        yield f"{more} more files of samples do not belong to their records, and were left out"
+        yield f"{count(more, 'more file')} of samples left out in the same way"
 
 
 def _is_plain(file: Path) -> bool:
