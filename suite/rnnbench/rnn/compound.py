@@ -55,7 +55,7 @@ class LoopPrimitives(Protocol):
         ...
 
     def each(self, body: Callable[[Any, Any], tuple[Any, Any]], carried: Any, x: Any) -> tuple[Any, Any]:
-        """Call `body(carried, item)` → (carried, result) for each item of x. Returns the last carried, all results."""
+        """Call `body(carried, item)` → (carried, result) for every item. Returns the last carried, and all results."""
         ...
 
     def repeat(self, going: Callable[[Any], Any], body: Callable[[Any], Any], carried: Any) -> Any:
