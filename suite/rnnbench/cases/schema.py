@@ -1,8 +1,8 @@
-"""What may stand in a case file: its sections and keys, their types, bounds and defaults.
+"""The sections and keys of a case file, with their types, bounds and defaults.
 
-The types are strict: a text is not a number, `true` is not 1, and every unknown key is refused. The keys of `model:`
-are those of all families of networks. The keys of `measure:` that ask for a latency path are those that
-`measure.paths` declares. In the sections that make trials a list is an axis.
+The types are strict: a text is not a number, `true` is not 1, and every unknown key is refused. `model:` has the keys
+of all families of networks. `measure:` has the keys of the latency paths that `measure.paths` declares. In the sections
+that make trials, a list is an axis.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from rnnbench.yaml_files import TitleGenerator
 T = TypeVar("T")
 
 MAX_PATTERNS = 1_000
-"""Entries of `matrix.exclude`, and of `matrix.include`."""
+"""Most entries of `matrix.exclude`, and of `matrix.include`."""
 MAX_VALUES = 1_000
-"""Of one axis."""
+"""Most values of one axis."""
 MAX_STEPS = 1_000_000
 
 
@@ -102,7 +102,7 @@ Pinned = Annotated[
 ]
 Time = Literal["fused", "looped", "unrolled", "parallel", "given"] | Copies
 Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8_weights", "int8_dynamic", "int8_static"]
-"""Those of `rnn.DTYPES`."""
+"""The names of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
 DeviceName: Any = Literal[tuple(KINDS)]
@@ -240,7 +240,7 @@ CompareSection = _compare_section()
 
 
 def _model_section() -> type[Section]:
-    """The keys of every family of networks. A key that is not written is null: the family's default."""
+    """The keys of every family of networks. A key that is left out is null, and the family's default holds."""
     names = tuple(families())
     network = axis_of(Literal[names])
     description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."

@@ -53,7 +53,7 @@ class Strategy:
         return int(k) if k else None
 
     def __str__(self) -> str:
-        """Without the chunk: `looped-stitched`, `looped-stitched-graph`."""
+        """The strategy without its chunk: `looped-stitched`, `looped-stitched-graph`."""
         launched = f"-{self.launch}" if self.launch != STREAM else ""
         return f"{self.time}-{self.state}{launched}"
 
@@ -64,14 +64,14 @@ class Precision:
 
     weights: str
     compute: str
-    """Of both operands of a product."""
+    """The type of both operands of a product."""
     accumulate: str
-    """Of its sums."""
+    """The type of a product's sums."""
     state: str
-    """Of x, y and the state between calls, and of all arithmetic that is no product of weights."""
+    """The type of x, y and the state between calls, and of all arithmetic that is no product of weights."""
     activations: Activations = ""
-    """How x and h enter a product whose operands are int8: `dynamic` by the range that they have in the call,
-    `static` by that of `Layer.ranges`."""
+    """The range by which x and h enter a product of int8 operands: `dynamic` is the one that they have in the call,
+    `static` the one in `Layer.ranges`."""
 
     @classmethod
     def of(cls, dtype: str) -> Precision:
@@ -101,10 +101,10 @@ class Limits:
     endurance: float = 0.0
     """Seconds for each long-running check; with 0, these checks are left out."""
     reference: float = 600.0
-    """Seconds for the trajectories of the reference, which are none of the trial's."""
+    """Seconds for the trajectories of the reference. They do not count as the trial's."""
     enough: float | None = None
-    """Seconds after which a long-running check ends once it has the calls that its verdict needs. No check then repeats
-    anything more often than the known faults need to show. None: each has all of its time."""
+    """Seconds after which a long-running check ends, if it has the calls that its verdict needs. No check then repeats
+    anything more often than the known faults need to show. None: each check has all of its time."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ class Measure:
     """How one trial is sampled."""
 
     budget: float = 2.0
-    """Seconds of sampling in all: every process, round and latency path."""
+    """Seconds of sampling in all, over every process, round and latency path."""
     processes: int = 3
-    """Fewest processes."""
+    """Number of processes at least."""
     precision: float = 0.02
-    """Half the confidence interval of a median, relative to it, at which sampling stops before its budget is spent."""
+    """Half the confidence interval of a median, relative to the median, at which sampling stops within its budget."""
     settings: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """What the case file says under the keys of latency paths and scenarios (`measure.paths`, `measure.scenarios`),
-    only where it asks for them: `{"cold": 1.0, "period": 0.01}`, a flag as 1, a duration in seconds."""
+    """The keys of latency paths and scenarios in the case file (`measure.paths`, `measure.scenarios`), if it has them:
+    `{"cold": 1.0, "period": 0.01}`. A flag is 1, a duration is in seconds."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Trial:
     model: AnyNetwork
     strategy: Strategy
     steps: int
-    """Steps of the whole workload: the stream that conformance feeds."""
+    """Steps of the whole workload. Conformance feeds a stream of this length."""
     batch: int
     dtype: str
     device: str
@@ -142,13 +142,13 @@ class Trial:
     lengths: Lengths = "full"
     """Whether every row of a batch has all steps of a call, or each its own number of them."""
     thresholds: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """What the case file says under `compare:`: the smallest change that matters, by kind of measure."""
+    """The case file's `compare:`: the smallest change that matters, by kind of measure."""
     pinned: str = ""
-    """Of an anchor: the requirements of the environment that it runs in. Empty: the trial is none."""
+    """The requirements of an anchor's environment. Empty if the trial is no anchor."""
 
     @property
     def params(self) -> dict[str, object]:
-        """The canonical parameters: all that decides what is computed and how, and nothing of how it is measured."""
+        """The canonical parameters: all that decides what is computed and how, and nothing about how it is measured."""
         return {
             "model": self.model.params,
             "time": self.strategy.time,

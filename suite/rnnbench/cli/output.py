@@ -1,4 +1,5 @@
-"""What a command prints beside tables. It may hold names and messages from outside, which no terminal must obey."""
+"""The text that a command prints beside tables. It may hold names and messages from outside: no terminal must obey
+them."""
 
 from __future__ import annotations
 
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
     from rnnbench.fleet import Left
 
 LONGEST_LINE = 4_000
-"""Characters of a line: those of the longest text from outside that is kept (`outside_text`)."""
+"""Most characters of a line: as many as the longest text from outside that is kept (`outside_text`)."""
 LONGEST_WORD = 400
-"""Characters of a word in a mistake or a warning: more than the name of a trial has. The sentence around it is seen."""
+"""Most characters of a word in a mistake or a warning: more than the name of a trial has. The sentence around a longer
+word can then still be seen."""
 _BEGIN, _END = 200, 100
-"""Those that are kept of a longer word."""
+"""Characters that are kept of a longer word, at its beginning and end."""
 
 
 def make_streams_usable() -> None:
-    """Standard streams that take whatever is printed.
+    """Make the standard streams take whatever is printed.
 
-    One that is closed becomes the null device: a file that is opened later would get its number, and its output. What
-    an encoding lacks is shown as escapes.
+    A closed stream becomes the null device. Otherwise a file that is opened later would get its number, and its output.
+    Characters that an encoding lacks are shown as escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -39,9 +41,7 @@ def make_streams_usable() -> None:
 
 
 def tell(text: object, *, is_error: bool = False) -> None:
-    """Print lines of text. Of each, what cannot be seen is shown as escapes. Errors and warnings go to stderr, with
-    long words cut.
-    """
+    """Print lines of text, with escapes for what cannot be seen. Errors go to stderr, with long words cut."""
     from rnnbench.results import visible
 
     lines = (_short_words(str(text)) if is_error else str(text)).split("\n")
@@ -49,7 +49,7 @@ def tell(text: object, *, is_error: bool = False) -> None:
 
 
 def _short_words(text: str) -> str:
-    """The text with the middle of words left out that are longer than any that a person gives."""
+    """The text, without the middle of words that are longer than any that a person gives."""
     return re.sub(
         rf"\S{{{LONGEST_WORD + 1},}}",
         lambda word: f"{word[0][:_BEGIN]}… ({len(word[0]) - _BEGIN - _END:,} more characters) …{word[0][-_END:]}",
@@ -58,7 +58,7 @@ def _short_words(text: str) -> str:
 
 
 def tell_warnings(warnings: Iterable[str]) -> None:
-    """On standard error, a line each."""
+    """Print warnings on standard error, a line each."""
     for warning in warnings:
         tell(f"warning: {warning}", is_error=True)
 

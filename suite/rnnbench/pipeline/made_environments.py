@@ -1,4 +1,4 @@
-"""Virtual environments that are made from requirements, kept under a digest of their content, and used again.
+"""Virtual environments, made from requirements, kept under a digest of their content, and used again.
 
 An environment has two layers. The lower one, shared by many, has this suite and what every release of a package needs.
 The upper one has what the requirements name. Python finds a package in the upper layer first.
@@ -35,9 +35,9 @@ from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
 NEWEST_TOLD = 8
-"""Versions of a package that are named where none of them meets a requirement."""
+"""Versions of a package that an error names if none of them meets a requirement."""
 READY = "ready.json"
-"""The file that an environment made here has once everything is installed: what is in it."""
+"""The file with an environment's packages. An environment that was made here has it once everything is installed."""
 LOWER_LAYER = "rnnbench-lower-layer.pth"
 """The file of the upper layer that names the lower one."""
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
@@ -47,7 +47,7 @@ _YANKED = re.compile(r"is a yanked version:.*?Reason for being yanked: *(.*)", r
 
 
 class SideError(Exception):
-    """A side is no environment, cannot be made, or runs another suite. The message says which and what to do."""
+    """A side is no environment, cannot be made, or runs another suite. The message says which, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,10 @@ class MadeEnvironment:
 
 
 def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> MadeEnvironment:
-    """The environment with this suite, what `extras` of it ask for, and `requirements`; made where it is not, or is
-    damaged.
+    """The environment with this suite, what its `extras` ask for, and `requirements`. Made if it is missing or damaged.
 
-    `extras_of` has the extras that trials need. What `requirements` name wins over the versions that the suite asks
-    for. Raises SideError.
+    `extras_of` has the extras that trials need. Versions in `requirements` win over those that the suite asks for.
+    Raises SideError.
     """
     upper = [_with_its_extras(text, extras) for text in requirements.split()]
     named = {_name(text) for text in upper}
@@ -77,10 +76,10 @@ def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> M
 
 
 def extras_of(trials: Iterable[Trial]) -> list[str]:
-    """The extras that such trials need: of their devices and backends. Some name no extra.
+    """The extras that such trials need, for their devices and backends. Some of these names are no extras.
 
-    A backend that has an extra for a device (`tvm-cuda`) needs that one in place of its own: it asks for all that the
-    backend needs, and may ask for another package (`onnxruntime-gpu`) that has the same module.
+    A backend may have an extra for a device (`tvm-cuda`), and then needs this one in place of its own. It asks for all
+    that the backend needs, and may ask for another package (`onnxruntime-gpu`) with the same module.
     """
     pairs = {(trial.target.backend, trial.device) for trial in trials}
     known = metadata("rnnbench").get_all("Provides-Extra") or ()
@@ -92,13 +91,13 @@ def extras_of(trials: Iterable[Trial]) -> list[str]:
 def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
     """An environment with these packages and what they need, without this suite. Raises SideError.
 
-    Versions that are not named are the newest when it is made. `as_of` tells those of one day from those of another.
+    A version that is not named is the newest when the environment is made. `as_of` tells one day's from another's.
     """
     return _make(list(requirements), [], None, cache, " ".join(requirements), [as_of] if as_of else [])
 
 
 def this_suite() -> list[str]:
-    """What pip takes to install the rnnbench that runs, from where it came from (PEP 610)."""
+    """pip's arguments to install the rnnbench that runs, from where it came from (PEP 610)."""
     origin = distribution("rnnbench").read_text("direct_url.json")
     if origin is None:
         return [f"rnnbench=={__version__}"]
@@ -112,7 +111,7 @@ def this_suite() -> list[str]:
 
 
 def own_versions() -> list[str]:
-    """Pins of what the suite itself needs to the versions that run.
+    """The packages that the suite itself needs, pinned to the versions that run.
 
     Two environments made on different days then differ in what was asked for, and not in NumPy.
     """
@@ -121,7 +120,7 @@ def own_versions() -> list[str]:
 
 
 def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
-    """What else these extras ask for, and what the named packages do in every version, as they run here."""
+    """All else that these extras ask for, or that every version of the named packages asks for, as it runs here."""
     needed = _required_by(extras)
     for name in sorted(named):
         needed += [each for each in _requirements_of(name) if _applies(each, "") and not _is_capped(each)]
@@ -134,7 +133,7 @@ def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
 
 
 def _required_by(extras: Sequence[str]) -> list[Requirement]:
-    """What these extras of the suite ask for, and the extras of it that they name."""
+    """The requirements of these extras of the suite, and of the extras that they name."""
     texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
     asked = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
     named = {name for each in asked if each.name == "rnnbench" for name in each.extras} - set(extras)
@@ -142,7 +141,7 @@ def _required_by(extras: Sequence[str]) -> list[Requirement]:
 
 
 def _with_its_extras(text: str, extras: Sequence[str]) -> str:
-    """A requirement that also names the package's own extras, where the suite's extras do: `jax[cuda13]==0.10.2`."""
+    """The requirement with those extras of its package that the suite's extras name: `jax[cuda13]==0.10.2`."""
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
@@ -170,7 +169,7 @@ def _is_capped(requirement: Requirement) -> bool:
 
 
 def _as_here(requirement: Requirement) -> str:
-    """In the version that runs here, where one does."""
+    """The requirement, pinned to the version that runs here, if one does."""
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     try:
         return f"{requirement.name}{extras}=={version(requirement.name)}"
@@ -186,7 +185,7 @@ def _make(
     requirements: str,
     source: Sequence[str] = (),
 ) -> MadeEnvironment:
-    """One layer. `lower` is the one below it."""
+    """Make one layer. `lower` is the layer below it."""
     below = lower and _below(lower)
     content = [list(wanted), list(pins), below, list(source), sys.version]
     folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -220,7 +219,7 @@ def _make(
 
 
 def _require_writable(cache: Path) -> None:
-    """Raises StoreError, with the option that names another folder, where no environment can be made there."""
+    """Raises StoreError, with the option that names another folder, if no environment can be made there."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         if not os.access(cache, os.W_OK | os.X_OK):
@@ -230,7 +229,7 @@ def _require_writable(cache: Path) -> None:
 
 
 def _intact(folder: Path) -> MadeEnvironment | None:
-    """The environment in the folder, if it was finished and has every package that it had then."""
+    """The environment in the folder. None unless it was finished and still has every package that it had then."""
     ready = read_cached(folder / READY, lambda path: json.loads(read_plain(path)))
     python = folder / "bin" / "python"
     if not isinstance(ready, dict) or not python.exists() or ready.get("packages") != _packages(folder):
@@ -239,13 +238,15 @@ def _intact(folder: Path) -> MadeEnvironment | None:
 
 
 def site_packages(folder: Path) -> Path:
-    """Where an environment of this Python's version has its packages."""
+    """The folder of packages of an environment with this Python's version."""
     return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def _below(lower: Path) -> str:
-    """The line that puts a layer below another one. A suite that is installed as editable has a .pth file of its own
-    there, which Python reads in a site folder only."""
+    """The line that puts a layer below another one.
+
+    A suite that is installed as editable has a .pth file of its own there, and Python reads those in site folders only.
+    """
     return f"import site; site.addsitedir({str(site_packages(lower))!r})"
 
 
@@ -259,7 +260,7 @@ def _name(requirement: str) -> str:
 
 
 def _shortened(said: str) -> str:
-    """pip's error with the newest of the versions that it lists: it lists all that there ever were."""
+    """pip's error with only the newest of the versions that it lists. pip lists all that there ever were."""
     found = _VERSIONS.search(said)
     if found is None:
         return said
@@ -271,7 +272,7 @@ def _shortened(said: str) -> str:
 
 
 def _run(command: list[str], requirements: str) -> str:
-    """What it printed on standard error."""
+    """Run it. Returns what it printed on standard error."""
     try:
         done = run_helper(command, INSTALL_LIMIT_S)
     except subprocess.TimeoutExpired as error:

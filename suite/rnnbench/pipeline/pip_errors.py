@@ -1,11 +1,11 @@
-"""Why pip failed, as a person needs to know it."""
+"""From pip's output to the reason why pip failed."""
 
 from __future__ import annotations
 
 import re
 
 _GIVEN_UP = re.compile(r"Retry\(total=0, .*after connection broken by")
-"""What pip says of its last attempt to reach a package index, before it says that the index has no such package."""
+"""pip's line about its last attempt to reach a package index. It then says that the index has no such package."""
 NO_INDEX = (
     "the package index cannot be reached; see whether there is a network, and which index `pip config list` names"
 )
@@ -17,6 +17,6 @@ def has_no_index(output: str) -> bool:
 
 
 def errors_of(output: str, most: int) -> str:
-    """The last of pip's own errors, also of a pip that it ran; the end of the output where it says none."""
+    """The last of pip's own errors, and of a pip that it ran. The end of the output if there are none."""
     lines = [line.strip() for line in output.splitlines()]
     return " ".join([line for line in lines if line.startswith("ERROR")][-most:]) or output.strip()[-300:]

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a bar with the current trial, and a line for each trial that has ended."""
+"""The progress of a run: a bar with the current trial, and a line for each trial that has ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rnnbench.reports import seconds
 from rnnbench.results import FAILURES, Record, visible
 
 SILENCE_S = 30.0
-"""Longest that a pipe, which shows no bar, gets no line while one stage follows another."""
+"""Longest time without a line in a pipe, which shows no bar, while one stage follows another."""
 
 
 class NoProgress:
@@ -29,7 +29,7 @@ class NoProgress:
 
 
 class ProgressBar:
-    """Drawn only when something changes. A thread of its own would run beside what is sampled.
+    """The bar of a run. It is drawn only when something changes: a thread of its own would disturb what is sampled.
 
     Trials of a group end together, after all of them were built and sampled, so the bar shows the current stage too.
     Each of `total` trials ends once on every one of the `sides`.
@@ -84,7 +84,7 @@ class ProgressBar:
 
 
 def _line(record: Record, side: str) -> Text:
-    """The outcome, the bound latency of a step, and the trial's id without its case: it may be longer than a line."""
+    """The outcome, the bound latency of a step, and the trial's id. The case is left out: it may fill a line."""
     style = "red" if record.outcome in FAILURES or record.outcome == "nonconforming" else "green"
     line = Text.assemble(f"{side}  " if side else "", (f"{record.outcome:<3} ", style))
     if (bound := record.latency("bound")) is not None:

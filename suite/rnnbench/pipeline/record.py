@@ -1,4 +1,4 @@
-"""The last stage: from a sampled trial to its record, and into the journal of its run."""
+"""The last stage: the record of a sampled trial, and the journal that writes it."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Journal:
     def write(self, sampled: Sampled, same_as: Sampled | None = None, *, timed: bool = True) -> Record:
         """Append the trial's record (see `record_of`), and return it once it is on the disk.
 
-        A record that is not `timed` has no times: those of trials that ran side by side would mean nothing. Samples
-        come after it: the record needs their room on the disk more. Raises StoreError if either cannot be written,
-        and where the trial failed while the disk is full; it then has no record, and a resumed run does it again.
+        A record that is not `timed` has no times: the times of trials that ran side by side mean nothing. Samples are
+        written after the record, which needs the room on the disk more. Raises StoreError if either cannot be written,
+        or if the trial failed while the disk is full. It then has no record, and a resumed run does it again.
         """
         trial = sampled.trial
         if sampled.failure is not None and sampled.failure.outcome in FAILURES:
@@ -79,7 +79,7 @@ class Journal:
         return record
 
     def _require_disk(self, trial: Trial, reason: str) -> None:
-        """Raises StoreError if the suite itself finds the disk full: what a worker says of it decides nothing."""
+        """Raises StoreError if the suite itself finds the disk full. A worker's word for it decides nothing."""
         for folder in (self._plan.folder, Path(tempfile.gettempdir())):
             if error := error_of_disk(folder):
                 raise StoreError(
@@ -93,7 +93,7 @@ def record_of(
 ) -> Record:
     """The record of a trial.
 
-    `same_as` is a trial whose program and call plan are the same to the byte: its samples count for this one too.
+    `same_as` is a trial whose program and call plan are the same to the byte. Its samples count for this one too.
     `expected_failures` are those of the trial's case.
     """
     trial, examined, checked = sampled.trial, sampled.examined, sampled.checked
@@ -177,7 +177,7 @@ def _dispatch_floor(floor: DispatchFloorSamples) -> DispatchFloor:
 
 
 def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> LatencyFloor | None:
-    """The latency floor of every program that was loaded, and the ratio to it where it was sampled."""
+    """The latency floor, and the ratio to it if the program was sampled. None if no program was loaded."""
     artifact = sampled.checked.artifact
     if artifact is None:
         return None
@@ -191,12 +191,12 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
 
 
 def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
-    """That a latency is below its floor, where the floor of such a device was seen to be one."""
+    """The finding that a latency is below its floor, for devices whose floor has proven to be one."""
     return below_floor(floor) if KINDS[trial.device].roof_is_proven else []
 
 
 def _unmeasured(sampled: Sampled, measured: Sampled) -> dict[str, str]:
-    """Why figures are missing, by figure: on all such devices, on this machine, and of this program."""
+    """Why figures are missing, by figure: for all such devices, for this machine, and for this program."""
     of_kind: dict[str, str] = dict(KINDS[sampled.trial.device].unmeasured.items())
     loaded = sampled.checked.loaded
     of_count = {"allocated": loaded.not_counted} if loaded and loaded.not_counted else {}

@@ -1,4 +1,4 @@
-"""The reference of a trial is computed before its checks, within a limit of its own: its time is not the program's."""
+"""The reference of a trial. It is computed before the checks, within its own limit: its time is not the program's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rnnbench.sampling import Context
 from rnnbench.worker import Command, ComputeReference, Reply, WorkerError
 
 CHECKS_REFERENCES = 10
-"""Single checks have references of their own, from other states and inputs. They may take so many times as long as what
-is computed before them."""
+"""Some checks compute references of their own, from other states and inputs. All of these may take so many times as
+long as the reference that is computed before the checks."""
 
 
 class Asked(Protocol):
@@ -22,9 +22,10 @@ class Asked(Protocol):
 
 
 def compute_reference(trial: Trial, worker: Asked, context: Context) -> float:
-    """Compute what no earlier trial has, within `limits.reference`. Returns the seconds that checks may add for theirs.
+    """Compute the parts of the reference that no earlier trial has computed, within `limits.reference`.
 
-    A reference that was too slow for one trial is not begun for another one with the same limit. Raises WorkerError.
+    Returns the seconds that checks may add for references of their own. A reference that was too slow for one trial is
+    not begun for another trial with the same limit. Raises WorkerError.
     """
     limit = trial.limits.reference
     late = ReferenceTrajectories(trial, context.folders.references).late_file

@@ -1,4 +1,4 @@
-"""The releases of a package: those that the package index has for this Python and platform, or a list of the user's."""
+"""The releases of a package: the user's list, or those that the package index has for this Python and platform."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPANIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "iree-base-compiler": (("", "iree-base-runtime=={major}.{minor}.*"),),
     "jax": (("<0.4.26", "numpy<2 scipy<1.13"),),
 }
-"""What a release needs beside it that its metadata does not say: a specifier of releases, and requirements."""
+"""Requirements of releases that their metadata leaves out: a specifier of releases, and the requirement."""
 
 
 @dataclass(frozen=True)

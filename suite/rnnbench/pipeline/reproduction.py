@@ -29,7 +29,7 @@ from rnnbench.spelling import hint
 from rnnbench.worker import run_helper
 
 FOLDERS = (Path(__file__).parents[3] / "docs" / "upstream", Path(__file__).parents[1] / "docs" / "upstream")
-"""Where the scripts lie: in a checkout, or in an installed package."""
+"""The folders of the scripts, in a checkout and in an installed package."""
 TIME_LIMIT_S = 600.0
 _STILL_THERE, _MENDED, _UNDECIDED = 1, 0, 3
 # The expression of PEP 723.
@@ -37,7 +37,7 @@ _METADATA = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| 
 
 
 class FaultState(Enum):
-    """What a script says of the versions that it ran with."""
+    """A script's verdict about the versions that it ran with."""
 
     STILL_THERE = "still there"
     MENDED = "mended"
@@ -46,7 +46,7 @@ class FaultState(Enum):
 
 
 class ReproductionError(Exception):
-    """There is no such script, or its head cannot be read. The message says which and what to do."""
+    """There is no such script, or its head cannot be read. The message says which, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Reproduction:
     requirements: tuple[str, ...]
     """Packages with their versions: `onnx==1.23.2`."""
     earlier: tuple[str, ...] = ()
-    """Those of a second environment, with the release that it is compared with. Empty if it compares none."""
+    """Packages of a second environment, with the release that the script compares with. Empty if there is none."""
     tools: str = ""
-    """What else it needs that pip does not install, and how to get it."""
+    """The tools that it needs and pip does not install, and how to get them."""
 
     @property
     def unpinned(self) -> tuple[str, ...]:
@@ -72,18 +72,18 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a script says of its fault, and what it printed."""
+    """A script's verdict, and what it printed."""
 
     state: FaultState
     printed: str
     versions: tuple[str, ...] = ()
     """The packages that it ran with: `onnx==1.23.2`."""
     earlier: tuple[str, ...] = ()
-    """Those of the environment that it compared them with."""
+    """The packages of the environment that it compared them with."""
 
 
 def reproductions() -> tuple[Reproduction, ...]:
-    """All scripts, by name. Raises ReproductionError."""
+    """All scripts, in the order of their names. Raises ReproductionError."""
     folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
     if folder is None:
         raise ReproductionError(f"no scripts lie in {FOLDERS[0]}; reinstall rnnbench")
@@ -91,7 +91,7 @@ def reproductions() -> tuple[Reproduction, ...]:
 
 
 def find_reproduction(name: str) -> Reproduction:
-    """The script of this name. Raises ReproductionError with those that there are."""
+    """The script of this name. Raises ReproductionError, with the names that there are."""
     known = {one.name: one for one in reproductions()}
     if name not in known:
         raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, known)}")
@@ -99,7 +99,7 @@ def find_reproduction(name: str) -> Reproduction:
 
 
 def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = "") -> Reproduced:
-    """Run the script with this interpreter, for at most `TIME_LIMIT_S`. `earlier` is that of `earlier_environment`."""
+    """Run the script with this interpreter, for at most `TIME_LIMIT_S`. `earlier` is `earlier_environment`'s one."""
     versions = _versions(one.requirements, python)
     if missing := _missing(one.requirements, versions):
         names = " and ".join(_names(missing))
@@ -111,7 +111,7 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
 
 
 def _run(command: list[str]) -> tuple[FaultState, str]:
-    """What a script finds, and what it printed, or why it found nothing."""
+    """Run the script. Returns its verdict with what it printed, or with why it has none."""
     try:
         done = run_helper(command, TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -129,7 +129,7 @@ def _run(command: list[str]) -> tuple[FaultState, str]:
 
 
 def environment_of(one: Reproduction, cache: Path, *, newest: bool = False) -> str:
-    """The interpreter of an environment with the script's packages: its versions, or the newest. Raises SideError.
+    """The interpreter of an environment with the script's packages, in its versions or the newest. Raises SideError.
 
     An environment of the newest versions is used again until one of the packages has a newer release.
     """
@@ -149,7 +149,7 @@ def earlier_environment(one: Reproduction, cache: Path) -> str:
 
 
 def _versions(requirements: Sequence[str], python: str) -> tuple[str, ...]:
-    """The packages that this interpreter has. They may be older than the newest ones: pip takes what fits."""
+    """The packages that this interpreter has. They may be older than the newest ones, because pip takes what fits."""
     here = python == sys.executable
     folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
     found = {canonicalize_name(each.name): each.version for each in distributions(path=folders)}

@@ -28,7 +28,7 @@ def run_trials(
     examined: Sequence[Examined] | None = None,
     cache: CacheFolder | None = None,
 ) -> None:
-    """Build, check and sample the trials of a run, append each one's record as soon as it is complete, end the run.
+    """Build, check and sample the trials of a run. Append each record as soon as it is complete, then end the run.
 
     `examined` are the trials as the environments see them that run them; None: anchors are in environments of their
     own, and all others in the running one. `cache` has what earlier runs built; None: this run builds everything.
@@ -50,7 +50,7 @@ def run_trials(
 
 
 def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
-    """Write into a run's `run.json` what its environments have, where they are not the running one."""
+    """Write into a run's `run.json` the versions of its environments, if they are not the running one."""
     versions = {one.trial.target.backend: dict(one.probe.versions) for one in examined if not one.trial.pinned}
     write_info(plan.folder, read_run(plan.folder).info.model_copy(update={"versions": versions}))
 

@@ -1,4 +1,5 @@
-"""Trials whose programs and call plans are the same to the byte are measured once, where a short sampling agrees."""
+"""Trials of the same program. If program and call plan are the same to the byte, and a short sampling agrees, one
+measurement serves both."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from rnnbench.stages import Checked
 from rnnbench.worker import Compare, WorkerError, worker_key
 
 LARGEST_RATIO = 1.5
-"""How much slower one of two equal programs may be. Their blocks of 2 ms are taken in turn; layout of memory and other
-processes moved medians of six such blocks by less than 1.2 on a busy machine. Beyond it, every block of the one must
-also be slower than every block of the other: one disturbed block then accuses nobody."""
+"""How much slower one of two equal programs may be. Their blocks of 2 ms are taken in turn. The layout of memory and
+other processes moved medians of six such blocks by less than 1.2 on a busy machine. Beyond this ratio, two programs
+agree unless every block of the one is slower than every block of the other: one disturbed block decides nothing."""
 
 
 class SamePrograms:
-    """By trial, the earlier one of a group that it shares samples with."""
+    """The trials of a group that share the samples of an earlier trial: `same_as` has that one, by trial."""
 
     def __init__(self) -> None:
         self.same_as: dict[str, Checked] = {}

@@ -1,4 +1,4 @@
-"""From what the processes of a trial held to the figures of its record."""
+"""The figures of scenarios in a record, from the samples of the trial's processes."""
 
 from __future__ import annotations
 

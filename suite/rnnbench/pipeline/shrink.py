@@ -1,4 +1,4 @@
-"""The smallest trial that still fails the same check, and the command that reproduces exactly it."""
+"""The smallest trial that still fails the same check, and the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rnnbench.stages import Checked
 from rnnbench.worker import RunFolders, log_name, start_trial_worker
 
 BUDGET_S = 60.0
-"""Longest that one failure is made smaller for. Every attempt is a build."""
+"""Longest time for making one failure smaller. Every attempt is a build."""
 
 
 def shrink(failed: Checked, folders: RunFolders) -> Checked:
@@ -72,7 +72,7 @@ def reproduce_command(trial: Trial, case: Path) -> str:
 
 
 def _smaller(trial: Trial) -> Iterator[Trial]:
-    """Trials with one size halved, the ones that save most first."""
+    """Trials with one size halved. Those that save most come first."""
     chunk = trial.strategy.chunk
 
     def with_calls(steps: int, chunk: int) -> Trial:

@@ -61,11 +61,11 @@ class Arithmetic:
         return other
 
     def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
-        """Rows of a batch, each with the arithmetic that holds for whatever is computed of them."""
+        """The parts of a batch, each with the arithmetic for its rows."""
         return [(slice(0, batch), self)]
 
     def narrowed(self, dtype: str) -> Arithmetic:
-        """The arithmetic of a part that computes in a narrower type. float64 is exact, and stays so."""
+        """The arithmetic of a part that computes in a narrower dtype. float64 is exact, and stays so."""
         return Arithmetic(dtype) if self.dtype == "float32" and dtype != "float32" else self
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
@@ -78,12 +78,11 @@ class Arithmetic:
         return lambda x: self(_times(self._entering(x, operand)[..., order], rows))
 
     def quantised(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
-        """x as a program quantises it that has such arrays itself: in a range, where it saturates, or in x's own."""
+        """x as a program with quantised arrays has it: saturated in the range `operand`, or in x's own range."""
         return self._entering(x, operand)
 
     def _entering(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
-        """x as it enters a product: within its range, and where activations are quantised, the nearest values of 8
-        bits."""
+        """x as it enters a product: within its range, and rounded to 8 bits if activations are quantised."""
         if operand is not None:
             return operand.nearest(x) if self._activations == "static" else operand.clamped(x)
         if self._activations != "dynamic" or not (step := int8_step(x)):
@@ -107,15 +106,15 @@ class Arithmetic:
 
 
 class RandomRounding(Arithmetic):
-    """float64 with random roundings of `dtype`, in all rows of the batch except the first `exact` rows.
+    """float64 with random roundings of `dtype` in all rows of the batch except the first `exact` rows.
 
-    The others are copies of these, in turn.
+    The noisy rows are copies of the exact ones, in turn.
 
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
-    after the other, and each partial sum is rounded. For terms in a random order, the squares of the partial sums add
-    up to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may
-    be flushed to zero. Where activations are quantised, what enters a product is off by up to half a step of its 8
-    bits, and stays within its range.
+    after the other, and each partial sum is rounded. For terms in random order, the squares of the partial sums add up
+    to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may be
+    flushed to zero. If activations are quantised, the operand of a product is off by up to half a step of its 8 bits,
+    and stays within its range.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
@@ -163,13 +162,13 @@ class RandomRounding(Arithmetic):
 
         def multiply(x: np.ndarray) -> np.ndarray:
             x = self._entering(x, operand)
-            # Where the reference itself rounds as much, each row is computed apart: so both roundings are in it.
+            # If the reference itself rounds as much, each row is computed separately, so that both roundings count.
             if not self._exact or self._summed == DTYPES["float64"].unit:
                 return self.summed(
                     _times(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
                 )
-            # A noisy row is an exact one and what it is off by, of which few digits count. So large weights are read
-            # as float64 for the exact rows alone.
+            # A noisy row is an exact row plus its deviation, of which few digits count. So only the exact rows are
+            # multiplied by float64 weights.
             exact, noisy = x[..., : self._exact, :], x[..., self._exact :, :]
             of_row = np.resize(np.arange(self._exact), noisy.shape[-2])
             total = _times(exact, rows)
@@ -196,22 +195,25 @@ class RandomRounding(Arithmetic):
 
 
 def int8_step(x: np.ndarray) -> float:
-    """The step of 8 bits for all of x: one scale for all rows and steps of an operand is the coarsest that runtimes
-    take. Zero where x is; infinite values have no step."""
+    """The step of 8 bits with one scale for all of x, which is the coarsest scale that runtimes use.
+
+    0 if x is zero or infinite.
+    """
     largest = float(np.abs(x).max(initial=0.0))
     return largest / INT8_STEPS if np.isfinite(largest) else 0.0
 
 
 def _in_float32(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """As `_times` with a weight in float32, of an x that may be as small or large as float64 allows."""
+    """As `_times`, with a float32 weight and an x that may be as small or large as float64 allows."""
     scale = float(np.abs(x).max(initial=0.0)) or 1.0
     return scale * _times((x / scale).astype(np.float32), weight).astype(np.float64)
 
 
 def _times(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """x [..., k] · weightᵀ, of [n, k], as one product of matrices: NumPy would call BLAS for each matrix of a stack.
+    """x [..., k] · weightᵀ for a weight [n, k], as one product of matrices.
 
-    BLAS reads a transposed matrix as fast as another. A transposed copy of large weights takes as long as ten products.
+    NumPy would call BLAS for each matrix of a stack. BLAS reads a transposed matrix as fast as any other. Copying large
+    weights transposed takes as long as ten products.
     """
     product: np.ndarray = (x.reshape(-1, x.shape[-1]) @ weight.T).reshape(*x.shape[:-1], -1)
     return product

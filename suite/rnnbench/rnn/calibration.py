@@ -1,4 +1,4 @@
-"""Static ranges: what x and h of each layer reach, seen beforehand and written into a program as constants."""
+"""Static ranges: the least and largest values of x and h of each layer, measured once, as constants of a program."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rnnbench.rnn.reference import run_in
 from rnnbench.rnn.weights import Weights, draw_inputs, draw_state
 
 STEPS, ROWS = 32, 8
-"""Of the run that ranges are taken from. The same for every workload of a model, so that its programs have the same
-constants. An LSTM has forgotten its start by then."""
+"""The size of the run that ranges are taken from. It is the same for every workload of a model, so that its programs
+have the same constants. An LSTM has forgotten its start after so many steps."""
 MATRICES = ("w_ih", "w_hh", "w_hr")
 
 
 def calibrated(network: Network, weights: Weights, seed: int) -> Weights:
-    """The weights of a stack of cells with the range of each matrix's operand: its least and largest value, and 0.
+    """The weights of a stack of cells, with the range of each matrix's operand. A range always contains 0.
 
-    The values are those of the reference over ROWS streams that are drawn as the case's inputs, with its seed, from a
-    state that is not zero. Whatever is beyond them later saturates.
+    The ranges are those of a reference run over ROWS streams, drawn like the case's inputs with its seed, from a state
+    that is not zero. Values beyond a range saturate later.
     """
     numbers, observing = itertools.count(1), _Observing()
     unknown = [
@@ -42,7 +42,7 @@ def calibrated(network: Network, weights: Weights, seed: int) -> Weights:
 
 
 class _Observing(Arithmetic):
-    """The reference, which notes the least and the largest value that enters a product by the mark of its operand."""
+    """The reference's arithmetic. It notes the least and largest value of each product's operand, by the operand."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The vocabulary of primitives that a backend supplies, and the cells of stacks, each written once over it.
+"""The primitives that a backend implements, and the cells of stacks, each written once over them.
 
 A backend that authors programs implements `Primitives` for its values: an SSA name, a Relax expression, a NumPy array.
 It gets every cell and variant from here, looped and unrolled, and decides how to loop, keep state and compile. The part
-that does not depend on the state is a function of its own (`project`), so that a sequence can hoist it out of its loop.
+that does not depend on the state is a separate function (`project`), so that a program can hoist it out of its loop.
 
 Equations: torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN; the ONNX operators LSTM, GRU, RNN for `clip` and for the GRU
 whose reset gate comes before the product; TFLite's UNIDIRECTIONAL_SEQUENCE_LSTM for `cell_clip`.
@@ -47,7 +47,7 @@ class Primitives(Protocol[V]):
 
 
 class QuantisingPrimitives(Primitives[V], Protocol[V]):
-    """What the products of static 8-bit operands need besides (`int8_static`)."""
+    """The additional primitive for products of static 8-bit operands (`int8_static`)."""
 
     def quantised(self, x: V, operand: Range) -> V:
         """The nearest values of the range's 8 bits. Beyond its ends x saturates."""
@@ -55,10 +55,10 @@ class QuantisingPrimitives(Primitives[V], Protocol[V]):
 
 
 class MorePrimitives(Primitives[V], Protocol[V]):
-    """Operations that stacks of cells do not need. A route has those that its adapter names (`Probe.authors`)."""
+    """Operations that stacks of cells do not need. An adapter names those that its route has (`Probe.authors`)."""
 
     def concat(self, parts: Sequence[V]) -> V:
-        """Values of as many rows, side by side along the columns."""
+        """Values with equally many rows, side by side along the columns."""
         ...
 
     def columns(self, x: V, start: int, stop: int) -> V:
@@ -74,7 +74,7 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """The mean of each row, in all of its columns: x's shape."""
         ...
 
-    # Those of many steps at once (`linear.py`). Values may have any rank; operands of `add` and `mul` have one shape.
+    # For many steps at once (`linear.py`). Values may have any rank; operands of `add` and `mul` have the same shape.
 
     def exp(self, x: V) -> V: ...
     def log_sigmoid(self, x: V) -> V:
@@ -94,15 +94,15 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         ...
 
     def reshape(self, x: V, *shape: int) -> V:
-        """The same elements in their order. One size may be −1: what is left."""
+        """The same elements in the same order. One size may be −1, which stands for the rest."""
         ...
 
     def einsum(self, equation: str, a: V, b: V) -> V:
-        """`numpy.einsum` of two values. No letter is there twice in one of them; a letter that the output lacks is in
-        both. `Contraction` has the parts of an equation."""
+        """`numpy.einsum` of two values. A value has each letter once. A letter that the output lacks is in both values.
+        `Contraction` has the parts of an equation."""
         ...
 
-    # A library's operators: all steps of a layer, for time `fused`.
+    # A library's operators, which compute all steps of a layer, for time `fused`.
 
     def linear_attention(
         self, terms: tuple[V, V, V, V], state: V, sizes: AttentionSizes, steps: int, batch: int
@@ -123,7 +123,7 @@ class MorePrimitives(Primitives[V], Protocol[V]):
 
 
 class AttentionSizes(NamedTuple):
-    """Of `MorePrimitives.linear_attention`."""
+    """The sizes of `MorePrimitives.linear_attention`."""
 
     heads: int
     keys: int
@@ -132,21 +132,21 @@ class AttentionSizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CausalKernel:
-    """Of `MorePrimitives.causal_convolution`."""
+    """The kernel of `MorePrimitives.causal_convolution`."""
 
     weight: np.ndarray
-    """[channels, taps], the present step last."""
+    """[channels, taps], the current step last."""
     bias: np.ndarray
     """[channels]"""
     silu: bool
-    """Whether y is SiLU of the sum."""
+    """Whether SiLU is applied to the sum."""
 
 
 class LayerBody(Protocol[V]):
     """One layer in one direction. Its constants are made in its constructor, outside any loop."""
 
     def project(self, x: V) -> V:
-        """x [rows, input] to [rows, projected]: what does not depend on the state. Rows may be steps·batch."""
+        """The part that does not depend on the state: x [rows, input] to [rows, projected]. Rows may be steps·batch."""
         ...
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
@@ -166,7 +166,7 @@ def cell_body(ops: Primitives[V], model: Model, layer: Layer) -> LayerBody[V]:
 
 
 class _Affine(LayerBody[V]):
-    """What LSTM, GRU and RNN share: a projection of x with its bias, and the clip before an activation."""
+    """The common parts of LSTM, GRU and RNN: a projection of x with its bias, and the clip before an activation."""
 
     def __init__(self, ops: Primitives[V], model: Model, layer: Layer, bias: np.ndarray | None) -> None:
         self.ops = ops
@@ -183,7 +183,7 @@ class _Affine(LayerBody[V]):
         return product if self.bias is None else self.ops.add(product, self.bias)
 
     def product(self, x: V, weight: V, name: str) -> V:
-        """x by the matrix of this name; where its operand has a range, x quantised to it."""
+        """x times the matrix of this name. If its operand has a range, x is quantised to it first."""
         if operand := self.ranges.get(name):
             x = cast("QuantisingPrimitives[V]", self.ops).quantised(x, operand)
         return self.ops.matmul(x, weight)

@@ -1,4 +1,4 @@
-"""Networks that are composed of layers: a family says which layers read which, and everything else follows."""
+"""Networks composed of layers: a family lists its layers and the layers that each reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 class Placed(NamedTuple):
-    """A layer in its network. `reads` are names of layers before it, or `x`, side by side; none for the network's x."""
+    """A layer in its network. It reads the layers `reads` (or `x`) side by side; an empty `reads` means x."""
 
     name: str
     kind: LayerKind
@@ -35,10 +35,10 @@ class ComposedNetwork(Network):
 
     @abstractmethod
     def compose(self) -> Sequence[Placed]:
-        """The layers in an order in which they can run. The last one's y is the network's, unless `gives` says more."""
+        """The layers, in an order in which they can run. The last one gives y, unless `gives` names others."""
 
     def gives(self) -> tuple[str, ...]:
-        """The layers whose y, side by side, are the network's."""
+        """The layers whose outputs, side by side, are the network's y."""
         return (self._placed[-1].name,)
 
     @property
@@ -77,7 +77,7 @@ class ComposedNetwork(Network):
     def run(
         self, arithmetic: Arithmetic, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]
     ) -> Trajectory:
-        """Layer by layer, each over all steps."""
+        """Run layer by layer, each over all steps."""
         outputs = {"x": x}
         states: dict[str, np.ndarray] = {}
         for name, kind, reads in self._placed:
@@ -92,7 +92,7 @@ class ComposedNetwork(Network):
         )
 
     def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
-        """Of the first layer that reads x alone and has a gate that keeps its state."""
+        """For the first layer that reads only x and has a gate that keeps its state."""
         for name, kind, reads in self._placed:
             if reads in ((), ("x",)):
                 rows = kind.pinning_rows(_of_layer(weights.arrays, name), np.arange(batch))

@@ -1,7 +1,7 @@
-"""Compound networks: several programs, and a loop in the host that calls them and looks at what they give.
+"""Compound networks: several programs, and a loop in the host that calls them and decides by their outputs.
 
-The programs are networks of their own. A backend builds each as it builds any other, and the suite joins their sessions
-(`backends/shared/compound.py`). Where the loop is in the program, a backend builds the compound as one program.
+Each program is a network. A backend builds it like any other network, and the suite joins the sessions
+(`backends/shared/compound.py`). If the loop is in the program, a backend builds the compound as one program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part(NamedTuple):
     name: str
     network: Network
     rate: int | None
-    """Its steps in each step of the compound. None: it is called a step at a time, as often as the loop decides."""
+    """Its steps per step of the compound; None if the loop calls it step by step, as often as it decides."""
 
 
 class Stream(Protocol):
@@ -41,30 +41,30 @@ class Stream(Protocol):
 
 
 class LoopPrimitives(Protocol):
-    """What a loop in the program is written over. A route that has it declares the primitive `while`.
+    """The primitives for a loop in the program. A route that has them declares the primitive `while`.
 
-    Arrays are the backend's. Carried values are nested tuples and mappings of arrays, whose shapes stay.
+    Arrays are the backend's. Carried values are nested tuples and mappings of arrays, whose shapes do not change.
     """
 
     arrays: Any
-    """Functions of NumPy over the backend's arrays: `where`, `argmax`, `concat`, … Operators and indices are those
-    of the arrays, and `asarray` with a dtype casts them."""
+    """NumPy's functions for the backend's arrays: `where`, `argmax`, `concat`, … The arrays have operators and indices,
+    and `asarray` with a dtype casts them."""
 
     def run(self, part: str, x: Any, state: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """y [n, batch, width] of a part over x [n, batch, input], and its state after it."""
         ...
 
     def each(self, body: Callable[[Any, Any], tuple[Any, Any]], carried: Any, x: Any) -> tuple[Any, Any]:
-        """Of each item of x in turn, `body(carried, item)` → (carried, result): the last carried, and all results."""
+        """Call `body(carried, item)` → (carried, result) for every item. Returns the last carried, and all results."""
         ...
 
     def repeat(self, going: Callable[[Any], Any], body: Callable[[Any], Any], carried: Any) -> Any:
-        """`body(carried)` again and again, as long as `going(carried)`."""
+        """Replace `carried` by `body(carried)` while `going(carried)` holds. Returns the last one."""
         ...
 
 
 class CompoundNetwork(Network):
-    """A network of several programs. Weights and states of a part have its name before theirs: `encoder1_lstm1_h`."""
+    """A network of several programs. A part's weights and states begin with the part's name: `encoder1_lstm1_h`."""
 
     @property
     @abstractmethod
@@ -74,23 +74,23 @@ class CompoundNetwork(Network):
     @property
     @abstractmethod
     def carried(self) -> Mapping[str, int]:
-        """The size of each array [1, batch, size] that the loop keeps from step to step, beside the parts' states."""
+        """The size of each array [1, batch, size] that the loop itself keeps from step to step."""
 
     @abstractmethod
     def advance(
         self, streams: Mapping[str, Stream], x: np.ndarray, carried: Arrays
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The loop: y [n, batch, width] of x [n, batch, input], and what it keeps. `streams` have their states."""
+        """The loop: y [n, batch, width] of x [n, batch, input], and the new `carried`. `streams` keep their states."""
 
     @property
     def in_program(self) -> bool:
-        """Whether the loop is in the program, so that there is one program and a backend sees the compound itself."""
+        """Whether the loop is in the program. A backend then builds the compound as one program."""
         return False
 
     def advance_in_program(self, loop: LoopPrimitives, x: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """As `advance`, for a loop in the program: y, and every array of the state by the compound's names.
 
-        Only a family whose `in_program` may be true has it. No adapter is asked for the compound of another one.
+        Only families whose `in_program` may be true implement it.
         """
         raise TypeError(f"{self.network}: its loop is in the host")
 
@@ -104,7 +104,7 @@ class CompoundNetwork(Network):
 
     @property
     def graph(self) -> tuple[LayerSpec, ...]:
-        """The layers of one part after those of another. A layer's sources are in its own part."""
+        """The layers of all parts, part by part. The sources of a layer are indices within its own part."""
         return tuple(layer for part in self.parts for layer in part.network.graph)
 
     def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
@@ -124,15 +124,15 @@ class CompoundNetwork(Network):
         return part.network.as_weights(self.arrays_of(part, weights.arrays))
 
     def arrays_of(self, part: Part, arrays: Mapping[str, V]) -> dict[str, V]:
-        """The part's own arrays, by the names that it has for them."""
+        """The part's arrays, by its own names."""
         prefix = f"{part.name}_"
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def side_by_side(xp: Any, x: Any, steps: int) -> Any:
-    """Each `steps` steps of x [n·steps, batch, size] as one [n, batch, steps·size]: time stacking.
+    """Join every `steps` steps of x [n·steps, batch, size] into one: [n, batch, steps·size] (time stacking).
 
-    `xp` has the functions of x's library: `reshape` and `swapaxes`, as NumPy has them.
+    `xp` is the library of x, with NumPy's `reshape` and `swapaxes`.
     """
     total, batch, size = x.shape
     stacked = xp.swapaxes(xp.reshape(x, (total // steps, steps, batch, size)), 1, 2)

@@ -1,8 +1,8 @@
 """The least cost of one call: the bytes that it must read, and the operations that it must do.
 
-Each step multiplies the state by all recurrent weights. They do not fit in registers, so each step reads them again.
-One reading of the input's weights may serve many steps, where a program projects many steps at once. Where there are
-two ways to count, the lower number counts: biases folded into one, layers run one after the other, nothing written.
+Each step multiplies the state by all recurrent weights. They do not fit in registers, so each step reads them again. If
+a program projects many steps at once, one reading of the input's weights serves all of them. If there are two ways to
+count, the lower number counts: biases are folded into one, layers run one after the other, and nothing is written.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Cost:
+    """What one call reads and computes."""
+
     readings: tuple[Reading, ...]
     operations: int
     """Arithmetic operations of one call: a multiply-add is two, an activation one."""
@@ -33,7 +35,7 @@ class Cost:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one call must read: weights as often as necessary, inputs and state once."""
+        """Bytes that one call must read. Weights are read as often as necessary, inputs and state once."""
         return sum(reading.nbytes * reading.times for reading in self.readings)
 
 
@@ -42,7 +44,7 @@ def call_cost(
 ) -> Cost:
     """The cost of a call of `chunk` steps. A weight has `weight_bytes` bytes; an input or a state, `value_bytes`.
 
-    `hoisted` is how many steps share one reading of the input's weights. None means all steps of the call.
+    `hoisted` is the number of steps that share one reading of the input's weights. None means all steps of the call.
     """
     if isinstance(network, CompoundNetwork):
         return _of_parts(network, chunk, batch, weight_bytes, value_bytes)
@@ -61,7 +63,7 @@ def call_cost(
 
 
 def _of_parts(network: CompoundNetwork, chunk: int, batch: int, weight_bytes: int, value_bytes: int) -> Cost:
-    """The parts' costs together. A part that is called as often as the loop decides is called once a step at least."""
+    """The costs of all parts. A part that the loop calls as often as it decides counts as called once per step."""
     costs = [
         call_cost(part.network, chunk * (part.rate or 1), batch, weight_bytes, value_bytes, None if part.rate else 1)
         for part in network.parts

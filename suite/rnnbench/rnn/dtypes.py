@@ -1,6 +1,6 @@
-"""The number formats that networks are computed in: the precision of each, and rounding to it.
+"""The number formats of networks: the precision of each, and rounding to it.
 
-NumPy has no bfloat16. Its values are kept in float32 arrays, which represent each of them exactly. The forms of int8
+NumPy has no bfloat16. Its values are stored in float32 arrays, which represent each of them exactly. The int8 formats
 (`int8.py`) have weights in int8, and everything else in float32.
 """
 
@@ -24,11 +24,11 @@ class Dtype:
     itemsize: int
     """Bytes of a value of x, y or the state."""
     stored: str
-    """NumPy's type of arrays that hold its values."""
+    """NumPy's dtype of arrays that hold its values."""
     accumulate: str
-    """The type in which products are summed. Instructions for bfloat16 (AVX512-BF16, AMX, BFMMLA) sum in float32."""
+    """The dtype in which products are summed. Instructions for bfloat16 (AVX512-BF16, AMX, BFMMLA) sum in float32."""
     base: str = ""
-    """Of a form of int8: the type of all that is not a weight. Empty for others."""
+    """For an int8 format, the dtype of everything except weights. Empty for others."""
     activations: Activations = ""
     """How x and h enter a product (`Int8Form.activations`)."""
 
@@ -39,7 +39,7 @@ class Dtype:
 
     @property
     def sampled_with(self) -> str:
-        """The type whose trials are sampled in turn with those of this one: a form of int8 stands beside float32."""
+        """The dtype whose trials are sampled in turn with those of this one: float32 for the int8 formats."""
         return self.base or self.name
 
     @property
@@ -66,13 +66,13 @@ DTYPES = {
 
 
 def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The nearest values of `dtype` (ties to even, infinite beyond its range), in the type that stores them."""
+    """The nearest values of `dtype` (ties to even, infinite beyond its range), in the dtype that stores them."""
     with np.errstate(over="ignore"):
         return nearest(array, dtype)
 
 
 def rounded_weight(array: np.ndarray, dtype: str) -> np.ndarray:
-    """As `rounded`; where weights are in int8, a matrix has the nearest values of int8. Biases are float32 there."""
+    """As `rounded`. For an int8 format, a matrix gets the nearest int8 values, and a bias stays float32."""
     is_int8 = bool(DTYPES[dtype].base) and array.ndim == 2
     return quantised(array).values if is_int8 else rounded(array, dtype)
 
@@ -84,12 +84,12 @@ def nearest(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def from_bits(bits: np.ndarray) -> np.ndarray:
-    """Values of bfloat16 in float32, of the 16 bits of each."""
+    """Values of bfloat16, given as 16 bits each, in float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def _to_bfloat16(array: np.ndarray) -> np.ndarray:
-    """Rounds away the lower 16 bits of float32. A NaN stays NaN: rounding its bits could give an infinity."""
+    """Round the lower 16 bits of float32 away. A NaN stays NaN: rounding its bits could give an infinity."""
     bits = array.view(np.uint32)
     upper = (bits + (0x7FFF + (bits >> 16 & 1))) & np.uint32(0xFFFF0000)
     return np.where(np.isnan(array), array, upper.view(np.float32))

@@ -1,4 +1,4 @@
-"""The parts of an equation of `einsum`, for adapters whose framework has products of matrices and no einsum."""
+"""The parts of an `einsum` equation, for adapters whose framework has matrix products and no einsum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Contraction:
-    """Letters of the axes of two values and of their product: `tn,sn->ts`."""
+    """The letters of the axes of two values and of their product: `tn,sn->ts`."""
 
     a: str
     b: str
@@ -26,25 +26,25 @@ class Contraction:
 
     @property
     def left(self) -> str:
-        """The letters of the first value alone."""
+        """The letters that only the first value has."""
         return "".join(letter for letter in self.a if letter not in self.b)
 
     @property
     def right(self) -> str:
-        """The letters of the second value alone."""
+        """The letters that only the second value has."""
         return "".join(letter for letter in self.b if letter not in self.a)
 
     @property
     def is_product(self) -> bool:
         """Whether it is a product of matrices [left, summed] and [summed, right], one for each element of the batch.
 
-        What is none is a product of elements, and a sum over `summed`.
+        Otherwise it is an elementwise product, and a sum over `summed`.
         """
         return len(self.left) == len(self.right) == len(self.summed) == 1
 
     @property
     def product_letters(self) -> tuple[str, str, str]:
-        """The axes of the first matrices, of the second ones, and of their products, in the order of a product."""
+        """The letters of the axes of both matrices and of their product, in the order that a matrix product needs."""
         return (
             self.batch + self.left + self.summed,
             self.batch + self.summed + self.right,
@@ -53,13 +53,13 @@ class Contraction:
 
     @property
     def every(self) -> str:
-        """All letters, those that are summed over last: the axes of a product of elements."""
+        """All letters, the summed ones last: the axes of an elementwise product."""
         return self.out + self.summed
 
 
 @cache
 def contraction(equation: str) -> Contraction:
-    """Raises ValueError for an equation that is not of the kind that `MorePrimitives.einsum` describes."""
+    """The parts of an equation. Raises ValueError if it is not of the kind of `MorePrimitives.einsum`."""
     inputs, arrow, out = equation.partition("->")
     a, comma, b = inputs.partition(",")
     found = Contraction(a, b, out)
@@ -78,7 +78,9 @@ def permutation(letters: str, order: str) -> tuple[int, ...]:
 
 
 def aligned(letters: str, every: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How a value with these letters comes to have an axis for each letter of `every`: its permutation, then the places
-    of new axes of size 1."""
+    """How to give a value with these letters an axis for each letter of `every`.
+
+    Returns the permutation of its axes, and the places of new axes of size 1.
+    """
     present = "".join(letter for letter in every if letter in letters)
     return permutation(letters, present), tuple(i for i, letter in enumerate(every) if letter not in letters)

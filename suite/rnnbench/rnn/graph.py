@@ -1,4 +1,4 @@
-"""Running the graph of a network layer by layer, and its state by layer or by array."""
+"""Running a network's graph layer by layer, and converting its state between layers and arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 def run_graph(network: Network, x: V, run: Callable[[int, V], V], join: Callable[[Sequence[V]], V]) -> V:
-    """y of a network over x: `run` gives the y of a layer for its input, and `join` puts values side by side."""
+    """y of a network over x. `run` returns the y of a layer for its input, and `join` puts values side by side."""
     outputs: list[V] = []
     joined: dict[tuple[int, ...], V] = {}
 

@@ -1,7 +1,6 @@
-"""The forms of int8: what is quantised, and what products are computed in. Imports no NumPy; `quantised.py` does.
+"""The int8 formats: what is quantised, and the dtypes of products. This module imports no NumPy; `quantised.py` does.
 
-Weights are quantised once, by the suite, the same for every backend. The forms differ in how a product gets its other
-operand.
+The suite quantises weights once, the same for every backend. The formats differ in the other operand of a product.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ class Int8Form:
 
     name: str
     compute: str
-    """The type of both operands of a product."""
+    """The dtype of both operands of a product."""
     accumulate: str
     activations: Activations = ""
-    """How x and h enter a product: as they are, or quantised to 8 bits, by the range that they have in the call
-    (`dynamic`) or by one that is a constant of the program (`static`, `calibration.py`)."""
+    """How x and h enter a product: unchanged (empty), or quantised to 8 bits by their range in the call (`dynamic`), or
+    by a constant range of the program (`static`, `calibration.py`)."""
 
 
 INT8_FORMS = {

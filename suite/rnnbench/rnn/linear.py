@@ -1,15 +1,15 @@
 """Layers whose state is linear in itself, h' = a·h + b with a and b of x alone: many of their steps at once.
 
-Two forms take the place of the loop over steps. `parallel` combines pairs of steps, then pairs of pairs (an associative
+Two forms replace the loop over steps. `parallel` combines pairs of steps, then pairs of pairs (an associative
 scan; Blelloch, 1990; `jax.lax.associative_scan`): as much work as the loop within a factor of 2, in log₂(steps) rounds.
 `chunked:k` runs blocks of k steps by products over the block, and a loop only from block to block. Sources are Yang et
 al., 2024, "Gated Linear Attention Transformers", section 4, and Dao and Gu, 2024, "Transformers are SSMs", section 6.
 
-Neither form divides by a product of gates or takes a logarithm of a state. That overflows float32 as soon as the gates
-of a block multiply to less than 1e-38, as in h = A·cumsum(b/A). Heinsen, 2023, stays in logarithms and needs b > 0. The
-scan multiplies gates in [0, 1], where a product can only underflow to what it nearly is. Blocks sum logarithms of gates
-over each segment of its own (`segsum` of Dao and Gu's minimal SSD), without a difference of two long sums. So a segment
-after a gate near 0 loses no digits, and every exponent is 0 or less.
+Neither form divides by a product of gates, as h = A·cumsum(b/A) does: that overflows float32 as soon as the gates of a
+block multiply to less than 1e-38. Nor does either take a logarithm of a state (Heinsen, 2023), which needs b > 0. The
+scan multiplies gates in [0, 1], whose product can only underflow to 0, which it nearly is. Blocks sum the logarithms of
+gates over each segment separately (`segsum` of Dao and Gu's minimal SSD), without a difference of two long sums. So a
+segment after a gate near 0 loses no digits, and no exponent is above 0.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OperatorBody(LinearBody[V], Protocol):
 def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
     """The steps of projected [steps·batch, projected] at once: those of the call, or of one block of `chunked:k`.
 
-    Only for a layer whose spec says that it is linear; and for time `fused`, that it has an operator.
+    Only for a linear layer (`LayerSpec.linear`); for time `fused`, only for one with `LayerSpec.has_operator`.
     """
     if time == FUSED:
         whole: OperatorBody[V] = body  # type: ignore[assignment]  # `LayerSpec.has_operator` says so
@@ -66,7 +66,7 @@ def together(body: LayerBody[V], time: str, projected: V, state: tuple[V, ...], 
 def scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size: int) -> V:
     """h [steps, size] of h[t] = gates[t]·h[t − 1] + drive[t], from h[−1] = 0. Gates and drive are [steps, size].
 
-    A library's own scan takes its place where the primitives have it, as a method `linear_scan(gates, drive)`.
+    If the primitives have a method `linear_scan(gates, drive)`, a library's own scan, it is used instead.
     """
     if steps == 1:
         return drive
@@ -85,7 +85,7 @@ def _pairwise_scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size:
     first = ops.rows(b_even, 0, 1)
     if half + last == 1:
         return ops.stacked([first, odd])
-    # Steps 2, 4, …: each from the odd step before it. Those of the pairs, and the last one of an odd number of steps.
+    # Steps 2, 4, …, each from the odd step before it: those of the pairs, and the last step if the number is odd.
     later = [tuple(ops.rows(value, 1, half) for value in (a_even, b_even))] if half > 1 else []
     if last:
         later.append((ops.rows(gates, steps - 1, steps), ops.rows(drive, steps - 1, steps)))
@@ -99,16 +99,16 @@ def _pairwise_scan(ops: MorePrimitives[V], gates: V, drive: V, steps: int, size:
 
 
 def started(ops: MorePrimitives[V], gates: V, drive: V, start: V, steps: int) -> V:
-    """The drive of a scan whose h[−1] is `start` [1, size] and not 0: its first row becomes the first h."""
+    """The drive of a scan from h[−1] = `start` [1, size] instead of 0: its first row becomes h[0]."""
     first = ops.add(ops.mul(_rows(ops, gates, 0, 1, steps), start), _rows(ops, drive, 0, 1, steps))
     return first if steps == 1 else ops.stacked([first, ops.rows(drive, 1, steps)])
 
 
 def decays(ops: MorePrimitives[V], log_gates: V, steps: int, dtype: np.dtype[np.generic]) -> V:
-    """What is left at each step of each source, [steps, 1 + steps, size], from the logarithms of gates [steps, size].
+    """The factor of each source at each step, [steps, 1 + steps, size], from the logarithms of gates [steps, size].
 
-    Source 0 is the state before the block, and source s what step s − 1 adds. At step t it is the product of the gates
-    after the source up to t's own, and 0 for a source that comes after t.
+    Source 0 is the state before the block, and source s is the drive of step s − 1. The factor at step t is the product
+    of the gates after the source up to step t; it is 0 for a source after t.
     """
     step, source = np.arange(steps)[:, None], np.arange(steps + 1)
     after = ops.constant((step >= source).astype(dtype))
@@ -122,12 +122,12 @@ def last_rows(ops: MorePrimitives[V], x: V, steps: int, batch: int) -> V:
 
 
 def _rows(ops: MorePrimitives[V], x: V, start: int, stop: int, count: int) -> V:
-    """x[start:stop] of `count` rows; x itself where that is all of it."""
+    """x[start:stop] of `count` rows; x itself if these are all rows."""
     return x if stop - start == count else ops.rows(x, start, stop)
 
 
 def _pairs(ops: MorePrimitives[V], x: V, steps: int, size: int) -> list[V]:
-    """The even and the odd steps of x [steps, size], without the last one of an odd number."""
+    """The even and the odd steps of x [steps, size], without the last step of an odd number."""
     half = steps // 2
     return ops.split(ops.reshape(_rows(ops, x, 0, 2 * half, steps), half, 2 * size), 2)
 

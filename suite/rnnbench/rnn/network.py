@@ -1,8 +1,8 @@
-"""What the suite needs to know of a network, and nothing more: shapes, numbers, layers, cost, and smaller versions.
+"""The interface of networks: shapes, numbers, layers, cost, and smaller versions.
 
-A network reads a stream x [steps, batch, input] and gives y [steps, batch, width], step by step from a state. It is a
-graph of layers. Each layer reads x or layers before it, and has a state of its own or none. A family of networks is one
-class in one file; nothing outside asks which family a network is of.
+A network reads a stream x [steps, batch, input] and returns y [steps, batch, width], step by step from a state. It is a
+graph of layers. Each layer reads x or earlier layers, and may have a state. A family of networks is one class in one
+file; code outside of it does not depend on the family.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ N = TypeVar("N", bound="Network")
 
 Size = Annotated[int, Field(ge=1, le=65_536)]
 STATE_WORK = 50
-"""Multiplications by a weight that take as long as what a step of the reference does with one value of a state: mostly
-the drawing of random roundings."""
+"""Multiplications by a weight that take as long as a reference step's work on one value of a state, which is mostly
+drawing random roundings."""
 X = -1
-"""In `LayerSpec.sources`: the network's x."""
+"""The index of the network's x in `LayerSpec.sources`."""
 
 
 @dataclass(frozen=True)
 class LayerSpec:
     """One layer in one direction. Its equations are its body's (`Network.body`).
 
-    The layer's input is its sources side by side. It is projected, all steps at once where a program likes to, and then
-    advances step by step. A layer without a state is its projection alone.
+    The layer's input is its sources side by side. It is projected, for all steps at once if a program wants, and then
+    the layer advances step by step. A layer without a state is only a projection.
     """
 
     sources: tuple[int, ...]
@@ -52,7 +52,7 @@ class LayerSpec:
     width: int
     """Size of its y at each step."""
     states: tuple[tuple[str, int], ...] = ()
-    """Its state: names of the network's state arrays, each with the row that is this layer's, [batch, size]."""
+    """Its state: names of the network's state arrays, each with this layer's row [batch, size]."""
     backward: bool = False
     hoistable_weights: int = 0
     """Elements of the weights that its projection reads. One reading may serve many steps."""
@@ -61,7 +61,7 @@ class LayerSpec:
     operations: int = 0
     """Arithmetic operations of one step for a batch of 1: a multiply-add is two, an activation one."""
     linear: bool = False
-    """Whether its state is linear in itself, so that its body has many steps at once (`linear.LinearBody`)."""
+    """Whether its state is linear in itself, so that its body can compute many steps at once (`linear.LinearBody`)."""
     has_operator: bool = False
     """Whether libraries have an operator for all of its steps (`linear.OperatorBody`)."""
 
@@ -80,9 +80,9 @@ class Network(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     network: ClassVar[str]
-    """The name of the family: what `model.network` says in a case file."""
+    """The name of the family in a case file (`model.network`)."""
     step_seconds: ClassVar[float | None] = None
-    """Seconds of the signal that a step stands for, in the published network; None where steps have no rate."""
+    """Seconds of the signal per step in the published network; None if steps have no rate."""
     keys_in_case: ClassVar[bool] = True
     """Whether its fields are keys of `model:`."""
 
@@ -104,31 +104,31 @@ class Network(BaseModel, ABC):
 
     @property
     def params(self) -> dict[str, object]:
-        """All that decides what is computed: what a case file would say under `model:`."""
+        """Everything that decides what is computed, as the keys of `model:` in a case file."""
         return {"network": self.network, **self.model_dump()}
 
     @property
     def case_keys(self) -> dict[str, Any]:
-        """Every key of `model:` with its value, for the case of a trial that is like another one."""
+        """Every key of `model:` with its value, for a command that reproduces a trial."""
         return dict(self.params)
 
     @property
     def file_format(self) -> str:
-        """The format of the user's file from which a runtime reads it; empty if there is no such file."""
+        """The format of the user's model file; empty if the network is not from a file."""
         return ""
 
     @property
     def traits(self) -> Mapping[str, frozenset[str]]:
-        """What a user's file contains that compilers are known to get wrong, each with the arrays that may be wrong."""
+        """Contents of a user's file that compilers are known to get wrong, each with the arrays that may be wrong."""
         return {}
 
     @property
     def parts_of_y(self) -> Mapping[str, slice]:
-        """The columns of y that each output is, by name."""
+        """The columns of y for each output, by name."""
         return {"y": slice(None)}
 
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
-        """Why no backend could run it so: the key that has to change, and a message. None if one could."""
+        """The key that has to change and a message, if no backend could run the network so; otherwise None."""
         if time == "given":
             return "time", "given is for a model file, which brings its own program"
         if dtype in INT8_FORMS and not self.has_int8:
@@ -136,7 +136,7 @@ class Network(BaseModel, ABC):
         return None
 
     def lacks_time(self, time: str) -> str:
-        """Why a time of a strategy has no meaning for it; empty if it has one."""
+        """Why a strategy's time does not apply to the network; empty if it does."""
         if not runs_together(time) or all(layer.linear or not layer.states for layer in self.graph):
             return ""
         return (
@@ -156,13 +156,13 @@ class Network(BaseModel, ABC):
 
     @property
     def reference_work(self) -> int:
-        """Multiplications of a step of the reference for one row, or what takes as long."""
+        """The work of a reference step for one row, in multiplications by a weight."""
         values = sum(prod(shape) for shape in self.state_shapes(1).values())
         return max(self.weight_count + STATE_WORK * values, 1)
 
     @property
     def longest_reference(self) -> int:
-        """Steps after which the reference is followed no further, where it has not come to repeat itself."""
+        """The most steps that the reference of the ring is computed for, if it does not repeat itself earlier."""
         return 4096
 
     @property
@@ -172,21 +172,20 @@ class Network(BaseModel, ABC):
 
     @property
     def other_activations(self) -> str:
-        """A description of activations that few libraries' operators have; empty if it has the standard ones."""
+        """A description of activations that few libraries' operators have; empty if they are the standard ones."""
         return ""
 
     def state_dtype(self, name: str, dtype: str) -> str:
-        """The type of a state array, by its name, where x and y are of `dtype`. One that is none of `DTYPES` has whole
-        numbers."""
+        """The dtype of a state array if x and y are of `dtype`. A dtype that is not in `DTYPES` has whole numbers."""
         return dtype
 
     def arithmetic_of(self, dtype: str) -> str:
-        """The type in which it is computed where x and y are of `dtype`: that in which roundings are measured."""
+        """The dtype of the computation if x and y are of `dtype`. Roundings are measured in it."""
         return dtype
 
     @property
     def activations(self) -> Activations:
-        """How its own arrays are quantised, whatever the dtype of x and y. Only a model file has such arrays."""
+        """How its own arrays are quantised, for any dtype of x and y. Only a model file has such arrays."""
         return ""
 
     @property
@@ -233,7 +232,7 @@ class Network(BaseModel, ABC):
 
     @property
     def takes_any_number(self) -> bool:
-        """Whether x may be any float: huge, tiny, or no number at all. Indices of a table may not."""
+        """Whether x may be any float: huge, tiny, or NaN. Indices of a table may not."""
         return True
 
     def draw_x(self, generator: np.random.Generator, steps: int, batch: int) -> np.ndarray:
@@ -249,7 +248,7 @@ class Network(BaseModel, ABC):
         }
 
     def expected_y(self, batch: int) -> np.ndarray | None:
-        """The y [steps, batch, width] that the stream must give by its user's word; None where nobody says so."""
+        """The y [steps, batch, width] of the stream that the user expects; None if the user expects none."""
         return None
 
     def run_lengths(
@@ -260,7 +259,7 @@ class Network(BaseModel, ABC):
         state: Mapping[str, np.ndarray],
         lengths: np.ndarray,
     ) -> Trajectory:
-        """The reference where row b of the batch ends after `lengths[b]` steps. ValueError where nothing runs so."""
+        """The reference if row b of the batch ends after `lengths[b]` steps. Raises ValueError if it cannot."""
         raise ValueError(f"lengths: rows of their own lengths are for stacks of cells, not for {self.network}")
 
     def smaller(self) -> Iterator[Network]:
@@ -268,7 +267,7 @@ class Network(BaseModel, ABC):
         return iter(())
 
     def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
-        """An x [batch, input] that gives the gate that keeps the state this input, in one unit of each row.
+        """An x [batch, input] with which the gate that keeps the state has this input, in one unit of each row.
 
         None if the family has no such gate.
         """
@@ -281,13 +280,13 @@ class Network(BaseModel, ABC):
 
 
 def label_of(network: Network) -> str:
-    """The family's name, with the sizes that are not the published ones: `rnnoise`, `rnnoise-hidden64`."""
+    """The family's name, with sizes that differ from the published ones: `rnnoise`, `rnnoise-hidden64`."""
     others = network.model_dump(exclude_defaults=True)
     return "-".join([network.network, *(f"{key}{size}" for key, size in others.items())])
 
 
 def halved(network: N, sizes: Sequence[str]) -> Iterator[N]:
-    """The network with one of these sizes halved, for each that is more than 1."""
+    """The network with one of these sizes halved, for each size above 1."""
     for key in sizes:
         if (size := getattr(network, key)) > 1:
             yield network.model_copy(update={key: size // 2})

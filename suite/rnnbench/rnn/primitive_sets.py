@@ -1,6 +1,6 @@
-"""Primitives of `MorePrimitives` that networks need and stacks of cells do not, by what needs them.
+"""Primitives of `MorePrimitives` that some networks need and stacks of cells do not, in sets by what needs them.
 
-An adapter declares those that its routes have (`Probe.authors`).
+An adapter declares the ones that its routes have (`Probe.authors`).
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ LINEAR_PRIMITIVES = frozenset({"cumsum", "einsum", "exp", "log_sigmoid", "reshap
 LAYER_PRIMITIVES = LINEAR_PRIMITIVES | {"columns", "concat", "div", "mean", "sqrt"}
 """With these a route has every layer. `while`, the loop around the parts of a compound network, is apart."""
 LIBRARY_OPERATORS = frozenset({"causal_convolution", "linear_attention"})
-"""A library's operators: all steps of a layer, for time `fused`."""
+"""Operators of a library for all steps of a layer. Time `fused` needs them."""

@@ -1,8 +1,9 @@
-"""Weights in int8: symmetric, one scale for each matrix, so that every runtime with int8 products can hold them.
-And ranges for what they are multiplied by.
+"""Weights in int8, and ranges for their operands.
+
+Weights are symmetric, with one scale for each matrix: every runtime with int8 products can hold such weights.
 
 A weight is q·scale with q from −127 to 127. The scale is max|w|/127, rounded up to SCALE_DIGITS significant bits. So
-q·scale is exact in float32, a network's dequantised weights are its weights, and whoever quantises them again finds the
+q·scale is exact in float32, and a network's dequantised weights are its weights. Whoever quantises them again finds the
 same q and scale.
 """
 
@@ -15,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 LARGEST = 127
-"""Of q. −128 is left out, so that the range is symmetric and no product of two bytes saturates."""
+"""The largest q. −128 is left out: the range is symmetric, and no product of two bytes saturates."""
 STEPS = 255
-"""Of the range of an operand."""
+"""Steps of an operand's range."""
 SCALE_DIGITS = 16
-"""Significant bits of a scale: with the 7 of q, or the 8 of an operand's q − zero, they fit into float32's 24."""
+"""Significant bits of a scale. With the 7 of q, or the 8 of an operand's q − zero, they fit into float32's 24."""
 
 
 class Int8(NamedTuple):
@@ -30,14 +31,14 @@ class Int8(NamedTuple):
 
     @property
     def values(self) -> np.ndarray:
-        """What it stands for, in float32, exactly."""
+        """The values that it stands for, exactly, in float32."""
         dequantised: np.ndarray = (self.q * self.scale).astype(np.float32)
         return dequantised
 
 
 @dataclass(frozen=True)
 class Range:
-    """A fixed range of an operand in 8 bits: a value is (q − zero)·scale, for a q from 0 to 255, or to `steps`."""
+    """A fixed range of an operand in 8 bits. A value is (q − zero)·scale, with q from 0 to `steps`."""
 
     scale: float
     zero: int
@@ -46,7 +47,7 @@ class Range:
 
     @classmethod
     def of(cls, low: float, high: float) -> Range:
-        """The range of values from `low` to `high` and of 0, to the nearest step."""
+        """The range that has 0 and all values from `low` to `high`, to the nearest step."""
         low, high = min(low, 0.0), max(high, 0.0)
         scale = _rounded_up((high - low) / STEPS)
         return cls(scale, round(-low / scale))
@@ -60,12 +61,12 @@ class Range:
         return (self.steps - self.zero) * self.scale
 
     def clamped(self, x: np.ndarray) -> np.ndarray:
-        """x with values beyond the range moved to its end: it saturates. A NaN stays one."""
+        """x, with each value beyond the range moved to its end, as saturation does. A NaN stays a NaN."""
         within: np.ndarray = np.clip(x, self.low, self.high)
         return within
 
     def nearest(self, x: np.ndarray) -> np.ndarray:
-        """The nearest values of the range, in the type of x."""
+        """For each value of x the nearest value of the range, in the type of x."""
         with np.errstate(over="ignore"):
             q = np.clip(np.rint(x / self.scale) + self.zero, 0, self.steps)
         values: np.ndarray = ((q - self.zero) * self.scale).astype(x.dtype)
@@ -73,12 +74,12 @@ class Range:
 
 
 def scale_of(largest: float) -> float:
-    """The scale of weights of which the largest magnitude is `largest`; 1 where all are zero."""
+    """The scale of weights whose largest magnitude is `largest`. 1 if all are zero."""
     return _rounded_up(largest / LARGEST)
 
 
 def _rounded_up(step: float) -> float:
-    """The next scale of SCALE_DIGITS bits; 1 for a step of 0."""
+    """The next larger scale of SCALE_DIGITS bits. 1 for a step of 0."""
     if step == 0:
         return 1.0
     mantissa, exponent = math.frexp(step)
@@ -86,14 +87,16 @@ def _rounded_up(step: float) -> float:
 
 
 def quantised(weight: np.ndarray) -> Int8:
-    """The nearest int8 values of a whole weight matrix."""
+    """A whole weight matrix in the nearest int8 values."""
     scale = scale_of(float(np.abs(weight).max(initial=0.0)))
     return Int8(np.rint(weight.astype(np.float64) / scale).astype(np.int8), scale)
 
 
 def in_int8(weight: np.ndarray) -> Int8:
-    """The int8 values of a matrix that was drawn for int8. Raises ValueError if it is none, or only a part of one:
-    a part may lack the value that decides the scale."""
+    """The int8 values of a matrix that was drawn for int8.
+
+    Raises ValueError if it was not, or if it is only a part: a part may lack the value that decides the scale.
+    """
     found = quantised(weight)
     if not np.array_equal(found.values, weight):
         raise ValueError("these weights are no whole matrix of int8 values; draw them with an int8 dtype")

@@ -1,7 +1,8 @@
-"""The reference: what a network computes, in plain NumPy and in float64 (`Network.run`, written in each family's file).
+"""The reference: what a network computes, in plain NumPy and in float64.
 
-Nothing of a reference comes from the bodies that backends compile, so a mistake there shows. The rows of a batch are
-independent, so runs from many initial states can be one batch.
+Each family has its own reference in its file (`Network.run`). Nothing of a reference comes from the bodies that
+backends compile, so a mistake there shows. The rows of a batch are independent, so runs from many initial states can be
+one batch.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Trajectory:
     states: dict[str, np.ndarray] | None
     """The state after each step [steps, rows, batch, size]. None if a direction runs backwards."""
     margin: np.ndarray | None = None
-    """Of a network that decides, as a search does, [steps, batch]: by how much the best score exceeded the next one, at
+    """For a network that decides, as a search does: by how much the best score exceeded the next one [steps, batch], at
     the closest decision of each step. A program whose scores are off by half of it may decide otherwise."""
 
 
@@ -40,12 +41,12 @@ def run_reference(
     summation: int | None = None,
     lengths: np.ndarray | None = None,
 ) -> Trajectory:
-    """Run x [steps, batch, input] from `state` (zeros where None), with every operation in `dtype`.
+    """Run x [steps, batch, input] from `state` (None: zeros), with every operation in `dtype`.
 
-    `summation` is the seed of a permutation of the reduction axis of every product: runs with several seeds in a small
-    dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps. Its y is zero
+    `summation` is the seed of a permutation of the reduction axis of every product. Runs with several seeds in a small
+    dtype show the effect of rounding alone. With `lengths` [batch], each row ends after so many steps: its y is zero
     from there on, `final` is its state at its end, and a direction that runs backwards starts there. Raises ValueError
-    for a shape that is not the network's.
+    if a shape is not the network's.
     """
     return run_in(Arithmetic(dtype, summation), network, weights, x, state, lengths)
 
@@ -58,7 +59,7 @@ def run_in(
     state: Mapping[str, np.ndarray] | None = None,
     lengths: np.ndarray | None = None,
 ) -> Trajectory:
-    """As `run_reference`, with the caller's arithmetic. NaN and infinity are allowed, and give no warnings."""
+    """Like `run_reference`, with the caller's arithmetic. NaN and infinity are allowed, and give no warnings."""
     if x.ndim != 3 or x.shape[0] < 1 or x.shape[2] != network.input:
         raise ValueError(f"x: expected shape [steps ≥ 1, batch, {network.input}], got {list(x.shape)}")
     initial = _initial(network, x.shape[1], state, arithmetic)

@@ -1,6 +1,6 @@
-"""The families of networks: the stack of cells, those of `rnn/networks/`, and those that other packages bring.
+"""The families of networks: the stack of cells, the families of `rnn/networks/`, and those that other packages bring.
 
-A package brings families by the entry point `rnnbench.networks`: the class of a family, by its name.
+A package brings a family by the entry point `rnnbench.networks`: the family's name, and its class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rnnbench.rnn.spec import Model
 
 GROUP = "rnnbench.networks"
 OTHER_MODULES = ("rnnbench.model_files.network",)
-"""Modules of families that stand elsewhere in the suite."""
+"""Modules with families elsewhere in the suite."""
 
 
 @cache
@@ -35,6 +35,9 @@ def families() -> dict[str, type[Network]]:
 
 
 def network_of(written: Mapping[str, Any]) -> Network:
-    """The network of what `model:` says, its family under `network`. Raises ValidationError; KeyError for a family."""
+    """The network that `model:` describes; `network` names its family.
+
+    Raises ValidationError, and KeyError if there is no such family.
+    """
     keys = dict(written)
     return families()[keys.pop("network", Model.network)].model_validate(keys)

@@ -129,7 +129,7 @@ class Model(Network):
 
     @property
     def other_activations(self) -> str:
-        """Of an LSTM or GRU: activations other than sigmoid and tanh."""
+        """The activations of an LSTM or GRU that are not sigmoid and tanh, in words. Empty for all others."""
         standard = (self.activation, self.recurrent_activation) == ("tanh", "sigmoid")
         is_other = self.cell in ("lstm", "gru") and not standard
         return f"{self.cell} with {self.recurrent_activation} and {self.activation}" if is_other else ""
@@ -140,12 +140,12 @@ class Model(Network):
 
     @property
     def output(self) -> int:
-        """Size of h, and of y in one direction: the projection where there is one."""
+        """Size of h, and of y in one direction: the projection's if there is one."""
         return self.projection or self.hidden
 
     @property
     def width(self) -> int:
-        """Size of y: both directions side by side."""
+        """Size of y, which has both directions side by side."""
         return self.directions * self.output
 
     def layer_input(self, layer: int) -> int:
@@ -190,7 +190,7 @@ class Model(Network):
         return cell_body(ops, self, weights.row(index))
 
     def weight_specs(self) -> Iterator[WeightSpec]:
-        """Uniform in ±gain/√hidden; with gain 1 as torch initialises RNNs."""
+        """Each uniform in ±gain/√hidden. With gain 1, this is how torch initialises RNNs."""
         if self.cell == "counter":
             return
         bound, rows = self.gain / math.sqrt(self.hidden), GATES[self.cell] * self.hidden
@@ -266,7 +266,7 @@ class Model(Network):
 
     @property
     def _step_weights(self) -> int:
-        """Elements of the weights that a step reads: a bias that is inside the reset cannot be added beforehand."""
+        """Elements of the weights that a step reads. They include a bias inside the reset: no projection can add it."""
         rows = GATES[self.cell] * self.hidden
         after_reset = self.hidden if self.cell == "gru" and self.reset_after and self.bias else 0
         return rows * self.output + self.projection * self.hidden + after_reset

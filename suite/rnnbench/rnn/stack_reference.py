@@ -33,7 +33,7 @@ def run_stack(
     state: Mapping[str, np.ndarray],
     lengths: np.ndarray | None = None,
 ) -> Trajectory:
-    """As `run_in`, of a stack; x and state are checked and cast already."""
+    """Like `run_in`, for a stack. x and state are checked and cast already."""
     layer_x = x
     states_of_rows: dict[str, list[np.ndarray]] = {name: [] for name in state}
     backwards, last, beyond = _order(x.shape[0], x.shape[1], lengths)
@@ -60,7 +60,8 @@ def run_stack(
 
 
 def _joined(outputs: list[np.ndarray]) -> np.ndarray:
-    """Those of all directions side by side. Of a long run each copy takes longer than its products."""
+    """The outputs of all directions side by side. One direction is not copied: the copy of a long run takes longer than
+    its products."""
     return outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=2)
 
 
@@ -162,11 +163,11 @@ def _gate(model: Model, x: np.ndarray, a: Arithmetic) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1/(1 + e⁻ˣ). Where e⁻ˣ is infinite, this is 0, as it must be."""
+    """1/(1 + e⁻ˣ). If e⁻ˣ is infinite, this is 0, as it must be."""
     value: np.ndarray = 1 / (1 + np.exp(-x))
     return value
 
 
 def _clipped(x: np.ndarray, bound: float | None, a: Arithmetic) -> np.ndarray:
-    """Rounded again, because the dtype may not have the bound itself."""
+    """x within ±bound. Rounded again, because the dtype may not have the bound itself."""
     return x if bound is None else a(np.clip(x, -bound, bound))

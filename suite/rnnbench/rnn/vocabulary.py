@@ -1,4 +1,4 @@
-"""Which primitives a network needs: its layers run once over shapes alone."""
+"""Which primitives a network needs. Its layers run once, over shapes alone, and what they call is noted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 class _Shapes(MorePrimitives[Shape]):
-    """Primitives over shapes. They note which of them are called that stacks of cells do not need."""
+    """Primitives over shapes. `called` has the names of those that were called and that stacks of cells do not need."""
 
     def __init__(self) -> None:
         self.called: set[str] = set()
@@ -144,14 +144,14 @@ class _Shapes(MorePrimitives[Shape]):
 
 
 STEPS = 5
-"""Steps at once, where steps run together: so many that a scan has pairs, pairs of pairs, and a step without one."""
+"""Steps at once, if steps run together. A scan then has pairs, pairs of pairs, and a step without a pair."""
 
 
 @cache
 def primitives_of(network: Network, time: str = "looped") -> frozenset[str]:
     """The names of the primitives of `MorePrimitives` that a network's layers call.
 
-    More may be called where a time runs many steps at once. Raises ValueError if shapes do not fit.
+    A time that runs many steps at once may call more. Raises ValueError if shapes do not fit.
     """
     if isinstance(network, CompoundNetwork):
         of_loop = {"while"} if network.in_program else set[str]()

@@ -29,12 +29,12 @@ class Layer:
     b_hh: np.ndarray | None
     w_hr: np.ndarray | None
     ranges: Mapping[str, Range] = field(default_factory=dict)
-    """Where activations are static: the range of the operand of each matrix, by the matrix's name here."""
+    """The range of the operand of each matrix, by the matrix's name here. Empty unless activations are static."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a network: of a stack of cells its layers, of any other one its arrays. A counter has none."""
+    """The weights of a network. A stack of cells has `layers`, any other network `arrays`, a counter neither."""
 
     layers: tuple[Layer, ...] = ()
     """At index `layer·directions + direction`, as in PyTorch's state."""
@@ -42,7 +42,7 @@ class Weights:
     """By the names of the network's `weight_specs`."""
 
     def row(self, index: int) -> Layer:
-        """The layer of a row of the state. For a counter, which has no weights, an empty one."""
+        """The layer of a row of the state. A counter has no weights, and gets an empty layer."""
         return self.layers[index] if self.layers else Layer(np.empty((0, 0)), np.empty((0, 0)), None, None, None)
 
     def named(self, network: Network) -> Iterator[tuple[str, np.ndarray]]:
@@ -75,7 +75,7 @@ class Weights:
 def draw_weights(network: Network, seed: int, dtype: str = "float32") -> Weights:
     """Weights uniform within the bounds of `Network.weight_specs`. Read-only, rounded to `dtype`.
 
-    Where its activations are static, with the ranges that they have over inputs and a state of this seed.
+    If the activations of `dtype` are static, with the ranges that they have over inputs and a state of this seed.
     """
     generator = np.random.default_rng([seed, 0])
     arrays = {}
@@ -119,7 +119,7 @@ def draw_lengths(steps: int, batch: int, calls: int, seed: int) -> np.ndarray:
 def draw_state(network: Network, batch: int, seed: int, dtype: str = "float32") -> dict[str, np.ndarray]:
     """A state that is not zero, within the range of a running network: uniform in ±0.5. Read-only.
 
-    Each array is [rows, batch, size]. One of whole numbers has values that a run gives (`Network.draw_state`).
+    Each array is [rows, batch, size]. An array of whole numbers has values that a run gives (`Network.draw_state`).
     """
     state = {}
     for name, values in network.draw_state(np.random.default_rng([seed, 2]), batch).items():

@@ -1,4 +1,4 @@
-"""An activation by itself, of a layer before it that has none of its own. It has no weights and no state."""
+"""An activation as a layer, after a layer that has none of its own. It has no weights and no state."""
 
 from __future__ import annotations
 

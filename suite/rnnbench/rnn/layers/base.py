@@ -1,4 +1,4 @@
-"""What a kind of layers says of itself."""
+"""The interface of a kind of layers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LayerKind(ABC):
 
         @property
         def input(self) -> int:
-            """Size of what it reads: a field or a property of each kind."""
+            """Size of its input: a field or a property of each kind."""
 
         @property
         def width(self) -> int:
@@ -43,12 +43,12 @@ class LayerKind(ABC):
 
     @property
     def projected(self) -> int:
-        """Size of what `LayerBody.project` gives."""
+        """Size of the projection that `LayerBody.project` gives."""
         return self.width
 
     @property
     def states(self) -> dict[str, int]:
-        """The size of each array of its state, [batch, size]. None for a layer that is its projection."""
+        """The size of each array [batch, size] of its state, by name. A layer that is only its projection has none."""
         return {}
 
     @property

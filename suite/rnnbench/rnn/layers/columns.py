@@ -1,4 +1,4 @@
-"""Some columns of what a layer reads: one of several values that x has side by side. It has no weights and no state."""
+"""Some columns of x: one of several values that x has side by side. The layer has no weights and no state."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class FrameConvolution(LayerKind):
 
     @property
     def cost(self) -> LayerCost:
-        """Of the taps that see frames: those that see zeros need no reading and no operation."""
+        """The cost of the taps that see frames. Those that see zeros need no reading and no operation."""
         windows = self.windows()
         taps = {tap for window in windows for tap in range(window.first_tap, window.first_tap + window.taps)}
         seen = sum(window.taps for window in windows) * self.channels

@@ -1,4 +1,4 @@
-"""Gated linear attention: linear attention whose state forgets by a gate of each key, that depends on x alone.
+"""Gated linear attention: its state forgets by a gate of each key, which depends on x alone.
 
 Yang et al., 2024 ("Gated Linear Attention Transformers with Hardware-Efficient Training"), section 4.4, and
 `fla/layers/gla.py` of fla-org/flash-linear-attention: q = W_q·x/√keys, k = W_k·x, v = W_v·x,
@@ -32,7 +32,7 @@ TEMPERATURE = 16
 
 @dataclass(frozen=True)
 class GatedLinearAttention(OuterState):
-    """y is q·S' of all heads, before their norm."""
+    """y is q·S' of all heads, before the norm."""
 
     input: int
     heads: int

@@ -28,7 +28,7 @@ class OuterState(LayerKind):
     keys: int
     values: int
     key_letters: ClassVar[str]
-    """Axes of k and q: `hn`, or `n` where heads share them."""
+    """Axes of k and q: `hn`, or `n` if heads share them."""
     gate_letters: ClassVar[str]
     """Axes of the gates: `hn`, or `h`."""
 
@@ -84,7 +84,7 @@ class OuterState(LayerKind):
 
 @dataclass(frozen=True)
 class ReferenceTerms:
-    """What a step adds, [steps, batch, size] each."""
+    """q, k, v and gates of all steps, [steps, batch, size] each."""
 
     q: np.ndarray
     k: np.ndarray
@@ -94,7 +94,7 @@ class ReferenceTerms:
 
 @dataclass(frozen=True)
 class Terms(Generic[V]):
-    """What a step adds, [rows, size] each, with the gates' logarithms, which are 0 or less."""
+    """q, k, v and gates over primitives, [rows, size] each. The gates are logarithms, which are 0 or less."""
 
     q: V
     k: V
@@ -115,7 +115,7 @@ class OuterStateBody(OperatorBody[V]):
         """The parts of a projection [rows, projected]."""
 
     def finished(self, y: V, projected: V) -> V:
-        """y [rows, width] with what is added to it of the projection."""
+        """y [rows, width], with what the projection adds to it."""
         return y
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
@@ -145,7 +145,7 @@ class OuterStateBody(OperatorBody[V]):
         return y, (ops.reshape(last, batch, kind.size("hnp")),)
 
     def block(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
-        """Products between steps of the block, then what is left of the state before it."""
+        """y of a block: products between its steps, and what is left of the state before it."""
         ops, kind, terms = self.ops, self.kind, self.terms(projected)
         q, k, v, _ = self._shaped(terms, steps, batch)
         of_gates = (batch, *kind.shape(kind.gate_letters))

@@ -26,7 +26,7 @@ class Recurrent(LayerKind):
 
     model: Model
     single_bias: bool = False
-    """Of an LSTM or RNN: one bias vector, as Keras has it, where PyTorch has two that are added."""
+    """Whether an LSTM or RNN has one bias vector, as in Keras. PyTorch has two, and adds them."""
 
     @property
     def input(self) -> int:

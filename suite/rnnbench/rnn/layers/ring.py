@@ -1,4 +1,4 @@
-"""What layers have in common whose state is a ring: the inputs of the last steps, the oldest first."""
+"""Layers whose state is a ring: the inputs of the last steps, the oldest first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OverTime(LayerKind):
 
 
 class OverTimeBody(LinearBody[V]):
-    """Moves the ring on, and gives what it holds to `of_window`."""
+    """Moves the ring on by a step, and gives its content to `of_window`."""
 
     def __init__(self, ops: MorePrimitives[V], kind: OverTime) -> None:
         self.ops = ops
