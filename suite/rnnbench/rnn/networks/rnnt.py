@@ -23,7 +23,7 @@ from rnnbench.rnn.network import Size
 from rnnbench.rnn.spec import Model
 
 SYMBOLS = 28
-"""The blank is one more."""
+"""Symbols that are said. The logits have one more, for the blank."""
 JOINT = 512
 """Units of the layer that joins what was heard and what was said."""
 Layers = Annotated[int, Field(ge=1, le=64)]

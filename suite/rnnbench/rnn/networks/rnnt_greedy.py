@@ -156,7 +156,7 @@ class Rnnt(CompoundNetwork):
         return y, {**states, "symbol": symbol[None]}
 
     def _search_in_program(self, loop: LoopPrimitives, said: Any, heard: Any) -> tuple[Any, Any]:
-        """Of one step: the last symbol and the decoder's state, and y."""
+        """Search one step. Returns the last symbol with the decoder's state, and y."""
         xp = loop.arrays
         bias = xp.asarray(np.where(np.arange(SYMBOLS + 1) == BLANK, self.blank_bias, 0.0), dtype=heard.dtype)
         numbers, names = xp.arange(self.max_symbols), xp.arange(SYMBOLS)
