@@ -111,3 +111,19 @@ def test_all_arrays_that_are_wrong_are_named_where_these_are_several():
 @pytest.mark.parametrize("order", list(permutations(("not-applicable", "pass", "too-short", "chaotic", "fail"))))
 def test_a_failure_is_the_worst_of_all_results(order):
     assert worst(*(CheckResult(verdict=verdict) for verdict in order)).verdict == "fail"
+
+
+def test_an_error_of_just_the_factor_passes():
+    errors = Errors()
+    errors.add("y", np.array([FACTOR]), np.zeros(1), 1.0)
+    assert errors.verdict().verdict == "pass"
+
+
+def test_whole_numbers_are_equal_whatever_rounding_is_expected():
+    for add in (
+        lambda e: e.add("n", np.array([[2]]), np.array([[1.0]]), 1e6),
+        lambda e: e.add_steps("n", np.array([[2]]), np.array([[1.0]]), np.array([1e6])),
+    ):
+        errors = Errors()
+        add(errors)
+        assert errors.verdict().verdict == "fail"
