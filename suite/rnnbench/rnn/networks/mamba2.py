@@ -58,7 +58,7 @@ class Mamba2Block(ComposedNetwork):
         ]
 
     def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray:
-        """An x that pins one head in each row: its gate exp(−Δ·exp(A_log)) is 1 where dt is far below 0, and 0 far above it.
+        """An x that pins one head in each row: its gate exp(−Δ·exp(A_log)) is 1 if dt is far below 0, and 0 far above.
 
         dt is the last columns of the first projection, which has no bias.
         """
