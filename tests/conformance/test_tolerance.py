@@ -127,3 +127,49 @@ def test_whole_numbers_are_equal_whatever_rounding_is_expected():
         errors = Errors()
         add(errors)
         assert errors.verdict().verdict == "fail"
+
+
+def test_bits_of_another_type_fail_and_are_told_as_such():
+    zeros = np.zeros((2, 3), np.float32)
+    assert same_bits([("y", zeros.astype(np.int32), zeros)]).detail == "y: int32 [2, 3], expected float32 [2, 3]"
+    assert same_bits([("y", zeros[:1], zeros)]).detail == "y: float32 [1, 3], expected float32 [2, 3]"
+
+
+def test_elements_that_differ_are_counted_by_their_bits():
+    got = np.array([0.0, -0.0, np.nan, 1.0], np.float32)
+    expected = np.array([0.0, 0.0, np.nan, 2.0], np.float32)
+    assert same_bits([("y", got, expected)]).detail == "y: 2 of 4 elements differ"
+
+
+def test_results_are_ordered_by_verdict_and_then_by_error():
+    ordered = [
+        CheckResult(verdict=verdict, rounding=rounding)
+        for verdict, rounding in (
+            ("not-applicable", 9.0),
+            ("pass", 5.0),
+            ("pass", 7.0),
+            ("too-short", 1.0),
+            ("chaotic", None),
+            ("chaotic", 0.5),
+            ("fail", 17.0),
+        )
+    ]
+    for number, result in enumerate(ordered, start=1):
+        for order in permutations(ordered[:number][-3:]):
+            assert worst(*order) is result
+
+
+def test_only_arrays_with_a_number_that_is_too_far_off_are_named():
+    errors, got = Errors(), EXACT.copy()
+    got[0, 1] = np.nan
+    errors.add("y", got, EXACT, 1e-3, {"h": slice(0, 1), "c": slice(1, 2)})
+    assert list(errors.wrong) == ["c"]
+
+
+def test_each_step_that_is_too_far_off_names_its_arrays():
+    """Also a step whose error is smaller than an earlier one's."""
+    errors, got = Errors(), np.stack([EXACT, EXACT])
+    got[0, 0, 0] += 1.0
+    got[1, 0, 1] += 0.5
+    errors.add_steps("y", got, np.stack([EXACT, EXACT]), np.full(2, 1e-3), arrays={"h": slice(0, 1), "c": slice(1, 2)})
+    assert list(errors.wrong) == ["h", "c"]

@@ -135,7 +135,15 @@ def worst(*results: CheckResult) -> CheckResult:
 def same_bits(pairs: Iterable[Pair]) -> CheckResult:
     """Pass if the arrays of every pair are equal to the bit."""
     for what, got, expected in pairs:
-        if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
-            differing = int(np.sum(got != expected)) if got.shape == expected.shape else got.size
+        if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+            found = f"{got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
+            return CheckResult(verdict="fail", detail=f"{what}: {found}")
+        if got.tobytes() != expected.tobytes():
+            differing = int((_bytes(got) != _bytes(expected)).any(axis=1).sum())
             return CheckResult(verdict="fail", detail=f"{what}: {differing} of {got.size} elements differ")
     return CheckResult(verdict="pass")
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """The bytes of each element, in a row: a zero and a negative zero are equal numbers, and differ."""
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)
