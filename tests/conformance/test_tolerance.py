@@ -173,3 +173,21 @@ def test_each_step_that_is_too_far_off_names_its_arrays():
     got[1, 0, 1] += 0.5
     errors.add_steps("y", got, np.stack([EXACT, EXACT]), np.full(2, 1e-3), arrays={"h": slice(0, 1), "c": slice(1, 2)})
     assert list(errors.wrong) == ["h", "c"]
+
+
+def test_whole_numbers_are_equal_after_numbers_that_were_rounded():
+    errors = Errors()
+    errors.add("y", np.array([5.0]), np.zeros(1), 1.0)
+    assert errors.verdict().verdict == "pass"
+    errors.add_steps("n", np.array([[2]]), np.array([[1.0]]), np.array([1e6]))
+    assert errors.verdict().verdict == "fail"
+
+
+def test_what_the_reference_cannot_tell_is_chaotic_unless_something_else_failed():
+    errors = Errors()
+    errors.add("y at step 3", np.ones(1), np.zeros(1), np.inf)
+    errors.add("y at step 4", np.ones(1), np.zeros(1), np.inf)
+    assert errors.verdict().verdict == "chaotic"
+    assert errors.verdict().detail.startswith("not compared from y at step 3 on")
+    errors.add("y at step 2", np.ones(1), np.zeros(1), 1e-3)
+    assert errors.verdict().verdict == "fail"
