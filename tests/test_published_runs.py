@@ -46,6 +46,7 @@ def test_machine_and_date_are_those_of_the_runs(line: tuple[str, ...]) -> None:
     processor, _, cache = machine.partition(", L2 of ")
     for folder in _named(folders):
         run = read_run(ROOT / "results" / folder)
+        assert not run.info.directory, "a path of the machine on which it ran"
         assert run.info.cases == (case.strip("`").rpartition("/")[2],)
         assert run.info.started.startswith(date)
         devices = {record.device.name for record in run.records if record.device and record.device.name}
