@@ -31,36 +31,4 @@ if TYPE_CHECKING:
     from rnnbench.sampling.sampling_worker import SamplingWorker
     from rnnbench.sampling.trial_sampling import TrialSampling
 
-_NAMES = {
-    "context": ("Context",),
-    "pairs": (
-        "COMPARED",
-        "NO_ROOF",
-        "JudgedTrial",
-        "PairBudget",
-        "SIDES",
-        "judge_trials",
-        "verdict_cost",
-    ),
-    "path_sampling": ("PathBlocks",),
-    "roof": ("cost_of",),
-    "sampling_worker": ("SamplingWorker",),
-    "trial_sampling": ("TrialSampling",),
-    "interleaved": ("sample_trials",),
-}
-__all__ = [
-    "COMPARED",
-    "NO_ROOF",
-    "SIDES",
-    "Context",
-    "JudgedTrial",
-    "PairBudget",
-    "PathBlocks",
-    "SamplingWorker",
-    "TrialSampling",
-    "cost_of",
-    "judge_trials",
-    "sample_trials",
-    "verdict_cost",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)
