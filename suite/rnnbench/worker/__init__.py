@@ -28,7 +28,8 @@ The worker of a trial:
     prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one program
     new_arrays         arrays that a program has not seen
     process_state      the changes that a command leaves in its process, found and put back
-    process_settings   the settings that are compared; `c_settings` has those of the C library
+    process_settings   the settings that are compared; `c_settings`, `python_settings` and `kernel_settings` have their
+                       functions, and `setting_words` the words
     replaced_functions functions of Python, NumPy and the suite that a program has replaced
 
 Start with `commands`, then read `trial_worker`.
