@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.model_files.description import ArrayDescription, Found, Question, StatePair, same_elements
+from rnnbench.model_files.description import ArrayDescription, FoundBy, Question, StatePair, same_elements
 from rnnbench.model_files.flow import RECURRENT, Flow, OperatorState
 
 _BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
@@ -177,7 +177,7 @@ class _Search:
                 "no state"
             )
 
-    def _pair(self, before: str, after: str, found: Found) -> None:
+    def _pair(self, before: str, after: str, found: FoundBy) -> None:
         self.pairs[before] = StatePair(before, after, found)
         self._unclear.pop(before, None)
 
