@@ -246,12 +246,12 @@ def _is_signal(name: str) -> bool:
 
 
 def _same_number(before: str, after: str) -> bool:
-    """Such as state_1 and new_state_1."""
+    """Whether both names have the same stem and number, such as state_1 and new_state_1."""
     return before != after and bool(_before(before)[0]) and _before(before) == _after(after)
 
 
 def _next_number(before: str, after: str) -> bool:
-    """Such as h0 and hn, or h0 and h1."""
+    """Whether the second name has the next number or an n, such as h0 and h1, or h0 and hn."""
     (stem, first), (other, second) = _before(before), _after(after)
     return before != after and bool(stem) and stem == other and first in _FIRST and second in _SECOND
 
