@@ -68,9 +68,9 @@ class TrialWorker:
     def take_findings(self) -> tuple[Finding, ...]:
         """The findings since the last call of this method."""
         finders = (self._programs, self.sampler, self._watch)
-        taken = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
+        findings = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
         self._findings = []
-        return taken
+        return findings
 
     @property
     def handlers(self) -> Handlers:

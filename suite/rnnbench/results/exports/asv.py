@@ -82,9 +82,9 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
             "version": RESULT_VERSION,
         },
     )
-    known = _read(results / BENCHMARKS)
+    benchmarks = _read(results / BENCHMARKS)
     added = {_name(*one): _benchmark(*one) for one in figures}
-    _save(results / BENCHMARKS, {**known, **added, "version": BENCHMARKS_VERSION})
+    _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
 
 
 def _name(trial: ExportedTrial, figure: Figure) -> str:
