@@ -282,7 +282,10 @@ def run_installer(command: list[str], requirements: str, stop: Event | None = No
     try:
         done = run_helper(command, INSTALL_LIMIT_S, stop=stop)
     except subprocess.TimeoutExpired as error:
-        raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
+        raise SideError(
+            f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}; see whether the package index "
+            "answers, and run the command again"
+        ) from error
     if done.returncode:
         output = done.stderr or done.stdout
         message = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))

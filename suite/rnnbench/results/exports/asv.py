@@ -50,7 +50,9 @@ PROJECT = {
 def _write(run: Run, folder: Path) -> None:
     time = started(run.info)
     if time is None:
-        raise StoreError(f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it")
+        raise StoreError(
+            f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it; choose another format"
+        )
     if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
         raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
     commit = _commit(folder, run, time)
