@@ -25,8 +25,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], object], list[s
 
 def _imported(package: str, text: str) -> Iterator[tuple[str, str]]:
     """The names that a file imports for type checkers alone, with their modules, but for modules of the package."""
-    for condition in ast.parse(text).body:
-        if isinstance(condition, ast.If):
-            for statement in condition.body:
-                if isinstance(statement, ast.ImportFrom) and statement.module not in (None, package):
-                    yield from ((imported.name, statement.module) for imported in statement.names)
+    conditions = (statement for statement in ast.parse(text).body if isinstance(statement, ast.If))
+    for statement in (statement for condition in conditions for statement in condition.body):
+        if isinstance(statement, ast.ImportFrom) and statement.module not in (None, package):
+            yield from ((imported.name, statement.module) for imported in statement.names)

@@ -7,7 +7,7 @@ Trials of one backend share their pairs of processes, since imports take longer 
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -145,9 +145,7 @@ class PairSampling:
                 for path in plan[id(turn.pair)]:
                     turn.warm_up(path)
             for _ in range(self._rounds):
-                for turn in shuffled.sample(turns, len(turns)):
-                    for path in plan[id(turn.pair)]:
-                        turn.sample(path)
+                _sample_round(turns, plan, shuffled)
             for worker in workers:
                 worker.end_sampling()
             self._verify(workers, pairs, number)
@@ -219,6 +217,13 @@ class PairTurn:
             if block is None:
                 return
             sampling.paths[path].add(block)
+
+
+def _sample_round(turns: Sequence[PairTurn], plan: Mapping[int, Sequence[str]], shuffled: random.Random) -> None:
+    """Sample one block of each path of each trial. `plan` has the paths by the pair's `id`."""
+    for turn in shuffled.sample(turns, len(turns)):
+        for path in plan[id(turn.pair)]:
+            turn.sample(path)
 
 
 def _samplings(pairs: Sequence[TrialPair]) -> list[TrialSampling]:

@@ -61,10 +61,14 @@ def _asked(path: Path, doing: str, command: Command[Reply], memory: int) -> Repl
             try:
                 return worker.ready(READ_LIMIT_S, memory)
             except WorkerError as error:
-                if error.outcome == "unsupported":
-                    raise ModelFileError(error.reason) from error
-                if error.outcome == "unavailable":
-                    raise MissingExtraError(error.reason) from error
-                if error.outcome == "timed-out":
-                    raise ModelFileError(f"{path}: {TOO_SLOW[doing]}") from error
-                raise ModelFileError(f"{path}: {doing} it failed ({error.outcome}): {error.reason}") from error
+                raise _error_of(path, doing, error) from error
+
+
+def _error_of(path: Path, doing: str, error: WorkerError) -> ModelFileError | MissingExtraError:
+    if error.outcome == "unsupported":
+        return ModelFileError(error.reason)
+    if error.outcome == "unavailable":
+        return MissingExtraError(error.reason)
+    if error.outcome == "timed-out":
+        return ModelFileError(f"{path}: {TOO_SLOW[doing]}")
+    return ModelFileError(f"{path}: {doing} it failed ({error.outcome}): {error.reason}")
