@@ -20,7 +20,7 @@ TELLING_POINTS = 5
 CHANCE = 0.2
 """Chance that a fixed part is fitted where there is none. That only widens the interval."""
 CHANCE_IF_CONSTANT = 0.01
-"""The same where the plain power is constant. Most costs are, and what grows above a fixed part would take their word."""
+"""The same where the plain power is constant, as that of most costs is: few of them may lose that word by chance."""
 LEAST_GROWTH = 1.1
 """The largest figure over the smallest one, below which a constant cost is not examined for a part that grows."""
 MOST_POWER = 6.0
