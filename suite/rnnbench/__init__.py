@@ -21,24 +21,4 @@ if TYPE_CHECKING:
     from rnnbench.results import Record, Run, StoreError, read_run
 
 __version__ = "0.2.0"
-__all__ = [
-    "Case",
-    "CaseError",
-    "Record",
-    "Run",
-    "StoreError",
-    "check",
-    "load_case",
-    "make_case",
-    "plot",
-    "read_run",
-    "run",
-]
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "api": ("check", "plot", "run"),
-        "cases": ("Case", "CaseError", "load_case", "make_case"),
-        "results": ("Record", "Run", "StoreError", "read_run"),
-    },
-)
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -5,17 +5,28 @@ A run starts hundreds of workers. Each needs a few modules of each package, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 
 
-def lazy_names(package: str, names: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """The `__getattr__` of a package. `names` has the public names of each of its modules."""
-    module_of = {name: module for module, of_module in names.items() for name in of_module}
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], object], list[str]]:
+    """The `__getattr__` and the `__all__` of a package: what its `file` imports under `if TYPE_CHECKING:`."""
+    module_of = dict(_imported(package, Path(file).read_text(encoding="utf-8")))
 
     def load(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+        return getattr(import_module(module_of[name]), name)
 
-    return load
+    return load, list(module_of)
+
+
+def _imported(package: str, text: str) -> Iterator[tuple[str, str]]:
+    """The names that a file imports for type checkers alone, with their modules, but for modules of the package."""
+    for condition in ast.parse(text).body:
+        if isinstance(condition, ast.If):
+            for statement in condition.body:
+                if isinstance(statement, ast.ImportFrom) and statement.module not in (None, package):
+                    yield from ((imported.name, statement.module) for imported in statement.names)

@@ -23,7 +23,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.sampling.pairs import TrialPair
+    from rnnbench.sampling.pair_sampling import TrialPair
 
 HERE = Path(__file__).parent
 PLANTED = HERE / "planted"
@@ -83,7 +83,7 @@ def collect(pairs: int, seed: int) -> Pool:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PLANTED), os.environ.get("PYTHONPATH")]))
     from rnnbench_planted import SLOWDOWNS
 
-    from rnnbench.sampling.pairs import BLOCK_S, ROUNDS
+    from rnnbench.sampling.pair_sampling import BLOCK_S, ROUNDS
 
     load = subprocess.Popen([sys.executable, str(HERE / "load_generator.py"), str(seed)])
     try:
@@ -102,7 +102,7 @@ def _sampled(run: Path, pairs: int, seed: int) -> Iterator[tuple[np.ndarray, flo
     from rnnbench_planted import SLOWDOWNS
 
     from rnnbench.plan import examine
-    from rnnbench.sampling.pairs import PairSampling, TrialPair
+    from rnnbench.sampling.pair_sampling import PairSampling, TrialPair
     from rnnbench.sampling.trial_sampling import TrialSampling
 
     context = context_in(run)

@@ -16,7 +16,7 @@ def index(monkeypatch):
 
 
 def test_releases_are_measured_in_their_environments_and_told_with_their_reasons(rnnbench, folder, index, monkeypatch):
-    monkeypatch.setattr("rnnbench.sampling.pairs.BLOCK_S", 0.002)
+    monkeypatch.setattr("rnnbench.sampling.pair_sampling.BLOCK_S", 0.002)
     arguments = ("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL)
     done = rnnbench(*arguments, "--pairs=2", "--reference=1.0", "--environments", str(folder / "env"))
     for said in (

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.conformance import RING, ReferenceTrajectories
+from rnnbench.conformance import RING, ReferenceTrajectories, ring_trajectory
 from rnnbench.conformance import trajectories as module
-from rnnbench.conformance.trajectories import PASSES
+from rnnbench.conformance.ring_trajectory import PASSES, RingReference
 from rnnbench.rnn import Model, run_reference
 from rnnbench.rnn.networks.gla import GatedLinearAttentionLayer
 
@@ -80,10 +80,11 @@ def test_a_counter_never_settles_and_is_said_not_to(tmp_path):
 @pytest.mark.parametrize("chunk", [1, 5, 64])
 def test_passes_of_an_exact_network_that_are_run_at_once_are_the_same(tmp_path, monkeypatch, chunk):
     trial = dataclasses.replace(make_trial(chunk=chunk), model=Model(cell="counter", input=3, hidden=3))
-    arrays = []
-    for together in (module.TOGETHER, 1):
-        monkeypatch.setattr(module, "TOGETHER", together)
-        arrays.append(ReferenceTrajectories(trial, tmp_path / str(together))._compute_ring())
+    reference, arrays = ReferenceTrajectories(trial, tmp_path), []
+    ring = RingReference(trial, reference.weights, reference.ring, reference.start)
+    for together in (ring_trajectory.TOGETHER, 1):
+        monkeypatch.setattr(ring_trajectory, "TOGETHER", together)
+        arrays.append(ring.stream())
     at_once, one_by_one = arrays
     assert at_once.keys() == one_by_one.keys()
     for name, array in one_by_one.items():
@@ -109,7 +110,8 @@ def test_expected_rounding_is_that_of_float32_and_never_falls(reference):
 def test_a_second_trial_with_the_same_question_computes_nothing(tmp_path, monkeypatch):
     first = ReferenceTrajectories(make_trial("fake:honest"), tmp_path)
     expected = first.ring_trajectory.y, first.from_zeros().y, first.rounding.measured
-    monkeypatch.setattr(module, "run_reference", None)
+    for computing in (module, ring_trajectory):
+        monkeypatch.setattr(computing, "run_reference", None)
     again = ReferenceTrajectories(make_trial("fake:wrong-bound"), tmp_path)
     for got, was in zip(
         (again.ring_trajectory.y, again.from_zeros().y, again.rounding.measured), expected, strict=True

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
     """Make the index have these versions, each with variables for its environment. Returns what is installed."""
     made: list[str] = []
 
-    def make(requirements: str, backends: Sequence[str], cache: Path) -> MadeEnvironment:
+    def make(requirements: str, extras: Sequence[str], cache: Path, stop: Event | None = None) -> MadeEnvironment:
         version = requirements.removeprefix(f"{PACKAGE}==")
         if content[version] == NOT_INSTALLABLE:
             raise SideError(f"'{requirements}': the environment could not be made: ERROR: No matching distribution")
@@ -48,7 +49,7 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
 
     for module in (environments, backfill, measure):
         patch.setattr(module, "make_environment", make)
-    patch.setattr(releases, "_of_index", lambda package, *options: list(content))
+    patch.setattr(releases, "versions_of_index", lambda package, *options: list(content))
     return made
 
 

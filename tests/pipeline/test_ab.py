@@ -9,7 +9,7 @@ from forked_workers import write_python
 from harness_command import run_command
 
 from rnnbench.results import read_run
-from rnnbench.sampling import pairs
+from rnnbench.sampling import pair_sampling
 
 pytest.importorskip("scipy")
 
@@ -28,8 +28,8 @@ strategy: {time: looped, state: stitched}
 def ab(tmp_path, monkeypatch):
     """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
     (tmp_path / "tiny.yaml").write_text(CASE)
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
-    monkeypatch.setattr(pairs, "WARMUP_S", 0.01)
+    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pair_sampling, "WARMUP_S", 0.01)
 
     def run(*arguments, status, **variables):
         write_python(tmp_path / "new" / "bin" / "python", variables)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from fake_releases import NOT_INSTALLABLE, PACKAGE, YANKED, fake_index, fake_measurements
 from harness_trials import SilentObserver, make_trial
+from waiting import PATIENCE_S
 
 pytest.importorskip("duckdb")
 
 from rnnbench.history import History, release_series
-from rnnbench.pipeline import Backfill, Release, backfill, list_releases, measure_releases
+from rnnbench.pipeline import Backfill, Release, SideError, backfill, list_releases, measure_releases
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -93,3 +95,22 @@ def test_a_release_that_does_not_conform_is_in_the_history_with_its_reason(measu
     assert problems["1.10"] == "nonconforming: planted"
     point = series(tmp_path).points[1]
     assert (point.outcome, point.reason, point.ratios) == ("nonconforming", "planted", ())
+
+
+def test_an_interrupt_stops_the_installers(measure, monkeypatch):
+    """The first release is being installed when the command is interrupted."""
+    stopped, begun = Event(), Event()
+
+    def make(requirements, extras, cache, stop):
+        if requirements.endswith("==1.14"):
+            assert begun.wait(PATIENCE_S)
+            raise KeyboardInterrupt
+        begun.set()
+        if stop.wait(PATIENCE_S):
+            stopped.set()
+        raise SideError("it was stopped")
+
+    monkeypatch.setattr(backfill, "make_environment", make)
+    with pytest.raises(KeyboardInterrupt):
+        measure()
+    assert stopped.is_set()

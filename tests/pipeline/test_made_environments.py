@@ -88,8 +88,8 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     assert seen(second.python, "fakepackage") == "2.0"
 
     ran = []
-    run = made._run
-    monkeypatch.setattr(made, "_run", lambda command, requirements: ran.append(command) or run(command, requirements))
+    run = made.run_installer
+    monkeypatch.setattr(made, "run_installer", lambda command, *rest: ran.append(command) or run(command, *rest))
     assert make_environment("fakepackage==1.0", ["fake"], cache) == first
     assert ran == []
     (info,) = Path(first.python).parents[1].rglob("fakepackage-1.0.dist-info")
@@ -122,9 +122,9 @@ def test_of_the_versions_that_pip_lists_only_the_newest_are_told(monkeypatch):
     listed = ", ".join(f"1.{minor}" for minor in range(40))
     error = f"ERROR: Could not find a version that satisfies the requirement x==9 (from versions: {listed})"
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr=error)
-    monkeypatch.setattr(made, "run_helper", lambda command, limit: failed)
+    monkeypatch.setattr(made, "run_helper", lambda command, limit, stop: failed)
     with pytest.raises(SideError, match=r"the newest of 40 versions: 1\.32, 1\.33, .*, 1\.39\)$"):
-        made._run([], "x==9")
+        made.run_installer([], "x==9")
 
 
 def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkeypatch):
@@ -132,8 +132,8 @@ def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkey
         "WARNING: The candidate selected for download or install is a yanked version: 'fakepackage' candidate\n"
         "Reason for being yanked: wrong numbers\n"
     )
-    run = made._run
-    monkeypatch.setattr(made, "_run", lambda command, requirements: run(command, requirements) + warning)
+    run = made.run_installer
+    monkeypatch.setattr(made, "run_installer", lambda *given: run(*given) + warning)
     assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
     assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from rnnbench.pipeline import SideError
-from rnnbench.pipeline.made_environments import _run
+from rnnbench.pipeline.made_environments import run_installer
 from rnnbench.pipeline.pip_errors import errors_of, has_no_index
-from rnnbench.pipeline.releases import _of_index
+from rnnbench.pipeline.releases import versions_of_index
 
 RETRY = (
     "WARNING: Retrying (Retry(total={}, connect=None)) after connection broken by 'NewConnectionError(…)': /simple/x/"
@@ -33,13 +33,13 @@ def no_network(monkeypatch):
 
 def test_releases_of_an_index_that_cannot_be_reached(no_network):
     with pytest.raises(SideError, match=r"^fake: the package index cannot be reached; see whether .*--list FILE$"):
-        _of_index("fake")
+        versions_of_index("fake")
 
 
 def test_an_environment_of_an_index_that_cannot_be_reached(no_network, tmp_path):
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tmp_path), "rnnbench-no-such-package"]
     with pytest.raises(SideError, match=r"'fake==1': the environment could not be made: the package index cannot be"):
-        _run(command, "fake==1")
+        run_installer(command, "fake==1")
 
 
 def test_an_index_that_was_reached_at_last_is_no_reason():

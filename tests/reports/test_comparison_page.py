@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fake_records as fake
@@ -131,9 +132,17 @@ def test_every_result_of_two_machines_is_marked() -> None:
 
 
 def test_many_warnings_are_cut_and_folded() -> None:
-    versions = {f"fake{number}": {"package": "2"} for number in range(30)}
-    compared = compare_runs(run([fake.record()], "old"), run([fake.record()], "new", versions=versions))
+    warnings = tuple(f"reason {number} to distrust it" for number in range(32))
+    compared = replace(compare_runs(run([fake.record()], "old"), run([fake.record()], "new")), warnings=warnings)
     page = comparison_markdown(compared, COMMENT_CHARACTERS)
     assert len(visible_lines(page)) <= VISIBLE_LINES
     assert "> and 28 more warnings, below" in page
-    assert page.count("versions differ in fake29.package") + page.count("fake29: none in old") == 1
+    assert page.count("reason 29") == 1
+
+
+def test_a_long_warning_is_cut_and_folded() -> None:
+    versions = {f"fake{number}": {"package": "2"} for number in range(30)}
+    compared = compare_runs(run([fake.record()], "old"), run([fake.record()], "new", versions=versions))
+    page = comparison_markdown(compared, COMMENT_CHARACTERS)
+    assert page.count("versions differ in ") == 2, "the beginning, and the whole of it"
+    assert page.count("fake29: none in old") == 1

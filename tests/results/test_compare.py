@@ -333,3 +333,10 @@ def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> No
     )
     assert whole == small
     assert [change.fact for change in small.facts] == ["failed_checks"]
+
+
+def test_all_differences_of_machines_are_one_warning() -> None:
+    base = run([fake.record()], "old", machine={"cpu": "A", "cores": 2, "kernel": "6"})
+    new = run([fake.record()], "new", machine={"cpu": "B", "cores": 4, "kernel": "6"})
+    warnings = compare_runs(base, new, across_machines=True).warnings
+    assert "machines differ in cpu: A in old, B in new; cores: 2 in old, 4 in new" in warnings

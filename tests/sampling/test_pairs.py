@@ -22,18 +22,9 @@ from rnnbench.pipeline import record_of
 from rnnbench.plan import examine
 from rnnbench.results import Judgement
 from rnnbench.results.looks import LOOKS
-from rnnbench.sampling import groups, pairs
-from rnnbench.sampling.pairs import (
-    COMPARED,
-    NO_ROOF,
-    JudgedTrial,
-    PairBudget,
-    PairSampling,
-    TrialPair,
-    decide,
-    judge_trials,
-    verdict_cost,
-)
+from rnnbench.sampling import groups, pair_sampling, pairs
+from rnnbench.sampling.pair_sampling import BLOCK_S, COMPARED, SMALL_CHANGE, PairSampling, PairTurn, TrialPair
+from rnnbench.sampling.pairs import NO_ROOF, JudgedTrial, PairBudget, decide, judge_trials, verdict_cost
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.started_ahead import StartedAhead
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -170,7 +161,7 @@ def checked(folder: Path) -> Checker:
 @pytest.fixture(params=["on cores of its own", "in turn"])
 def sample_pairs(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
     """Samples trials, each given as its two sides, in short blocks. A pair is checked beside the next, or before it."""
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     context = context_in(folder)
     beside = [min(os.sched_getaffinity(0))] if request.param == "on cores of its own" else []
 
@@ -224,7 +215,7 @@ def test_a_side_that_fails_the_check_has_no_further_pair_and_spares_the_others(c
 def test_a_pair_that_was_prepared_and_is_not_needed_is_closed(
     checked: Checker, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     honest, context = checked("fake:honest"), context_in(folder)
     trial = TrialPair(TrialSampling(honest.examined), TrialSampling(honest.examined))
     with StartedAhead(1, 2) as started:
@@ -281,7 +272,7 @@ def test_a_process_without_blocks_is_left_out_of_the_record(checked: Checker, sa
 
 
 def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     context = context_in(folder)
     trials = [(one, one) for one in (checked("fake:honest"), checked("numpy:eager"))]
     judged = judge_trials(trials, (context, context), PairBudget(0.1, 0.03), seed=0)
@@ -294,7 +285,7 @@ def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, mo
 
 
 def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(folder, monkeypatch) -> None:
-    monkeypatch.setattr(pairs, "BLOCK_S", 0.002)
+    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
     context = context_in(folder)
     trials = [(one, one) for one in (check_trial(make_trial(chunk=chunk), context) for chunk in (1, 2, 3))]
@@ -318,7 +309,7 @@ def test_what_is_not_believed_has_its_cost_and_no_verdict() -> None:
 
 def test_blocks_are_longer_where_small_changes_matter() -> None:
     pair, _ = planned_pair(0.0, 0.0)
-    assert replace(pair, smallest_change=0.01).block_s > replace(pair, smallest_change=0.03).block_s == pairs.BLOCK_S
+    assert replace(pair, smallest_change=0.01).block_s > replace(pair, smallest_change=0.03).block_s == BLOCK_S
 
 
 def test_the_smallest_change_is_the_commands_or_the_cases_or_the_default() -> None:
@@ -342,7 +333,7 @@ def test_a_ratio_is_b_over_a_round_by_round() -> None:
     pair, _ = planned_pair(0.0, 0.0)
     blocks_of(pair.a, 1.0, 2.0, 4.0)
     blocks_of(pair.b, 1.1, 2.2, 4.0)
-    pairs._note_ratios(pair, ["bound"])
+    pair.note_ratios(["bound"])
     assert pair.ratios["bound"] == [pytest.approx(1.1)]
     assert pair.scatters["bound"] == [pytest.approx(0.0)]
 
@@ -353,7 +344,7 @@ def test_of_a_trial_that_failed_the_empty_process_goes_with_its_warm_up() -> Non
     second = blocks_of(pair.b)
     first.begin_process(WarmUp(1.0, 0.01))
     pair.b.failure = Failure("sample", "crashed", "died")
-    pairs._note_ratios(pair, ["bound"])
+    pair.note_ratios(["bound"])
     assert not pair.ratios
     assert [(len(blocks.processes), len(blocks.warmups)) for blocks in (first, second)] == [(1, 1), (0, 0)]
 
@@ -370,7 +361,7 @@ def test_both_sides_time_as_many_calls_at_once_as_the_faster_one_needs(monkeypat
 
     for numbers in ((3, 7), (7, 3)):
         pair, _ = planned_pair(0.0, 0.0)
-        pairs._PairTurn(pair, *map(Worker, numbers), random.Random(0)).warm_up("bound")
+        PairTurn(pair, *map(Worker, numbers), random.Random(0)).warm_up("bound")
         assert pair.calls_per_sample == {"bound": 7}
 
 
@@ -386,7 +377,7 @@ def test_the_smallest_change_decides_which_changes_are_found() -> None:
 
 def test_a_change_of_two_per_cent_is_no_small_one() -> None:
     pair, _ = planned_pair(0.0, 0.0)
-    assert replace(pair, smallest_change=pairs.SMALL_CHANGE).block_s == pairs.BLOCK_S
+    assert replace(pair, smallest_change=SMALL_CHANGE).block_s == BLOCK_S
 
 
 def test_the_time_of_a_pair_is_shared_by_the_trials_that_were_in_it(monkeypatch: pytest.MonkeyPatch) -> None:

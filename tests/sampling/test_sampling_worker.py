@@ -116,3 +116,16 @@ def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_tri
 def _kill(worker):
     os.kill(worker._process.pid, signal.SIGKILL)
     wait_until(lambda: worker._process.has_ended, "it outlives SIGKILL")
+
+
+def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
+    """Another thread may abandon it between any two of its steps."""
+    context = context_in(tmp_path)
+    sampling = TrialSampling(check_trial(make_trial(), context).examined)
+    worker = SamplingWorker([sampling], context, "sample.log")
+    worker.abandon()
+    worker.start()
+    worker.prepare()
+    assert worker.sample(sampling, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
+    assert not worker.import_framework()
+    assert sampling.failure is None

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
-from waiting import PATIENCE_S, has_ended, wait_until
+from waiting import PATIENCE_S, has_ended, join, wait_until
 
 from rnnbench.worker import run_helper
+from rnnbench.worker.helper_program import HelperStoppedError
 
 BEGINS = "sleep 1000 & first=$!; setsid sleep 1000 & echo $$ $first $! > begun; "
 """Both children have the program's output, and one is in a session of its own. The file has the numbers of all."""
@@ -110,3 +112,24 @@ def test_it_ends_with_a_suite_that_is_killed(folder):
     os.kill(suite.pid, signal.SIGKILL)
     suite.wait(PATIENCE_S)
     wait_until(lambda: all(map(has_ended, numbers)), "what it started ends with the suite")
+
+
+def test_one_that_is_stopped_from_another_thread_ends_with_its_children(folder):
+    stop = Event()
+
+    def stop_it():
+        wait_until(lambda: len(numbers_in(folder)) == 3, "it begins")
+        stop.set()
+
+    stopper = Thread(target=stop_it)
+    stopper.start()
+    with pytest.raises(HelperStoppedError):
+        run_helper(["sh", "-c", f"{BEGINS}sleep 1000"], 900, stop=stop)
+    join(stopper)
+    wait_until(lambda: all(map(has_ended, numbers_in(folder))), "a child outlived the call")
+
+
+def test_one_that_may_be_stopped_has_its_limit_and_its_output_all_the_same(folder):
+    assert run_helper(["sh", "-c", "sleep 0.3; echo done"], PATIENCE_S, stop=Event()).stdout == "done\n"
+    with pytest.raises(subprocess.TimeoutExpired, match=r"after 0\.2 seconds"):
+        run_helper(["sleep", "1000"], 0.2, stop=Event())

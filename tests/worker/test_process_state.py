@@ -18,7 +18,7 @@ from honest_adapter import HonestProgram, HonestSession
 from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.results import CheckResult, FindingKind
-from rnnbench.worker.process_settings import SETTINGS, changed_settings, read_settings, restore_settings
+from rnnbench.worker.process_settings import PROCESS_SETTINGS, changed_settings, read_settings, restore_settings
 from rnnbench.worker.process_state import MOST_LEFT, ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Failed
 
@@ -117,7 +117,7 @@ def test_a_folder_of_temporary_files_that_was_removed_is_made_again(tmp_path, mo
 
 
 def test_every_setting_has_a_program_that_leaves_it_changed():
-    assert all(any(setting.name in f"the {leaving.named}" for leaving in LEAVINGS) for setting in SETTINGS)
+    assert all(any(setting.name in f"the {leaving.named}" for leaving in LEAVINGS) for setting in PROCESS_SETTINGS)
 
 
 @pytest.mark.parametrize("place", PLACES)

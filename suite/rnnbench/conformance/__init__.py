@@ -20,49 +20,10 @@ if TYPE_CHECKING:
     from rnnbench.conformance.expected_failures import Ended, expected_failure_results
     from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
+    from rnnbench.conformance.ring_trajectory import RING
     from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, CHECKS_BY_NAME, TIMED, run_checks
     from rnnbench.conformance.timed_path import PublicPath, TimedPath
     from rnnbench.conformance.tolerance import worst
-    from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+    from rnnbench.conformance.trajectories import ReferenceTrajectories
 
-_NAMES = {
-    "definition": (
-        "Check",
-        "OpenSession",
-    ),
-    "expected_failures": ("Ended", "expected_failure_results"),
-    "garbage": ("freeze_for_good",),
-    "kept_references": ("KeptReferences",),
-    "suite": (
-        "CHECKS",
-        "CHECKS_BY_NAME",
-        "CHECK_NAMES",
-        "TIMED",
-        "run_checks",
-    ),
-    "timed_path": ("PublicPath", "TimedPath"),
-    "tolerance": ("worst",),
-    "trajectories": (
-        "RING",
-        "ReferenceTrajectories",
-    ),
-}
-__all__ = [
-    "CHECKS",
-    "CHECKS_BY_NAME",
-    "CHECK_NAMES",
-    "RING",
-    "TIMED",
-    "Check",
-    "Ended",
-    "KeptReferences",
-    "OpenSession",
-    "PublicPath",
-    "ReferenceTrajectories",
-    "TimedPath",
-    "expected_failure_results",
-    "freeze_for_good",
-    "run_checks",
-    "worst",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

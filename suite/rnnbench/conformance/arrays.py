@@ -23,9 +23,10 @@ from rnnbench.conformance.feeding import (
 )
 from rnnbench.conformance.layouts import LAYOUTS, LayOut, named_backwards, of_each
 from rnnbench.conformance.memory_used_again import with_memory_used_again
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.thread_switches import switching_every
 from rnnbench.conformance.tolerance import Pair, same_bits
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 WATCHED_CALLS, WATCHED_ENOUGH, WATCHED_LEAST, WATCHED_S = 200, 24, 9, 0.015

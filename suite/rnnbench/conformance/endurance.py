@@ -21,8 +21,9 @@ from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.long_runs import exact_after, followed_calls, rounding_after
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.measure import read_holdings, resident_in_use
 from rnnbench.results import CheckResult
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 
 
 def rounding_after(reference: ReferenceTrajectories, calls: int) -> float:

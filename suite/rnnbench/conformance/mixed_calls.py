@@ -16,8 +16,9 @@ from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import called
 from rnnbench.conformance.garbage import only_new_garbage
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 BOUND, UNREAD, TWICE = "a bound call", "a bound call that is not waited for", "a bound call that is read twice"

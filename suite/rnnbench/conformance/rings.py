@@ -10,8 +10,9 @@ import numpy as np
 from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import aligned, called, undisturbed_bound_outputs
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 PUBLIC = "p"

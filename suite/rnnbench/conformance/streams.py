@@ -27,9 +27,10 @@ from rnnbench.conformance.feeding import (
 )
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.long_runs import compare_outputs
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.rings import RINGS
 from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.measure import resident
 from rnnbench.results import CheckResult
 

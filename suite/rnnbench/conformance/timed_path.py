@@ -8,8 +8,9 @@ from itertools import cycle
 import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors
-from rnnbench.conformance.trajectories import RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
 
 COUNTS = 3

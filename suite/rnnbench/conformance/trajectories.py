@@ -19,6 +19,7 @@ from rnnbench.backends import Arrays
 from rnnbench.cases import Trial
 from rnnbench.conformance.array_files import ArrayStore, key_digest
 from rnnbench.conformance.kept_references import KeptReferences
+from rnnbench.conformance.ring_trajectory import PASSES, RING, RingReference, RingTrajectory, side_by_side
 from rnnbench.conformance.rounding import Rounding, expected_rounding, run_and_rounding, steps_measured
 from rnnbench.rnn import (
     Trajectory,
@@ -31,43 +32,11 @@ from rnnbench.rnn import (
     run_reference,
 )
 
-RING = 8
-"""Distinct chunks of a ring. With the same chunk over and over, an LSTM reaches its fixed point in about 40 calls, and
-no check can then tell a right output from an old one."""
-PASSES = 2
-"""Passes over the ring that are kept call by call. The second one shows whether the ring starts again."""
 LONG_RING = 64
 """If the stream is shorter than the ring, rounding is measured over at most this many steps of the ring."""
-TOGETHER = 256
-"""Steps of whole passes that the reference of an exact network runs at once: grouping does not change its sums, and it
-never settles."""
-SETTLED, SETTLED_FLOAT64 = 1e-12, 1e-15
-"""The largest change of the state between two passes of a trajectory that repeats itself: far below float32's rounding.
-For a trial in float64, as small as the reference's own rounding allows."""
-
 
 Rows = np.ndarray | slice
 """An index of rows of a batch."""
-
-
-@dataclass(frozen=True)
-class RingTrajectory:
-    """Outputs and states after each bound call, from `start` at the ring's first chunk."""
-
-    y: np.ndarray
-    """[calls, chunk, batch, width] for PASSES · RING calls; for state `none`, for RING."""
-    states: dict[str, np.ndarray]
-    """[calls, layers·directions, batch, size]."""
-    settled_after: int
-    """Calls after which the trajectory repeats itself with each pass; 0 if it does not.
-
-    It is twice the number seen from the ring's first chunk, since timed calls may start at another chunk.
-    """
-    orbit_y: np.ndarray
-    """[RING, …]: the output of each call of the last pass. `orbit_states` are its states."""
-    orbit_states: dict[str, np.ndarray]
-    followed_calls: int
-    """The number of computed calls, those of the last pass included."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +131,7 @@ class ReferenceTrajectories:
             steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
             steps = steps_measured(self.trial.model, steps)
             return self._rounding("rounding", *self._twice(self._inputs(steps)))
-        return self._rounding("rounding", self._side_by_side(), None)
+        return self._rounding("rounding", side_by_side(self.ring), None)
 
     def rounding_at(self, step: int) -> float:
         """The expected rounding at a step of a run. Infinite if a comparison is meaningless."""
@@ -207,15 +176,7 @@ class ReferenceTrajectories:
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:
         arrays = self._store.get("ring", self._ring_key, self._compute_ring)
-        names = list(self.start) if self.is_stream else []
-        return RingTrajectory(
-            y=arrays["y"],
-            states={n: arrays[f"state_{n}"] for n in names},
-            settled_after=int(arrays["settled_after"]),
-            orbit_y=arrays["orbit_y"],
-            orbit_states={n: arrays[f"orbit_{n}"] for n in names},
-            followed_calls=int(arrays["followed_calls"]),
-        )
+        return RingTrajectory.of(arrays, list(self.start) if self.is_stream else [])
 
     @property
     def late_file(self) -> Path:
@@ -226,19 +187,6 @@ class ReferenceTrajectories:
     def _ring_key(self) -> dict[str, object]:
         """Everything that the ring's trajectory depends on."""
         return {**self.stream_key, "chunk": self.trial.strategy.chunk, "streams": self.is_stream}
-
-    @property
-    def _forgets(self) -> bool:
-        """Whether the network may forget its start. Its trajectory may then settle.
-
-        Whole numbers, such as a position, may repeat without being forgotten: they depend on the chunk at which timed
-        calls began.
-        """
-        return all(array.dtype.kind == "f" for array in self.start.values())
-
-    @property
-    def _settled(self) -> float:
-        return SETTLED_FLOAT64 if self.trial.dtype == "float64" else SETTLED
 
     @property
     def stream_key(self) -> dict[str, object]:
@@ -294,55 +242,8 @@ class ReferenceTrajectories:
         return Rounding(self._store.get(name, key, compute)["measured"], trial.dtype)
 
     def _compute_ring(self) -> dict[str, np.ndarray]:
-        if not self.is_stream:
-            return self._compute_separate_calls()
-        x = np.concatenate([chunk["x"] for chunk in self.ring])
-        passes = self._passes(x, self.start, 1)
-        together = max(1, TOGETHER // len(x)) if self.trial.model.is_exact else 1
-        limit = max(PASSES, self.trial.model.longest_reference // len(x))
-        change = np.inf
-        while len(passes) < PASSES or (change > self._settled and len(passes) < limit):
-            end = {n: passes[-1][f"state_{n}"][-1] for n in self.start}
-            passes += self._passes(x, end, min(together, max(1, limit - len(passes))))
-            before, last = passes[-2:]
-            if self._forgets:
-                change = max(float(np.abs(last[f"state_{n}"] - before[f"state_{n}"]).max()) for n in self.start)
-        settled_after = 2 * self._first_settled(passes) if change <= self._settled else 0
-        first_passes = {name: np.concatenate([p[name] for p in passes[:PASSES]]) for name in passes[0]}
-        orbit = {f"orbit_{name.removeprefix('state_')}": a for name, a in passes[-1].items() if name != "y"}
-        ends = {"settled_after": np.array(settled_after), "followed_calls": np.array(RING * len(passes))}
-        return {**first_passes, **orbit, "orbit_y": passes[-1]["y"], **ends}
-
-    def _first_settled(self, passes: list[dict[str, np.ndarray]]) -> int:
-        """The number of the first call from which every state equals that of the last pass."""
-        distance = np.zeros(RING * len(passes))
-        for name in self.start:
-            difference = np.concatenate([np.abs(p[f"state_{name}"] - passes[-1][f"state_{name}"]) for p in passes])
-            distance = np.maximum(distance, difference.reshape(len(distance), -1).max(axis=1))
-        return int(np.flatnonzero(distance > self._settled).max(initial=-1)) + 2
-
-    def _passes(self, x: np.ndarray, state: Arrays, count: int) -> list[dict[str, np.ndarray]]:
-        """The outputs and states after each call of `count` passes over the ring, by pass."""
-        chunk = self.trial.strategy.chunk
-        run = run_reference(self.trial.model, self.weights, np.concatenate([x] * count), state)
-        assert run.states is not None, "a stream runs forward"
-        # Copies, since a view would keep the states of all steps in memory.
-        arrays = {f"state_{n}": a[chunk - 1 :: chunk].copy() for n, a in run.states.items()}
-        arrays["y"] = run.y.reshape(count * RING, chunk, *run.y.shape[1:])
-        calls = [slice(first, first + RING) for first in range(0, count * RING, RING)]
-        return [{name: array[of_pass] for name, array in arrays.items()} for of_pass in calls]
-
-    def _compute_separate_calls(self) -> dict[str, np.ndarray]:
-        """State `none`: every chunk from zeros."""
-        x = self._side_by_side()
-        lengths = None if self.lengths is None else self.lengths.ravel()
-        y = run_reference(self.trial.model, self.weights, x, lengths=lengths).y
-        y = np.stack(np.split(y, RING, axis=1))
-        return {"y": y, "orbit_y": y, "settled_after": np.array(1), "followed_calls": np.array(RING)}
-
-    def _side_by_side(self) -> np.ndarray:
-        """All chunks of the ring as rows of one batch [chunk, RING·batch, input]."""
-        return np.concatenate([chunk["x"] for chunk in self.ring], axis=1)
+        ring = RingReference(self.trial, self.weights, self.ring, self.start)
+        return ring.stream() if self.is_stream else ring.separate_calls(self.lengths)
 
 
 def _distinct_rows(arrays: Arrays) -> tuple[Rows, Rows]:

@@ -22,9 +22,10 @@ from rnnbench.conformance.feeding import (
     undisturbed_bound_outputs,
     undisturbed_outputs,
 )
+from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
-from rnnbench.conformance.trajectories import LONG_RING, RING, ReferenceTrajectories
+from rnnbench.conformance.trajectories import LONG_RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 from rnnbench.rnn import Trajectory
 

@@ -18,36 +18,4 @@ if TYPE_CHECKING:
     from rnnbench.devices.kinds import KINDS
     from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
 
-_NAMES = {
-    "device": (
-        "Device",
-        "DeviceKind",
-        "Figure",
-        "RoofMeasurer",
-        "UnmeasuredError",
-    ),
-    "examined": (
-        "ExaminedDevice",
-        "examine_devices",
-    ),
-    "kinds": ("KINDS",),
-    "nvml": (
-        "VARIABLES",
-        "NoGpuError",
-        "first_gpu",
-    ),
-}
-__all__ = [
-    "KINDS",
-    "VARIABLES",
-    "Device",
-    "DeviceKind",
-    "ExaminedDevice",
-    "Figure",
-    "NoGpuError",
-    "RoofMeasurer",
-    "UnmeasuredError",
-    "examine_devices",
-    "first_gpu",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -18,22 +18,4 @@ if TYPE_CHECKING:
     from rnnbench.explain.explained import Explained
     from rnnbench.explain.show import print_explained, title_of
 
-_NAMES = {
-    "explain": (
-        "ExplainError",
-        "explain_trial",
-    ),
-    "explained": ("Explained",),
-    "show": (
-        "print_explained",
-        "title_of",
-    ),
-}
-__all__ = [
-    "ExplainError",
-    "Explained",
-    "explain_trial",
-    "print_explained",
-    "title_of",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -16,16 +16,4 @@ if TYPE_CHECKING:
     from rnnbench.fidelity.measure import Fidelity, measure_fidelity
     from rnnbench.fidelity.table import print_fidelity
 
-_NAMES = {
-    "measure": (
-        "Fidelity",
-        "measure_fidelity",
-    ),
-    "table": ("print_fidelity",),
-}
-__all__ = [
-    "Fidelity",
-    "measure_fidelity",
-    "print_fidelity",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -22,22 +22,4 @@ if TYPE_CHECKING:
     from rnnbench.fleet.journal import describe_nodes
     from rnnbench.fleet.run import run_on_cluster
 
-_NAMES = {
-    "cluster": (
-        "FleetError",
-        "Place",
-        "require_cluster",
-    ),
-    "dispatch": ("Left",),
-    "journal": ("describe_nodes",),
-    "run": ("run_on_cluster",),
-}
-__all__ = [
-    "FleetError",
-    "Left",
-    "Place",
-    "describe_nodes",
-    "require_cluster",
-    "run_on_cluster",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

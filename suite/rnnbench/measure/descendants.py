@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from rnnbench.process_tree import descendants
+
 _SEGMENTS = Path("/dev/shm")
 _MEMORY_FILE = "/memfd:"
 """The beginning of the path of an anonymous file in memory."""
@@ -32,7 +34,7 @@ def children_of_this_process() -> list[psutil.Process]:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return []
-    return [child for child in psutil.Process().children(recursive=True) if _runs(child)]
+    return [child for pid in descendants(os.getpid()) if (child := _running(pid)) is not None]
 
 
 def private_bytes(processes: list[psutil.Process]) -> int:
@@ -157,10 +159,13 @@ def _mapped(pid: int) -> frozenset[str]:
     return frozenset()
 
 
-def _runs(process: psutil.Process) -> bool:
+def _running(pid: int) -> psutil.Process | None:
+    """The process; None if it has ended."""
     with suppress(*_GONE):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    return None
 
 
 def _private(process: psutil.Process) -> int:

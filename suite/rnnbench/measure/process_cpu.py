@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from pathlib import Path
+
+from rnnbench.process_tree import descendants
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CPU_CLOCK = 2
@@ -17,12 +19,12 @@ _CHILDREN_TIMES = slice(13, 15)
 
 def family_cpu_seconds(pid: int) -> float:
     """CPU seconds of a process, of its children that ended, and of its living descendants."""
-    return _ended_children(pid) + sum(map(_cpu_seconds, (pid, *_descendants(pid))))
+    return _ended_children(pid) + sum(map(_cpu_seconds, (pid, *descendants(pid))))
 
 
 def family_tasks(pid: int) -> set[int]:
     """The ids of the threads of a process and its living descendants."""
-    return {int(task.name) for process in (pid, *_descendants(pid)) for task in _tasks(process)}
+    return {int(task.name) for process in (pid, *descendants(pid)) for task in _tasks(process)}
 
 
 def cpu_seconds_beyond(cores: Set[int], tasks: Iterable[int]) -> float:
@@ -51,18 +53,6 @@ def _ended_children(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(map(int, stat.rpartition(")")[2].split()[_CHILDREN_TIMES])) * _TICK_S
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    """The living descendants of a process; none on a kernel that does not list children (`CONFIG_PROC_CHILDREN`)."""
-    for task in _tasks(pid):
-        try:
-            children = (task / "children").read_text()
-        except OSError:
-            continue
-        for child in map(int, children.split()):
-            yield child
-            yield from _descendants(child)
 
 
 def _tasks(pid: int) -> list[Path]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
@@ -72,20 +73,9 @@ def measure_releases(
     todo = [release for release in reversed(releases) if missing[release.version]]
     if not todo:
         return
-    extras = extras_of(plan.trials)
-
-    def install(release: Release) -> str:
-        """Make the environment of a release. Returns why the release cannot be used, or an empty text."""
-        try:
-            made = make_environment(release.requirements, extras, plan.environments)
-        except SideError as error:
-            return str(error)
-        return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""
-
     tell(f"Making the environments of {count(len(todo), 'release')}, where they are not there yet.")
     reference = open_side(plan.reference.requirements, plan.trials, plan.environments)
-    with ThreadPoolExecutor(INSTALLERS) as pool:
-        problems = dict(zip(todo, pool.map(install, todo), strict=True))
+    problems = _install(todo, extras_of(plan.trials), plan.environments)
     started, longest = time.monotonic(), 0.0
     for release in todo:
         trials = missing[release.version]
@@ -130,6 +120,28 @@ def stored_reference(history: Path, package: str) -> str:
         .rows
     )
     return str(rows[0][0]) if rows else ""
+
+
+def _install(releases: Sequence[Release], extras: Sequence[str], environments: Path) -> Mapping[Release, str]:
+    """Make the environments of releases. Returns why each release cannot be used; an empty text if it can.
+
+    An interrupt stops the installers. Without that it would wait until they end.
+    """
+    stop = Event()
+
+    def install(release: Release) -> str:
+        try:
+            made = make_environment(release.requirements, extras, environments, stop)
+        except SideError as error:
+            return str(error)
+        return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""
+
+    with ThreadPoolExecutor(INSTALLERS) as pool:
+        try:
+            return dict(zip(releases, pool.map(install, releases), strict=True))
+        except BaseException:
+            stop.set()
+            raise
 
 
 def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], reference: Side, observer: Observer) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -59,20 +60,22 @@ class MadeEnvironment:
     """Why its makers withdrew one of its packages; empty if they did not."""
 
 
-def make_environment(requirements: str, extras: Sequence[str], cache: Path) -> MadeEnvironment:
+def make_environment(
+    requirements: str, extras: Sequence[str], cache: Path, stop: Event | None = None
+) -> MadeEnvironment:
     """The environment with this suite, what its `extras` ask for, and `requirements`. Made if it is missing or damaged.
 
     `extras_of` has the extras that trials need. Versions in `requirements` win over those that the suite asks for.
-    Raises SideError.
+    `stop` is that of `run_helper`. Raises SideError and HelperStoppedError.
     """
     upper = [_with_its_extras(text, extras) for text in requirements.split()]
     named = {_name(text) for text in upper}
     pins = own_versions()
     suite = this_suite()
     source = [] if suite[0] == "--editable" else [source_digest()]
-    lower = _make([*suite, *_needs(extras, named)], pins, None, cache, requirements, source)
+    lower = _make([*suite, *_needs(extras, named)], pins, None, cache, requirements, source, stop)
     # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
-    return _make(upper, [], Path(lower.python).parents[1], cache, requirements)
+    return _make(upper, [], Path(lower.python).parents[1], cache, requirements, (), stop)
 
 
 def extras_of(trials: Iterable[Trial]) -> list[str]:
@@ -184,6 +187,7 @@ def _make(
     cache: Path,
     requirements: str,
     source: Sequence[str] = (),
+    stop: Event | None = None,
 ) -> MadeEnvironment:
     """Make one layer. `lower` is the layer below it."""
     below = lower and _below(lower)
@@ -195,7 +199,7 @@ def _make(
         if (made := _intact(folder)) is not None:
             return made
         remove_anything(folder)
-        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements)
+        run_installer([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements, stop)
         constraints = folder / "constraints.txt"
         constraints.write_text("\n".join(pins) + "\n")
         if below:
@@ -210,7 +214,7 @@ def _make(
             "--quiet",
             "--disable-pip-version-check",
         ]
-        said = _run([*pip, "--constraint", str(constraints), *wanted], requirements)
+        said = run_installer([*pip, "--constraint", str(constraints), *wanted], requirements, stop)
         yanked = _YANKED.search(said)
         made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
         ready = {"requirements": requirements, "yanked": made.yanked, "packages": _packages(folder)}
@@ -271,10 +275,10 @@ def _shortened(said: str) -> str:
     return f"{said[: found.start()]}(the newest of {len(versions)} versions: {newest}){said[found.end() :]}"
 
 
-def _run(command: list[str], requirements: str) -> str:
+def run_installer(command: list[str], requirements: str, stop: Event | None = None) -> str:
     """Run it. Returns what it printed on standard error."""
     try:
-        done = run_helper(command, INSTALL_LIMIT_S)
+        done = run_helper(command, INSTALL_LIMIT_S, stop=stop)
     except subprocess.TimeoutExpired as error:
         raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
     if done.returncode:

@@ -72,7 +72,7 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
         chosen, place = SpecifierSet(), "--versions"
     else:
         chosen = _specifier(versions)
-        wanted = [(text, "") for text in _of_index(package)] if listed is None else _of_file(listed)
+        wanted = [(text, "") for text in versions_of_index(package)] if listed is None else _of_file(listed)
         place = str(listed or "the package index")
     try:
         releases = {Version(text): Release(package, text, day) for text, day in wanted}
@@ -86,7 +86,7 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
 
 def newest_release(package: str, *, pre: bool = False) -> Release:
     """The newest release that the package index has; with `pre`, a pre-release too. Raises SideError."""
-    found = _of_index(package, *(("--pre",) if pre else ()))
+    found = versions_of_index(package, *(("--pre",) if pre else ()))
     versions = [version for version in map(Version, found) if pre or not version.is_prerelease]
     if not versions:
         raise SideError(f"{package}: the package index has pre-releases only; ask for them with --pre")
@@ -147,7 +147,7 @@ def _of_file(file: Path) -> list[tuple[str, str]]:
     return entries
 
 
-def _of_index(package: str, *options: str) -> list[str]:
+def versions_of_index(package: str, *options: str) -> list[str]:
     """The versions that pip finds for this Python and platform, by pip's own settings."""
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
     try:

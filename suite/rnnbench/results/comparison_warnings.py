@@ -67,8 +67,9 @@ def _differences_of_runs(base: Run, new: Run) -> Iterator[str]:
         ("machines", _identity(base), _identity(new)),
         ("versions", base.info.versions, new.info.versions),
     ):
-        for key, a, b in differences(old, young):
-            yield f"{what} differ in {key}: {a} in {base.name}, {b} in {new.name}"
+        unlike = [f"{key}: {a} in {base.name}, {b} in {new.name}" for key, a, b in differences(old, young)]
+        if unlike:
+            yield f"{what} differ in {'; '.join(unlike)}"
     if base.info.rnnbench != new.info.rnnbench:
         yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
 

@@ -2,6 +2,7 @@
 
     interleaved      `sample_trials`: the trials of one workload, until each latency is known precisely enough
     pairs            `judge_trials`: the same trials on two sides, until each latency has a verdict
+    pair_sampling    trials on two sides in one pair of fresh processes after the other
     path_sampling    one latency path of one trial: its blocks, and when to stop
     scenarios        the scenarios of one trial: real-time streams, requests at random
     energy           the energy of calls, in a block of seconds
@@ -25,42 +26,11 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.sampling.context import Context
     from rnnbench.sampling.interleaved import sample_trials
-    from rnnbench.sampling.pairs import COMPARED, NO_ROOF, SIDES, JudgedTrial, PairBudget, judge_trials, verdict_cost
+    from rnnbench.sampling.pair_sampling import COMPARED, SIDES
+    from rnnbench.sampling.pairs import NO_ROOF, JudgedTrial, PairBudget, judge_trials, verdict_cost
     from rnnbench.sampling.path_sampling import PathBlocks
     from rnnbench.sampling.roof import cost_of
     from rnnbench.sampling.sampling_worker import SamplingWorker
     from rnnbench.sampling.trial_sampling import TrialSampling
 
-_NAMES = {
-    "context": ("Context",),
-    "pairs": (
-        "COMPARED",
-        "NO_ROOF",
-        "JudgedTrial",
-        "PairBudget",
-        "SIDES",
-        "judge_trials",
-        "verdict_cost",
-    ),
-    "path_sampling": ("PathBlocks",),
-    "roof": ("cost_of",),
-    "sampling_worker": ("SamplingWorker",),
-    "trial_sampling": ("TrialSampling",),
-    "interleaved": ("sample_trials",),
-}
-__all__ = [
-    "COMPARED",
-    "NO_ROOF",
-    "SIDES",
-    "Context",
-    "JudgedTrial",
-    "PairBudget",
-    "PathBlocks",
-    "SamplingWorker",
-    "TrialSampling",
-    "cost_of",
-    "judge_trials",
-    "sample_trials",
-    "verdict_cost",
-]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from rnnbench.devices import KINDS, UnmeasuredError
@@ -60,7 +61,7 @@ class SamplingWorker:
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
         self._watch: CommandWatch | None = None
-        self._buffer = max(eviction_memory(one.trial) for one in trials)
+        self._buffer = max(eviction_memory(sampling.trial) for sampling in trials)
         """Bytes of the suite's buffer for cold caches, which stays in the process."""
         self._added: defaultdict[str, int] = defaultdict(int)
         """Resident bytes that each trial's commands have added to the process, by the trial's id."""
@@ -70,10 +71,12 @@ class SamplingWorker:
         """The ids of the trials that have had a command in the process."""
 
     def start(self) -> None:
-        """Start a process, without waiting for it."""
+        """Start a process, without waiting for it. An abandoned worker starts none."""
         self.close()
+        if not (trials := list(self.trials)):  # `abandon` removes them at any moment.
+            return
         self._is_unasked = True
-        self._process = start_trial_worker(self.trials[0].examined, self._context.folders, self._log)
+        self._process = start_trial_worker(trials[0].examined, self._context.folders, self._log)
 
     def keep(self, trials: Container[TrialSampling]) -> None:
         """Remove all other trials. Close the process if no trial is left."""
@@ -118,7 +121,7 @@ class SamplingWorker:
             assert self._process is not None, "it was started"
             try:
                 with self._context.wall_time.spent_on("import"):
-                    self._process.ready(memory=max(one.trial.limits.memory for one in trials))
+                    self._process.ready(memory=max(sampling.trial.limits.memory for sampling in trials))
             except WorkerError as error:
                 if error.outcome == "crashed" and self._replaces_one:
                     self._start_another(f"during its import, before it had a program ({error.reason})")
@@ -138,10 +141,9 @@ class SamplingWorker:
             kind=FindingKind.PROCESS,
             detail=f"a process for its samples died {when}; another one took its place",
         )
-        for sampling in self.trials:
+        for sampling in list(self.trials):
             sampling.note_findings([finding])
-        if self.trials:
-            self.start()
+        self.start()
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
         """Sample one block of a latency path. Returns None if the trial fails, or has failed before."""
@@ -299,7 +301,7 @@ class SamplingWorker:
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)
-        if sampling in self.trials:  # `abandon` removes all trials.
+        with suppress(ValueError):  # `abandon` removes all trials at any moment.
             self.trials.remove(sampling)
         if not error.alive:
             self.close()

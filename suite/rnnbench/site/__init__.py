@@ -13,6 +13,4 @@ if TYPE_CHECKING:
     from rnnbench.site.stored_runs import newest_runs
     from rnnbench.site.write import write_site
 
-_NAMES = {"stored_runs": ("newest_runs",), "write": ("write_site",)}
-__all__ = ["newest_runs", "write_site"]
-__getattr__ = lazy_names(__name__, _NAMES)
+__getattr__, __all__ = lazy_names(__name__, __file__)

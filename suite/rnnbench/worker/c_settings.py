@@ -9,12 +9,8 @@ import ctypes
 import os
 import platform
 import signal
-from collections.abc import Iterable
 
-from rnnbench.spelling import listed
-
-MOST_NAMED = 6
-"""Settings, or parts of one, that a finding names."""
+from rnnbench.worker.setting_words import some_of
 
 # The floating-point environment of this thread (fenv(3)). Its exception flags are no setting and are not compared.
 
@@ -120,8 +116,3 @@ def restore_timers(running: tuple[bool, ...]) -> None:
     for which, runs in zip((signal.ITIMER_REAL, signal.ITIMER_VIRTUAL), running, strict=True):
         if not runs:
             signal.setitimer(which, 0)
-
-
-def some_of(names: Iterable[str]) -> str:
-    """The first MOST_NAMED names, and how many more there are."""
-    return listed(list(names), MOST_NAMED)

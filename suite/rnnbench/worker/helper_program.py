@@ -1,24 +1,38 @@
 """Running a program that is no worker: pip, venv, gh, or a script that shows a fault.
 
-The program and its descendants end when the call returns, times out or is interrupted, and when the suite ends.
+The program and its descendants end when the call returns, times out, is interrupted or is stopped, and when the suite
+ends.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Event
 
 from rnnbench.worker.kernel import MARK, family, keep_ended_children, kill_until_gone, mark_process, marked
 from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
 from rnnbench.worker.supervisor import supervise
 
+STOP_POLL_S = 0.1
+"""Seconds between two looks at whether a program has to stop."""
 
-def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
+
+class HelperStoppedError(Exception):
+    """The program was stopped by its caller."""
+
+
+def run_helper(
+    command: Sequence[str], limit_s: float, text: str | None = None, stop: Event | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a program with `text` as its input. Returns its status and what it printed.
 
-    Raises OSError if it cannot be started, and subprocess.TimeoutExpired after `limit_s` seconds.
+    A signal interrupts only the main thread. A call in another thread ends soon after the main thread has set `stop`.
+    Raises OSError if the program cannot be started, subprocess.TimeoutExpired after `limit_s` seconds, and
+    HelperStoppedError.
     """
     keep_ended_children()
     mark = new_mark()
@@ -35,11 +49,26 @@ def run_helper(command: Sequence[str], limit_s: float, text: str | None = None) 
             env={**os.environ, MARK: mark, **temporary.variables},
         )
         mark_process(process.pid, mark)
-        printed, errors = process.communicate(text, limit_s)
+        printed, errors = _communicate(process, limit_s, text, stop)
     finally:
         _end(process, mark)
         temporary.remove()
     return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
+
+
+def _communicate(
+    process: subprocess.Popen[str], limit_s: float, text: str | None, stop: Event | None
+) -> tuple[str, str]:
+    """Send `text` and wait for the end. Returns standard output and standard error."""
+    if stop is None:
+        return process.communicate(text, limit_s)
+    until = time.monotonic() + limit_s
+    while not stop.is_set():
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(text, STOP_POLL_S)
+        if time.monotonic() >= until:
+            raise subprocess.TimeoutExpired(process.args, limit_s)
+    raise HelperStoppedError
 
 
 def _end(process: subprocess.Popen[str] | None, mark: str) -> None:

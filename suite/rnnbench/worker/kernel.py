@@ -1,6 +1,6 @@
-"""Processes and the kernel: ending with the parent, finding and killing descendants, kills for want of memory.
+"""Processes and the kernel: ending with the parent, killing a process with its family, kills for want of memory.
 
-This module imports only Python's standard library: a worker calls `die_with_parent` before anything else.
+This module imports only Python's standard library and `process_tree`: a worker calls `die_with_parent` first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from rnnbench.process_tree import all_processes, living_family, parent_of, read_unbuffered
 
 MARK = "RNNBENCH_WORKER"
 """The environment variable with a worker's mark. All descendants inherit it, in any session.
@@ -68,30 +70,7 @@ def keep_ended_children() -> None:
 
 def family(pid: int, mark: str) -> set[int]:
     """The process, its descendants, and the processes with `mark`. Processes that have ended are left out."""
-    parents = {process: _parent(process) for process in _processes()}
-    found = {pid, *marked(mark)}
-    grown = True
-    while grown:
-        more = {process for process, parent in parents.items() if parent in found} - found
-        found |= more
-        grown = bool(more)
-    return {process for process in found if parents.get(process)}
-
-
-def descendants(pid: int) -> set[int]:
-    """The descendants of a process, from the kernel's lists of children (proc(5)).
-
-    If a process ends during the search, its descendants may be missing until the next call. Raises OSError for a
-    process that has ended, and on a kernel without these lists (CONFIG_PROC_CHILDREN).
-    """
-    found = {*_children(pid)}
-    waiting = [*found]
-    while waiting:
-        with suppress(OSError):  # It has ended since its parent was read.
-            new = {*_children(waiting.pop())} - found
-            found |= new
-            waiting += new
-    return found
+    return living_family({pid, *marked(mark)})
 
 
 def mark_process(process: int, mark: str) -> None:
@@ -107,7 +86,7 @@ def mark_process(process: int, mark: str) -> None:
 
 def marked(mark: str) -> set[int]:
     """The processes with this mark. `mark` is that of a worker, or the beginning that all marks of a suite share."""
-    return {process for process in _processes() if _is_marked(process, mark)}
+    return {process for process in all_processes() if _is_marked(process, mark)}
 
 
 def kill_all(processes: Collection[int]) -> None:
@@ -168,33 +147,13 @@ def _memory_events() -> Iterator[Path]:
             yield _CGROUPS / "memory" / path.lstrip("/") / "memory.oom_control"
 
 
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _children(process: int) -> Iterator[int]:
-    """The children of a process: each of its threads has a list."""
-    for thread in os.listdir(f"/proc/{process}/task"):
-        yield from map(int, _read(f"/proc/{process}/task/{thread}/children").split())
-
-
-def _parent(process: int) -> int:
-    """The parent of a process; 0 if the process has ended, is a zombie, or has no parent."""
-    try:
-        stat = _read(f"/proc/{process}/stat")
-    except OSError:
-        return 0
-    state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
-    return 0 if state in b"ZX" else int(parent)
-
-
 def _is_marked(process: int, mark: str) -> bool:
     return _has_variable(process, mark) or _has_limit(process, mark)
 
 
 def _has_variable(process: int, mark: str) -> bool:
     try:
-        return f"\0{MARK}={mark}".encode() in b"\0" + _read(f"/proc/{process}/environ")
+        return f"\0{MARK}={mark}".encode() in b"\0" + read_unbuffered(f"/proc/{process}/environ")
     except OSError:
         return False
 
@@ -208,7 +167,7 @@ def _has_limit(process: int, mark: str) -> bool:
         return False
     if limit >> _BITS != 1 << _BITS | suite or (worker and limit & _ALL_BITS != worker):
         return False
-    return _parent(process) != 0
+    return parent_of(process) != 0
 
 
 def _numbers(mark: str) -> tuple[int, int]:
@@ -219,9 +178,3 @@ def _numbers(mark: str) -> tuple[int, int]:
 
 def _number(text: str) -> int:
     return zlib.crc32(text.encode()) & _ALL_BITS
-
-
-def _read(path: str) -> bytes:
-    """The bytes of a file, without a buffer: hundreds of these files are read whenever a worker ends."""
-    with open(path, "rb", buffering=0) as file:
-        return file.read()

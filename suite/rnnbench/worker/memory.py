@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import psutil
 
-from rnnbench.worker.kernel import descendants
+from rnnbench.process_tree import descendants
 
 POLL_S = 0.1
 """Least seconds between two looks for descendants."""
@@ -49,16 +49,7 @@ class ResidentMemory:
 
 
 def _descendants(process: psutil.Process) -> Iterator[psutil.Process]:
-    """The descendants, from the kernel's lists of children. Without these lists all of /proc is read, in 3 ms.
-
-    Raises NoSuchProcess.
-    """
-    try:
-        found = descendants(process.pid)
-    except OSError:
-        yield from process.children(recursive=True)
-        return
-    for pid in found:
+    for pid in descendants(process.pid):
         with suppress(psutil.NoSuchProcess):
             yield psutil.Process(pid)
 

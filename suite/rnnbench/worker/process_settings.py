@@ -1,55 +1,36 @@
 """The settings of a process that a program may change: reading them, describing a change, undoing it.
 
-A setting is an entry in `SETTINGS`. Reading all of them takes some 0.25 ms. `process_state` has the things that a
-process holds, such as descriptors and threads.
+A setting is an entry in `PROCESS_SETTINGS`. Reading all of them takes some 0.25 ms. Its functions are in `c_settings`,
+`python_settings` and `kernel_settings`. `process_state` has the things that a process holds, such as descriptors.
 """
 
 from __future__ import annotations
 
-import decimal
 import gc
 import locale
 import os
 import random
-import re
-import resource
 import signal
 import socket
 import sys
-import tempfile
-import threading
-import warnings
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.measure import put_clocks_back, replaced_clocks
-from rnnbench.worker.c_settings import (
-    describe_environment,
-    describe_floating_point,
-    describe_handlers,
-    read_environment,
-    read_floating_point,
-    read_handlers,
-    read_timers,
-    restore_environment,
-    restore_floating_point,
-    restore_handlers,
-    restore_timers,
-    some_of,
-)
+from rnnbench.worker import c_settings, kernel_settings, python_settings
 from rnnbench.worker.replaced_functions import FUNCTIONS
+from rnnbench.worker.setting_words import describe_named, from_to, nothing_more, some_of
 
 Values = Mapping[str, Any]
 """The value of each setting, by name."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProcessSetting:
     """One setting of the process."""
 
     name: str
@@ -64,20 +45,20 @@ class Setting:
 
 def read_settings(names: Container[str] | None = None) -> Values:
     """The current values of the settings with these names, or of all."""
-    return {setting.name: setting.read() for setting in SETTINGS if names is None or setting.name in names}
+    return {setting.name: setting.read() for setting in PROCESS_SETTINGS if names is None or setting.name in names}
 
 
 def changed_settings(before: Values, after: Values) -> dict[str, str]:
     """The settings of `before` that differ in `after`, each with a description of the change."""
     return {
         setting.name: setting.describe(before[setting.name], after[setting.name])
-        for setting in SETTINGS
+        for setting in PROCESS_SETTINGS
         if setting.name in before and before[setting.name] != after[setting.name]
     }
 
 
 def changed_beyond_imports(before: Values, after: Values) -> dict[str, str]:
-    """Those of `changed_settings` that the import of a framework may not change.
+    """The settings of `changed_settings` that the import of a framework may not change.
 
     An import may add environment variables and paths, and may raise the recursion limit. It may not remove or lower
     them, since other trials in the process may need them.
@@ -94,200 +75,10 @@ def _took(name: str, before: Values, after: Values) -> bool:
 
 def restore_settings(values: Values, names: Iterable[str]) -> None:
     """Set these settings to their earlier values. A setting that the kernel does not allow to be set is skipped."""
-    by_name = {setting.name: setting for setting in SETTINGS}
+    by_name = {setting.name: setting for setting in PROCESS_SETTINGS}
     for name in names:
         with suppress(OSError, ValueError, locale.Error):
             by_name[name].restore(values[name])
-
-
-def _from_to(before: object, after: object) -> str:
-    return f"{after} instead of {before}"
-
-
-# NumPy, Python and the kernel.
-
-
-def _restore_collector(state: tuple[bool, tuple[int, int, int]]) -> None:
-    enabled, thresholds = state
-    gc.set_threshold(*thresholds)
-    if enabled:
-        gc.enable()
-    else:
-        gc.disable()
-
-
-def _read_numpy_random() -> tuple[Any, ...]:
-    name, keys, *rest = np.random.get_state(legacy=True)
-    return name, np.asarray(keys).tobytes(), *rest
-
-
-def _restore_numpy_random(state: tuple[Any, ...]) -> None:
-    name, keys, *rest = state
-    np.random.set_state((name, np.frombuffer(keys, np.uint32), *rest))
-
-
-def _read_error_state() -> tuple[Any, ...]:
-    return np.geterr(), np.geterrcall(), np.getbufsize()
-
-
-def _restore_error_state(state: tuple[Any, ...]) -> None:
-    errors, call, size = state
-    np.seterr(**errors)
-    np.seterrcall(call)
-    np.setbufsize(size)
-
-
-def _restore_print_options(options: dict[str, Any]) -> None:
-    np.set_printoptions(**{name: value for name, value in options.items() if name != "override_repr"})
-
-
-def _read_warnings() -> tuple[Any, ...]:
-    return tuple(warnings.filters), warnings.showwarning
-
-
-def _restore_warnings(state: tuple[Any, ...]) -> None:
-    warnings.filters[:], warnings.showwarning = list(state[0]), state[1]  # type: ignore[index]
-
-
-def _read_path() -> tuple[str, ...]:
-    return tuple(sys.path)
-
-
-def _restore_path(path: tuple[str, ...]) -> None:
-    sys.path[:] = path
-
-
-_HOOKS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
-    "sys.excepthook": (lambda: sys.excepthook, lambda hook: setattr(sys, "excepthook", hook)),
-    "sys.unraisablehook": (lambda: sys.unraisablehook, lambda hook: setattr(sys, "unraisablehook", hook)),
-    "threading.excepthook": (lambda: threading.excepthook, lambda hook: setattr(threading, "excepthook", hook)),
-    "sys.settrace": (sys.gettrace, sys.settrace),
-    "sys.setprofile": (sys.getprofile, sys.setprofile),
-    "threading.settrace": (threading.gettrace, lambda hook: threading.settrace(hook)),
-    "threading.setprofile": (threading.getprofile, lambda hook: threading.setprofile(hook)),
-}
-
-
-def _read_hooks() -> dict[str, Any]:
-    return {name: read() for name, (read, _) in _HOOKS.items()}
-
-
-def _restore_hooks(hooks: dict[str, Any]) -> None:
-    for name, (_, restore) in _HOOKS.items():
-        restore(hooks[name])
-
-
-def _describe_named(before: dict[str, Any], after: dict[str, Any]) -> str:
-    return some_of(name for name in before if before[name] is not after[name])
-
-
-def _read_streams() -> dict[str, Any]:
-    return {"sys.stdout": sys.stdout, "sys.stderr": sys.stderr}
-
-
-def _restore_streams(streams: dict[str, Any]) -> None:
-    sys.stdout, sys.stderr = streams["sys.stdout"], streams["sys.stderr"]
-
-
-_LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
-
-
-def _read_limits() -> dict[str, tuple[int, int]]:
-    return {name: resource.getrlimit(which) for name, which in _LIMITS.items()}
-
-
-def _restore_limits(limits: dict[str, tuple[int, int]]) -> None:
-    """Restore the limits. A hard limit that was lowered stays lowered, since only root may raise it."""
-    for name, (soft, hard) in limits.items():
-        try:
-            resource.setrlimit(_LIMITS[name], (soft, hard))
-        except (OSError, ValueError):
-            now = resource.getrlimit(_LIMITS[name])[1]
-            resource.setrlimit(_LIMITS[name], (soft if now == resource.RLIM_INFINITY else min(soft, now), now))
-
-
-def _describe_limits(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> str:
-    return some_of(f"{n} {after[n][0]} instead of {before[n][0]}" for n in before if before[n] != after[n])
-
-
-def _read_umask() -> int:
-    """The umask, from /proc: `os.umask` would change it for a moment, while other threads may write files."""
-    match = re.search(rb"^Umask:\s+(\d+)", Path("/proc/self/status").read_bytes(), re.MULTILINE)
-    return int(match[1], 8) if match else -1
-
-
-def _read_folder() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return "a folder that was removed"
-
-
-def _read_temporary_folder() -> tuple[str, bool]:
-    """The folder for temporary files, and whether it exists. Python looks for it once per process."""
-    try:
-        folder = tempfile.gettempdir()
-    except FileNotFoundError:
-        return "", False
-    return folder, os.path.isdir(folder)
-
-
-def _restore_temporary_folder(value: tuple[str, bool]) -> None:
-    folder, was_there = value
-    tempfile.tempdir = folder or None
-    if was_there:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-
-
-def _describe_temporary_folder(before: tuple[str, bool], after: tuple[str, bool]) -> str:
-    return "it was removed" if before[0] == after[0] else _from_to(before[0], after[0])
-
-
-def _read_scheduling() -> tuple[Any, ...]:
-    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), tuple(sorted(os.sched_getaffinity(0)))
-
-
-def _restore_scheduling(values: tuple[Any, ...]) -> None:
-    os.sched_setaffinity(0, values[2])
-    if os.sched_getscheduler(0) != values[1]:
-        os.sched_setscheduler(0, values[1], os.sched_param(0))
-    if os.getpriority(os.PRIO_PROCESS, 0) != values[0]:
-        os.setpriority(os.PRIO_PROCESS, 0, values[0])
-
-
-def _describe_scheduling(before: tuple[Any, ...], after: tuple[Any, ...]) -> str:
-    what = zip(("niceness", "policy", "cores"), before, after, strict=True)
-    return ", ".join(f"{name} {_from_to(old, new)}" for name, old, new in what if old != new)
-
-
-def _nothing_more(before: object, after: object) -> str:
-    return ""
-
-
-def _describe_functions(before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    return some_of(name for name in after if name not in before) or "put back"
-
-
-def _read_import_hooks() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return tuple(sys.meta_path), tuple(sys.path_hooks)
-
-
-def _restore_import_hooks(hooks: tuple[tuple[Any, ...], tuple[Any, ...]]) -> None:
-    sys.meta_path[:], sys.path_hooks[:] = hooks
-
-
-def _read_decimal() -> tuple[int, str]:
-    context = decimal.getcontext()
-    return context.prec, context.rounding
-
-
-def _restore_decimal(values: tuple[int, str]) -> None:
-    context = decimal.getcontext()
-    context.prec, context.rounding = values
-
-
-def _restore_callbacks(callbacks: tuple[Any, ...]) -> None:
-    gc.callbacks[:] = callbacks
 
 
 FLOATING_POINT, REPLACED_FUNCTIONS = "the floating-point environment", "functions of Python, NumPy or the suite"
@@ -297,52 +88,87 @@ PYTHON_RANDOM, NUMPY_RANDOM = "Python's random state", "NumPy's random state"
 IMPORT_HOOKS, CALLBACKS = "Python's import hooks", "the callbacks of the garbage collector"
 SCHEDULING = "scheduling"
 RECURSION, ERROR_STATE = "the recursion limit", "NumPy's handling of errors"
-SETTINGS = (
-    Setting(FLOATING_POINT, read_floating_point, restore_floating_point, describe_floating_point),
-    Setting(
+PROCESS_SETTINGS = (
+    ProcessSetting(
+        FLOATING_POINT,
+        c_settings.read_floating_point,
+        c_settings.restore_floating_point,
+        c_settings.describe_floating_point,
+    ),
+    ProcessSetting(
         "the garbage collector",
         lambda: (gc.isenabled(), gc.get_threshold()),
-        _restore_collector,
+        python_settings.restore_collector,
         lambda before, after: ("" if after[0] else "switched off, ") + f"thresholds {after[1]}",
     ),
-    Setting(CALLBACKS, lambda: tuple(gc.callbacks), _restore_callbacks, lambda a, b: f"{len(b)} instead of {len(a)}"),
-    Setting("the working folder", _read_folder, os.chdir, _from_to),
-    Setting(
-        "the folder of temporary files",
-        _read_temporary_folder,
-        _restore_temporary_folder,
-        _describe_temporary_folder,
+    ProcessSetting(
+        CALLBACKS,
+        lambda: tuple(gc.callbacks),
+        python_settings.restore_callbacks,
+        lambda a, b: f"{len(b)} instead of {len(a)}",
     ),
-    Setting(ENVIRONMENT, read_environment, restore_environment, describe_environment),
-    Setting(HANDLERS, read_handlers, restore_handlers, describe_handlers),
-    Setting(
+    ProcessSetting("the working folder", kernel_settings.read_folder, os.chdir, from_to),
+    ProcessSetting(
+        "the folder of temporary files",
+        python_settings.read_temporary_folder,
+        python_settings.restore_temporary_folder,
+        python_settings.describe_temporary_folder,
+    ),
+    ProcessSetting(
+        ENVIRONMENT, c_settings.read_environment, c_settings.restore_environment, c_settings.describe_environment
+    ),
+    ProcessSetting(HANDLERS, c_settings.read_handlers, c_settings.restore_handlers, c_settings.describe_handlers),
+    ProcessSetting(
         "blocked signals",
         lambda: frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         lambda blocked: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
         lambda before, after: some_of(str(number) for number in sorted(before ^ after)),
     ),
-    Setting("Python's clocks", replaced_clocks, lambda _: put_clocks_back(), lambda before, after: after or "put back"),
-    Setting("interval timers", read_timers, restore_timers, _nothing_more),
-    Setting(PYTHON_RANDOM, random.getstate, random.setstate, _nothing_more),
-    Setting(NUMPY_RANDOM, _read_numpy_random, _restore_numpy_random, _nothing_more),
-    Setting(ERROR_STATE, _read_error_state, _restore_error_state, _from_to),
-    Setting("NumPy's print options", np.get_printoptions, _restore_print_options, _nothing_more),
-    Setting(
-        "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v), _from_to
+    ProcessSetting(
+        "Python's clocks", replaced_clocks, lambda _: put_clocks_back(), lambda before, after: after or "put back"
     ),
-    Setting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, _from_to),
-    Setting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, _from_to),
-    Setting(WARNINGS, _read_warnings, _restore_warnings, _nothing_more),
-    Setting(PATH, _read_path, _restore_path, lambda before, after: some_of(sorted({*before} ^ {*after}))),
-    Setting(IMPORT_HOOKS, _read_import_hooks, _restore_import_hooks, _nothing_more),
-    Setting("the context of decimal numbers", _read_decimal, _restore_decimal, _from_to),
-    Setting("the timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout, _from_to),
-    Setting(REPLACED_FUNCTIONS, FUNCTIONS.replaced, lambda _: FUNCTIONS.put_back(), _describe_functions),
-    Setting(HOOKS, _read_hooks, _restore_hooks, _describe_named),
-    Setting("Python's output", _read_streams, _restore_streams, _describe_named),
-    Setting("limits of resources", _read_limits, _restore_limits, _describe_limits),
-    Setting("the umask", _read_umask, os.umask, lambda before, after: f"{after:03o} instead of {before:03o}"),
-    Setting(SCHEDULING, _read_scheduling, _restore_scheduling, _describe_scheduling),
+    ProcessSetting("interval timers", c_settings.read_timers, c_settings.restore_timers, nothing_more),
+    ProcessSetting(PYTHON_RANDOM, random.getstate, random.setstate, nothing_more),
+    ProcessSetting(NUMPY_RANDOM, python_settings.read_numpy_random, python_settings.restore_numpy_random, nothing_more),
+    ProcessSetting(ERROR_STATE, python_settings.read_error_state, python_settings.restore_error_state, from_to),
+    ProcessSetting("NumPy's print options", np.get_printoptions, python_settings.restore_print_options, nothing_more),
+    ProcessSetting(
+        "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v), from_to
+    ),
+    ProcessSetting(RECURSION, sys.getrecursionlimit, sys.setrecursionlimit, from_to),
+    ProcessSetting("the switch interval of threads", sys.getswitchinterval, sys.setswitchinterval, from_to),
+    ProcessSetting(WARNINGS, python_settings.read_warnings, python_settings.restore_warnings, nothing_more),
+    ProcessSetting(
+        PATH,
+        python_settings.read_path,
+        python_settings.restore_path,
+        lambda before, after: some_of(sorted({*before} ^ {*after})),
+    ),
+    ProcessSetting(IMPORT_HOOKS, python_settings.read_import_hooks, python_settings.restore_import_hooks, nothing_more),
+    ProcessSetting(
+        "the context of decimal numbers", python_settings.read_decimal, python_settings.restore_decimal, from_to
+    ),
+    ProcessSetting("the timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout, from_to),
+    ProcessSetting(
+        REPLACED_FUNCTIONS, FUNCTIONS.replaced, lambda _: FUNCTIONS.put_back(), python_settings.describe_functions
+    ),
+    ProcessSetting(HOOKS, python_settings.read_hooks, python_settings.restore_hooks, describe_named),
+    ProcessSetting("Python's output", python_settings.read_streams, python_settings.restore_streams, describe_named),
+    ProcessSetting(
+        "limits of resources",
+        kernel_settings.read_limits,
+        kernel_settings.restore_limits,
+        kernel_settings.describe_limits,
+    ),
+    ProcessSetting(
+        "the umask", kernel_settings.read_umask, os.umask, lambda before, after: f"{after:03o} instead of {before:03o}"
+    ),
+    ProcessSetting(
+        SCHEDULING,
+        kernel_settings.read_scheduling,
+        kernel_settings.restore_scheduling,
+        kernel_settings.describe_scheduling,
+    ),
 )
 """Every setting that is compared."""
 _OF_IMPORTS = frozenset(

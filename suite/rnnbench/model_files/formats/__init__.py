@@ -9,10 +9,9 @@ To add a format, add a module or package with a `FORMAT` to this folder.
 from typing import TYPE_CHECKING
 
 from rnnbench.lazy import lazy_names
-from rnnbench.model_files.formats.format import Format, Oracle
 
 if TYPE_CHECKING:
+    from rnnbench.model_files.formats.format import Format, Oracle
     from rnnbench.model_files.formats.registry import FORMATS, format_of
 
-__getattr__ = lazy_names(__name__, {"registry": ("FORMATS", "format_of")})
-__all__ = ["FORMATS", "Format", "Oracle", "format_of"]
+__getattr__, __all__ = lazy_names(__name__, __file__)

@@ -1,0 +1,73 @@
+"""The descendants of a process are those of all its threads, with and without the kernel's lists of children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from threading import Thread
+
+import psutil
+import pytest
+from waiting import PATIENCE_S, join, wait_until
+
+from rnnbench import process_tree
+from rnnbench.process_tree import descendants, living_family
+from rnnbench.worker.memory import ResidentMemory
+
+SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
+"""A child, and another one with a child of its own."""
+
+
+def _started(shell: psutil.Process) -> list[str]:
+    """Names of what has started and waits: what a shell has just forked is still a shell, and takes memory."""
+    waiting = [child for child in shell.children(recursive=True) if child.status() == psutil.STATUS_SLEEPING]
+    return sorted(child.name() for child in waiting)
+
+
+@pytest.fixture
+def shell() -> Iterator[psutil.Process]:
+    """Started by a thread that has ended."""
+    started: list[subprocess.Popen[bytes]] = []
+    thread = Thread(target=lambda: started.append(subprocess.Popen(["sh", "-c", SHELL], start_new_session=True)))
+    thread.start()
+    join(thread)
+    shell = psutil.Process(started[0].pid)
+    wait_until(lambda: _started(shell) == ["sh", "sleep", "sleep"], "the shell has not started all")
+    yield shell
+    os.killpg(shell.pid, 9)
+    started[0].wait(PATIENCE_S)
+
+
+@pytest.fixture(params=[True, False], ids=["lists", "no lists"])
+def lists_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with lists of children, and one without."""
+    monkeypatch.setattr(process_tree, "LISTS_CHILDREN", request.param)
+
+
+@pytest.mark.usefixtures("lists_children")
+def test_descendants_are_the_children_of_all_threads_and_their_children(shell: psutil.Process) -> None:
+    children = {child.pid for child in shell.children(recursive=True)}
+    assert descendants(shell.pid) == children
+    assert descendants(os.getpid()) >= {shell.pid, *children}
+    assert living_family({shell.pid}) == {shell.pid, *children}
+
+
+@pytest.mark.usefixtures("lists_children")
+def test_a_process_that_has_ended_has_no_descendants() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert descendants(ended.pid) == set()
+    assert living_family({ended.pid}) == set()
+
+
+@pytest.mark.usefixtures("lists_children")
+def test_memory_is_that_of_a_process_and_its_descendants(shell: psutil.Process) -> None:
+    resident = sum(process.memory_info().rss for process in (shell, *shell.children(recursive=True)))
+    assert ResidentMemory(shell.pid).read() == resident > shell.memory_info().rss
+
+
+def test_a_process_that_has_ended_has_no_memory() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert ResidentMemory(ended.pid).read() == 0
