@@ -134,10 +134,14 @@ def request_of(trial: Trial, weights: Weights) -> Request:
 
 @dataclass(frozen=True)
 class Lack:
-    """Why something is unavailable, and the command that installs it."""
+    """Why something is unavailable, and the command that installs it; empty where the reason says what to do."""
 
     reason: str
     install: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.reason}; install it with: {self.install}" if self.install else self.reason
 
 
 def processor() -> dict[str, Device | Lack]:

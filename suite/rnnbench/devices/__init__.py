@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rnnbench.devices.device import Device, DeviceKind, Figure, RoofMeasurer, UnmeasuredError
     from rnnbench.devices.examined import ExaminedDevice, examine_devices
     from rnnbench.devices.kinds import KINDS
-    from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
+    from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu, newest_cuda
 
 _NAMES = {
     "device": (
@@ -35,6 +35,7 @@ _NAMES = {
         "VARIABLES",
         "NoGpuError",
         "first_gpu",
+        "newest_cuda",
     ),
 }
 __all__ = [
@@ -49,5 +50,6 @@ __all__ = [
     "UnmeasuredError",
     "examine_devices",
     "first_gpu",
+    "newest_cuda",
 ]
 __getattr__ = lazy_names(__name__, _NAMES)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.onnxruntime.packages import cuda_lack, cuda_versions, runtime_package
+from rnnbench.backends.onnxruntime.packages import built_for, cuda_lack, cuda_versions, runtime_package
 from rnnbench.backends.shared import (
     CUDA,
     ENVIRONMENT,
@@ -58,7 +58,7 @@ class OnnxRuntimeBackend:
         packages, install = (runtime_package(), "onnx"), "pip install 'rnnbench[onnxruntime]'"
         probe = probe_packages(tuple(ROUTES), packages, install, compilers=dict.fromkeys(ROUTES, "ONNX Runtime"))
         versions = {**probe.versions, **cuda_versions()}
-        devices = with_cuda(cuda_lack())
+        devices = with_cuda(cuda_lack(), built_for())
         return replace(probe, versions=versions, devices=devices, authors=AUTHORS, reads=READS, graphs=GRAPHS)
 
     def support(self, request: Request) -> Support:
