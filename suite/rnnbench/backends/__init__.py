@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Request,
         Session,
         Support,
+        TakesStream,
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
@@ -68,6 +69,7 @@ _NAMES = {
         "Request",
         "Session",
         "Support",
+        "TakesStream",
         "request_of",
     ),
     "answers": (
@@ -116,6 +118,7 @@ __all__ = [
     "Session",
     "Statistic",
     "Support",
+    "TakesStream",
     "Tool",
     "Unreadable",
     "check_probe",
