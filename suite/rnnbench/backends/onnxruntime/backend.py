@@ -135,6 +135,8 @@ def _not_on_cuda(request: Request) -> str:
             return "ONNX Runtime leaves a GRU without reset_after to the processor: cuDNN has none."
     if strategy.launch != STREAM and (request.file is not None or strategy.time not in (FUSED, *STRAIGHT)):
         return "ONNX Runtime records no graph with a loop (Loop, Scan) or a condition (If) as a CUDA graph."
+    if strategy.launch != STREAM and request.ragged:
+        return "A CUDA graph has the lengths of rows that its operators read on the host when it was recorded."
     return too_many_threads(request)
 
 
