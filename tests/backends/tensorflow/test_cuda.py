@@ -129,6 +129,31 @@ def test_the_partitions_of_a_graph_are_read_as_one(build) -> None:
     assert lowered.lowered(joined, lowered.AUTHORED, "looped") == "looped 1"
 
 
+def test_arithmetic_that_is_left_to_the_processor_is_refused(ask, build) -> None:
+    """TensorFlow places an operator that a GPU has no kernel for on the processor, and says nothing."""
+    from rnnbench.backends.tensorflow import saved
+
+    executed = saved.executed_graph(build("graph").files)
+    request, left = on_cuda(ask("graph")), {"LoopCond", "Less", "AddV2"}
+    for node in executed.node:
+        where = "CPU" if node.op in left else "GPU"
+        node.device = f"/job:localhost/replica:0/task:0/device:{where}:0"
+    saved._require_on_the_device(request, executed)
+    product = next(node for node in executed.node if "MatMul" in node.op)
+    product.device = product.device.replace("GPU", "CPU")
+    with pytest.raises(BuildError, match=f"compute on the processor.*: {product.op}"):
+        saved._require_on_the_device(request, executed)
+    saved._require_on_the_device(ask("graph"), executed)
+
+
+def test_code_of_xla_that_is_laid_out_in_another_way_is_a_reason(tmp_path: Path) -> None:
+    from rnnbench.backends.tensorflow import xla
+
+    (tmp_path / "entry.pb").write_bytes(b"")
+    with pytest.raises(BuildError, match="has no HLO where"):
+        xla.compiled(tmp_path / "entry.pb", "", "looped")
+
+
 def test_a_build_that_would_compute_on_the_processor_fails(ask, tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -32,6 +32,7 @@ RESET_BEFORE_512 = Model(cell="gru", input=64, hidden=512, reset_after=False)
 @pytest.fixture
 def h100(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_cuda, "first_gpu", lambda: H100)
+    monkeypatch.setattr(shared_cuda, "newest_cuda", lambda: 13)
 
 
 def on_cuda(request_for: Callable[..., Request], *arguments: Any) -> Request:

@@ -47,6 +47,8 @@ from rnnbench.rnn import FUSED
 PACKAGES = ("tensorflow", "keras")
 LIBRARIES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12")
 """NVIDIA's libraries that `tensorflow[and-cuda]` brings, of which programs call the first two."""
+BUILT_FOR = 12
+"""The major version of CUDA of these libraries."""
 INSTALL_CUDA = "pip install 'tensorflow[and-cuda]'"
 FLOAT32 = "tensor_float_32_execution=False"
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
@@ -59,7 +61,9 @@ class TensorflowBackend:
         compilers = dict.fromkeys(ROUTES, "TensorFlow")
         probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", compilers=compilers)
         versions = {**probe.versions, **installed_versions(LIBRARIES)}
-        return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
+        return replace(
+            probe, versions=versions, devices=with_cuda(cuda_lack(versions), BUILT_FOR), authors=AUTHORS, reads=READS
+        )
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)

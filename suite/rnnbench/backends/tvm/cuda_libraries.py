@@ -19,6 +19,8 @@ RUNTIME = "tvm/lib/libtvm_runtime_cuda.so"
 """In the wheel of apache-tvm: what loads kernels and calls CUDA. TVM's import leaves it out where it does not load."""
 LIBRARIES = {"nvidia-cuda-runtime": "libcudart.so.13", "nvidia-cuda-nvrtc": "libnvrtc.so.13"}
 """By NVIDIA's wheel, the library that TVM calls. A toolkit of the system will do as well."""
+BUILT_FOR = 13
+"""The major version of CUDA of these libraries."""
 BINDINGS = "cuda-bindings"
 """The package through which NVRTC is called."""
 HEADERS = "nvidia-cuda-cccl"
