@@ -90,6 +90,19 @@ def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Pat
     assert "the same program with the same versions" in changes[0].reason
 
 
+def test_memory_that_grows_is_the_programs_though_nothing_of_it_changed(tmp_path: Path) -> None:
+    """The speed of the machine does not enter it."""
+
+    def night(n: int, record: Record) -> Record:
+        grown = (5 if record.backend == "fakelib" and n >= STEP else 4) << 20
+        return record.model_copy(update={"memory": record.memory.model_copy(update={"run_peak": grown})})
+
+    changes = find_changes(made.make(tmp_path, NIGHTS, night))
+    assert [(change.measure, change.backend, change.cause) for change in changes] == [
+        ("run_memory", "fakelib", "program")
+    ] * 2
+
+
 def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
     machines = [made.MACHINE, {**made.MACHINE, "cpu": "Fake CPU 1"}]
     history = made.make(

@@ -357,6 +357,24 @@ def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
 
 
+def test_a_run_that_cannot_be_put_in_its_place_leaves_what_was_there(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+    first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
+    before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
+    rename = Path.rename
+
+    def broken(path, target):
+        if path.suffix == ".part":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", broken)
+        with pytest.raises(StoreError, match="Input/output error"):
+            write_merged(merge_shards(shards), tmp_path / "results", first.path)
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
+
+
 def test_a_merged_run_that_names_itself_as_a_shard_is_refused_and_not_read_for_ever(tmp_path):
     run = merged(tmp_path, made.make_shards(tmp_path))
     inner = run.path / "shards" / "1-of-4"
