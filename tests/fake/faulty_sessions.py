@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from honest_adapter import HonestSession
-from planted import fault
+from planted import fault, let_others_run
 
 # Start and reset.
 
@@ -144,17 +144,10 @@ class CloseLeavesItsStateBehind(HonestSession):
 @fault("threads")
 class ScratchSharedByThreads(HonestSession):
     scratch: dict[str, np.ndarray] = {}  # noqa: RUF012 that it is shared is the fault
-    both_wrote = threading.Barrier(2, timeout=1)
-    """Where the check's time is over, one of its threads makes a call more than the other one, and waits alone."""
 
     def _advance(self, x):
-        """Of public calls, which the check makes in two threads at once. It makes bound ones in one other thread."""
         type(self).scratch = self.state
-        if threading.current_thread() is not threading.main_thread():
-            try:
-                self.both_wrote.wait()
-            except threading.BrokenBarrierError:
-                self.both_wrote.reset()
+        let_others_run()
         self.state = type(self).scratch
         return super()._advance(x)
 
