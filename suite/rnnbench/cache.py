@@ -27,7 +27,7 @@ from rnnbench.disk import open_plain, read_cached, read_plain, remove_anything, 
 from rnnbench.locks import locked
 
 FORMAT = 2
-"""Of an entry. One of another format is not found."""
+"""The format of an entry. An entry of another format is not found."""
 DIGEST_KEY = "sha256"
 """The key of `entry.json` that holds a digest of the other fields, of the kind and of the folder's name."""
 ENTRY, FILES = "entry.json", "files"

@@ -252,7 +252,7 @@ class StreamProcess:
     @property
     def deciding(self) -> TestedStreams | None:
         """The last full test of the number that is held, or of one stream if none is held; None if there is none."""
-        counted = [one for one in self.tested if one.streams == max(1, self.held)]
+        counted = [test for test in self.tested if test.streams == max(1, self.held)]
         return counted[-1] if counted else None
 
 

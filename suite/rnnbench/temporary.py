@@ -74,7 +74,7 @@ class TemporaryFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def _make(self) -> None:
-        """It is known before it is there, so that an interrupt in between leaves nothing that nobody knows."""
+        """Make the folder. Its path is known before, so that an interrupt in between leaves no unknown folder."""
         self.path = self._parent / f"{PREFIX}{secrets.token_hex(8)}"
         try:
             self.path.mkdir(mode=0o700)

@@ -9,7 +9,7 @@ from random import Random
 from harness_trials import make_trial
 
 from rnnbench.cases import Limits, Target, covering, every_pair, every_value
-from rnnbench.cases.covering import _greedy, cost
+from rnnbench.cases.covering import cost, greedy
 
 AXES = {
     "hidden": lambda trial: trial.model.hidden,
@@ -130,7 +130,7 @@ def test_each_step_takes_the_first_of_those_that_gain_most():
                 others |= covers[other] if other != index else 0
             if others == all_things:
                 chosen.remove(index)
-        assert _greedy(covers, costs, []) == chosen
+        assert greedy(covers, costs, []) == chosen
 
 
 def test_a_cost_is_the_copies_of_a_layer_and_of_a_build_also_for_the_rest_of_a_call():
@@ -176,5 +176,5 @@ def test_of_several_choices_the_cheapest_counts_and_not_the_shortest(monkeypatch
     large = make_trial(time="unrolled", state="none", chunk=12)
     small = [make_trial(state="none", chunk=1), make_trial(state="none", chunk=2)]
     choices = iter([[0], *[[1, 2]] * 100])
-    monkeypatch.setattr(covering, "_greedy", lambda *_: next(choices))
+    monkeypatch.setattr(covering, "greedy", lambda *_: next(choices))
     assert every_value([large, *small]) == small

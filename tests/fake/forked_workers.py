@@ -36,8 +36,8 @@ from rnnbench.plan import adapters
 from rnnbench.sampling import roof_worker
 from rnnbench.worker import launcher, trial_worker
 from rnnbench.worker.adapter_process import ForkedChild
-from rnnbench.worker.adapter_worker import _leave_the_suite
-from rnnbench.worker.protocol import Command, _adapter, _reply_type
+from rnnbench.worker.adapter_worker import leave_the_suite
+from rnnbench.worker.protocol import Command, reply_type, type_adapter
 from rnnbench.worker.replaced_functions import FUNCTIONS
 
 _of_the_suite: list[object] = []
@@ -95,10 +95,10 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
         with suppress(ImportError):
             registry.entry_of(backend).load()
     for answer in (Artifact, Probe, ProgramFiles, Support):
-        answers._adapter(answer)
+        answers.type_adapter(answer)
     for command in Command.__subclasses__():
-        for message in (command, _reply_type(command)):
-            _adapter(message)
+        for message in (command, reply_type(command)):
+            type_adapter(message)
     patch.setattr(roof, "PIECE_S", ROOF_PIECE_S)
     with suppress(MissingExtraError):
         compiler = _compiler()
@@ -151,7 +151,7 @@ def _become_worker(module: str, channel: int, log: int, variables: Mapping[str, 
     """The stack above is the tests'."""
     try:
         faulthandler.disable()
-        _leave_the_suite({channel, log})
+        leave_the_suite({channel, log})
         for descriptor in (1, 2):
             os.dup2(log, descriptor)
         os.close(log)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from decisions import accept, report
 
-from rnnbench.history import Alert, Alerts, Found, Measured, update
+from rnnbench.history import Alert, Alerts, Detection, Measured, update
 from rnnbench.history.changes import NEAR
 
-FOUND = Found(
+FOUND = Detection(
     machine="m",
     backend="fake",
     what="bound",
@@ -31,21 +31,21 @@ AB = Measured(ratio=1.05, interval=(1.04, 1.06), versions=("1", "2"), on="2026-0
 class Shown:
     """What a history shows on a day: this bad news, and that some of it has returned."""
 
-    def __init__(self, *found: Found, day: int = 20, returned: bool = False) -> None:
+    def __init__(self, *found: Detection, day: int = 20, returned: bool = False) -> None:
         self._found, self._returned = found, returned
         self.silences = SimpleNamespace(now=datetime(2026, 1, day, 12))
 
-    def worse(self) -> Sequence[Found]:
+    def worse(self) -> Sequence[Detection]:
         return self._found
 
-    def has_returned(self, found: Found) -> bool:
+    def has_returned(self, found: Detection) -> bool:
         return self._returned
 
-    def distance(self, found: Found, other: Found) -> float:
+    def distance(self, found: Detection, other: Detection) -> float:
         return abs(int(found.run[5:]) - int(other.run[5:]))
 
 
-def of(**changes: Any) -> Found:
+def of(**changes: Any) -> Detection:
     return FOUND.model_copy(update=changes)
 
 

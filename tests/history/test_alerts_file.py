@@ -12,10 +12,10 @@ pytest.importorskip("ruamel.yaml")
 
 from decisions import accept, report
 
-from rnnbench.history import Alert, Alerts, AlertsError, Found, Measured, alerts_file
+from rnnbench.history import Alert, Alerts, AlertsError, Detection, Measured, alerts_file
 from rnnbench.locks import locked
 
-FOUND = Found(
+FOUND = Detection(
     machine="fakemachine",
     backend="fakemlir",
     what="bound",

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnnbench.history.alert import Alert, Found, Measured, new_id
+from rnnbench.history.alert import Alert, Detection, Measured, new_id
 from rnnbench.history.alert_update import News
 from rnnbench.history.changes import NEAR
 from rnnbench.history.events import Event
 from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
-from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, _returned
+from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, level_has_returned
 from rnnbench.history.machine_alarms import false_alarms
 from rnnbench.history.release_words import release_change_lines
 from rnnbench.history.releases import ReleasePoint, ReleaseSeries
@@ -77,20 +77,20 @@ RUNS = RETURNED_RUNS + 3
 )
 def test_a_level_has_returned_where_little_of_its_change_is_left(change: float, left: float, returned: bool) -> None:
     assert LEAST_REST == 0.01
-    assert _returned(series(*[change] * 9, *[left] * RUNS), 30, float(np.exp(change))) == returned
+    assert level_has_returned(series(*[change] * 9, *[left] * RUNS), 30, float(np.exp(change))) == returned
 
 
 @pytest.mark.parametrize(("runs", "returned"), [(RUNS - 1, False), (RUNS, True)])
 def test_a_level_has_returned_only_after_a_week_and_what_may_be_dated_wrongly(runs: int, returned: bool) -> None:
-    assert _returned(series(*[0.0] * runs), 30, 1.2) == returned
+    assert level_has_returned(series(*[0.0] * runs), 30, 1.2) == returned
 
 
 def test_the_newest_runs_and_the_last_ones_before_the_change_count() -> None:
     """Years ago it was as slow as now. And the first runs after the change are over."""
     values = np.array([0.2] * 100 + [0.0] * 28 + [0.2] * 40)
-    assert not _returned(values, 128, float(np.exp(0.2)))
-    assert _returned(np.array([0.0] * 30 + [0.2] * 40 + [0.0] * RETURNED_RUNS), 30, float(np.exp(0.2)))
-    assert not _returned(np.array([np.nan] * 30 + [0.0] * 40), 30, 1.2), "nothing is known of before"
+    assert not level_has_returned(values, 128, float(np.exp(0.2)))
+    assert level_has_returned(np.array([0.0] * 30 + [0.2] * 40 + [0.0] * RETURNED_RUNS), 30, float(np.exp(0.2)))
+    assert not level_has_returned(np.array([np.nan] * 30 + [0.0] * 40), 30, 1.2), "nothing is known of before"
 
 
 def nights(*days: int, case: str = "case") -> list[SimpleNamespace]:
@@ -153,7 +153,7 @@ def test_a_night_that_came_some_hours_late_is_not_missing() -> None:
     assert [day for _, _, day in history.missing(date(2026, 1, 8))] == [date(2026, 1, 8)]
 
 
-FOUND = Found(
+FOUND = Detection(
     machine="m",
     backend="fake",
     what="outcome",
@@ -232,14 +232,16 @@ def test_what_has_been_mended_since_is_no_bad_news() -> None:
 
 
 def test_trials_that_are_measured_no_longer_have_returned_once_each_is_measured() -> None:
-    gone = Found(machine="m", what=GONE, evidence="event", night="2026-01-07", run="r", members=("case/a", "case/b"))
+    gone = Detection(
+        machine="m", what=GONE, evidence="event", night="2026-01-07", run="r", members=("case/a", "case/b")
+    )
     assert not facts(event(fact=GONE), event("case/b", fact=GONE)).has_returned(gone)
     assert not facts(event("case/b", fact=GONE)).has_returned(gone)
     assert facts(event("case/c", fact=GONE), event(fact="outcome")).has_returned(gone)
 
 
 def test_bad_news_has_returned_once_no_trial_has_it() -> None:
-    found = Found(
+    found = Detection(
         machine="m",
         backend="fake",
         what="outcome",
@@ -258,7 +260,7 @@ def test_bad_news_has_returned_once_no_trial_has_it() -> None:
 
 def test_a_level_of_a_machine_that_is_not_there_has_not_returned() -> None:
     """A history may lose its machine, as in a branch that was begun again."""
-    level = Found(machine="gone", what="bound", evidence="published", night="2026-01-07", run="r", ratio=1.2)
+    level = Detection(machine="gone", what="bound", evidence="published", night="2026-01-07", run="r", ratio=1.2)
     assert not News({}, facts(), Silences({}, datetime(2026, 1, 10))).has_returned(level)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, _cuts, _step, clip, find_steps, noise
+from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, clip, find_cuts, find_steps, noise, step_of
 
 NIGHTS = 60
 
@@ -123,7 +123,7 @@ def test_a_step_is_as_certain_as_the_noise_of_its_series_and_the_scatter_of_its_
     calm, slow = np.zeros(28), np.repeat([0.02, -0.02, 0.02, -0.02], 7)
     new = np.full(28, 0.05)
     p = {
-        (name, deviation): _step(np.concatenate([old, new]), (0, 28, 56), deviation, 7).p
+        (name, deviation): step_of(np.concatenate([old, new]), (0, 28, 56), deviation, 7).p
         for name, old in (("calm", calm), ("slow", slow))
         for deviation in (0.001, 0.04)
     }
@@ -141,7 +141,7 @@ def test_only_the_nights_near_a_change_are_its_levels() -> None:
     (step,) = [step for step in steps if abs(step.index - 228) <= 2]
     assert step.size == pytest.approx(0.1, abs=0.003)
     one_piece = np.concatenate([np.full(200, -1.0), np.full(28, 0.0), np.full(28, 0.1), np.full(200, 0.2)])
-    assert _step(one_piece, (0, 228, 456), 0.001, 7).size == pytest.approx(0.1)
+    assert step_of(one_piece, (0, 228, 456), 0.001, 7).size == pytest.approx(0.1)
 
 
 def test_the_interval_of_a_step_is_one_of_ninety_five_per_cent() -> None:
@@ -161,7 +161,7 @@ def test_the_least_certain_cut_goes_first() -> None:
 
 
 def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two_medians() -> None:
-    step = _step(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02, 7)
+    step = step_of(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02, 7)
     error = np.sqrt(np.pi / 2) * 0.02 * np.sqrt(1 / 28 + 1 / 14)
     assert step.p == pytest.approx(2 * stats.t.sf(0.05 / error, 40))
     assert (step.low, step.high) == pytest.approx(stats.t.interval(0.95, 40, 0.05, error))
@@ -170,8 +170,8 @@ def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two
 def test_a_cut_is_paid_for_by_the_length_of_its_own_series() -> None:
     """A year of nights in the same batch makes no cut of a fortnight dearer."""
     fortnight = (np.tile([0.001, -0.001], 7) + np.repeat([0.0, 0.003], 7)) / 0.002
-    assert _cuts([fortnight], 2) == [[7]]
-    assert _cuts([fortnight, np.zeros(2000)], 2) == [[7], []]
+    assert find_cuts([fortnight], 2) == [[7]]
+    assert find_cuts([fortnight, np.zeros(2000)], 2) == [[7], []]
 
 
 def test_a_candidate_costs_less_than_what_is_told_without_a_measurement() -> None:

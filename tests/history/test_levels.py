@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnbench.history import level_alerts
-from rnnbench.history.alert import Found
+from rnnbench.history.alert import Detection
 from rnnbench.history.change_points import PUBLISH, SCREEN
 from rnnbench.history.changes import NEAR, Change
 from rnnbench.history.level_alerts import Levels
@@ -112,9 +112,9 @@ def test_a_rise_is_published_where_the_surer_settings_find_it_too(published: Cha
     assert [one.evidence for one in levels(change(A), published=(published,)).worse()] == [evidence]
 
 
-def found(*trials: str, day: int = 20, **changes: Any) -> Found:
+def found(*trials: str, day: int = 20, **changes: Any) -> Detection:
     said = {"machine": "m", "backend": "fake", "what": "bound", "evidence": "published", "ratio": 1.2, **night(day)}
-    return Found(**{**said, "members": trials, **changes})
+    return Detection(**{**said, "members": trials, **changes})
 
 
 BACK = np.repeat([0.0, np.log(1.2), 0.0], 20)

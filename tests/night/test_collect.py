@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from decisions import accept, report
 
-from rnnbench.history import Alert, Alerts, Found, Measured
+from rnnbench.history import Alert, Alerts, Detection, Measured
 from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect, collect_night, measure
 from rnnbench.night.folders import DATA
 from rnnbench.night.state import Build, Good, Held, write_state
@@ -45,7 +45,7 @@ def found(**changes):
         "ratio": 1.2,
         **changes,
     }
-    return Found(**content)
+    return Detection(**content)
 
 
 def put(nights, *alerts):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import fake_records as fake
 import pytest
 
-from rnnbench.history import Alert, Alerts, ComparisonEntry, Found, LatencyVerdict, Measured
+from rnnbench.history import Alert, Alerts, ComparisonEntry, Detection, LatencyVerdict, Measured
 from rnnbench.night.slower import slower_of
 from rnnbench.night.state import BackendNight, Build, Compared, Slower
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
@@ -36,7 +36,7 @@ def found(**changes):
         "members": TRIALS,
         **changes,
     }
-    return Found(**content)
+    return Detection(**content)
 
 
 def measured(ratio=1.5):

@@ -6,7 +6,7 @@ import pytest
 from fake_releases import fake_measurements
 from harness_trials import SilentObserver, make_trial
 
-from rnnbench.history import Found
+from rnnbench.history import Detection
 from rnnbench.pipeline import SideError, confirm
 from rnnbench.pipeline.confirmation import Confirmation, requirements_of, smallest_change, trials_of_alert
 from rnnbench.results import Judgement, Store
@@ -28,7 +28,7 @@ def alert(**changes):
         "members": (TRIALS[1].id,),
         **changes,
     }
-    return Found(**content)
+    return Detection(**content)
 
 
 @pytest.fixture

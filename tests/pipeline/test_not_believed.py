@@ -8,7 +8,7 @@ import pytest
 from harness_trials import context_in, make_trial, run_trials
 
 from rnnbench.pipeline import build_and_check_trial, not_checked, not_sampled
-from rnnbench.pipeline.ab import _without_disbelieved
+from rnnbench.pipeline.ab import without_disbelieved
 from rnnbench.plan import examine
 from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
 from rnnbench.results.verdict import judge_pairs
@@ -96,7 +96,7 @@ def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
 def test_a_comparison_of_two_sides_gives_no_verdict_on_what_is_not_believed(side):
     sides = [not_sampled(not_checked(examine(make_trial())))] * 2
     judged = JudgedTrial(tuple(sides), {"bound": judge_pairs([1.0, 1.0, 1.0])}, {"bound": [1.0]}, {"bound": [0.0]}, 1.0)
-    assert _without_disbelieved(judged) == judged
+    assert without_disbelieved(judged) == judged
     doubtful = Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)
     sides[side] = replace(sides[side], findings=(doubtful,))
-    assert _without_disbelieved(replace(judged, sides=tuple(sides))).judgements == {}
+    assert without_disbelieved(replace(judged, sides=tuple(sides))).judgements == {}

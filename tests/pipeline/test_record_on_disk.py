@@ -11,7 +11,7 @@ from harness_trials import SilentObserver, check_trial, context_in, make_trial
 from waiting import slow_waits
 
 from rnnbench.pipeline import check_trials, not_checked, not_sampled, run_trials
-from rnnbench.pipeline.build_and_check import _remember_cold_build
+from rnnbench.pipeline.build_and_check import remember_cold_build
 from rnnbench.pipeline.record import Journal
 from rnnbench.plan import begin_run, examine, resume_run
 from rnnbench.results import Store, StoreError, read_run
@@ -105,6 +105,6 @@ def test_damaged_figures_of_a_build_are_left_out(tmp_path, content):
     check_trial(trial, context)
     (file,) = context.folders.artifacts.glob("*.build.json")
     cached = BuildFigures("cached")
-    assert _remember_cold_build(cached, trial, context.folders).origin == "cold"
+    assert remember_cold_build(cached, trial, context.folders).origin == "cold"
     file.write_bytes(content)
-    assert _remember_cold_build(cached, trial, context.folders) == cached
+    assert remember_cold_build(cached, trial, context.folders) == cached

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from rnnbench.reports import draw_operations
-from rnnbench.reports.operations_by_stage import REST, _by_kind, _colours
+from rnnbench.reports.operations_by_stage import REST, colours_of_kinds, counts_by_kind
 
 STAGES = [("given", {"linalg.matmul": 1, "arith.addf": 3}), ("kernels", {"memref.load": 2, "$a_{": 1})]
 
 
 def test_operations_of_a_dialect_are_one_kind_and_rare_kinds_share_a_colour() -> None:
     many = [("llvm", {f"kind{number}": 30 - number for number in range(30)})]
-    colours = _colours({"one": many})
+    colours = colours_of_kinds({"one": many})
     assert list(colours)[:2] == ["kind0", "kind1"]
     assert list(colours)[-1] == REST
-    assert sum(_by_kind(dict(many[0][1]), colours).values()) == sum(many[0][1].values())
-    assert _by_kind(STAGES[0][1], _colours({"one": STAGES})) == {"linalg": 1, "arith": 3}
+    assert sum(counts_by_kind(dict(many[0][1]), colours).values()) == sum(many[0][1].values())
+    assert counts_by_kind(STAGES[0][1], colours_of_kinds({"one": STAGES})) == {"linalg": 1, "arith": 3}
 
 
 def test_the_same_counts_give_the_same_picture(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rnnbench.reports.canvas import BEST, Canvas
 from rnnbench.reports.drawing import PALETTE
 from rnnbench.reports.panels import arrange
-from rnnbench.reports.plots import _latencies
+from rnnbench.reports.plots import draw_latencies
 from rnnbench.results.record import Record
 from rnnbench.results.views import Entry
 
@@ -22,7 +22,7 @@ def drawn(*records: Record) -> tuple[Canvas, Any]:
     entries = [Entry(record, record) for record in records]
     targets = sorted({entry.target for entry in entries})
     canvas = Canvas(matplotlib, arrange({128: entries}), dict(zip(targets, PALETTE, strict=False)), ("A title",))
-    _latencies(canvas, "bound")
+    draw_latencies(canvas, "bound")
     (axis,) = canvas.axes.values()
     return canvas, axis
 

@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from rnnbench.history import Acceptance, Alert, Alerts, Found, History, Measured, News, UpstreamReport
+from rnnbench.history import Acceptance, Alert, Alerts, Detection, History, Measured, News, UpstreamReport
 from rnnbench.reports import triage_page
 
 NOW = datetime(2026, 1, 20, 12)
 TRIALS = tuple(f"fake_case/fakemlir:linalg/c{k:02d}" for k in range(60))
-SLOW = Found(
+SLOW = Detection(
     machine="fakemachine",
     backend="fakemlir",
     what="bound",

@@ -31,7 +31,7 @@ from rnnbench.results import (
 from rnnbench.results.exports import EXPORTS
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.journal import INFO, TRIALS
-from rnnbench.results.merge import _first
+from rnnbench.results.merge import left_out_warnings
 from rnnbench.results.samples import SAMPLE_COLUMNS
 from rnnbench.results.shards import PLAN
 
@@ -192,7 +192,7 @@ def test_samples_that_are_not_those_of_their_record_are_left_out_and_named(tmp_p
 
 @pytest.mark.parametrize(("files", "last"), [(5, "why 4"), (6, "1 more file of samples left out in the same way")])
 def test_what_is_left_out_is_named_up_to_a_number(files, last):
-    told = list(_first({Path(f"{number}.npy"): f"why {number}" for number in range(files)}))
+    told = list(left_out_warnings({Path(f"{number}.npy"): f"why {number}" for number in range(files)}))
     assert told[:5] == [f"why {number}" for number in range(5)]
     assert told[-1] == last
 

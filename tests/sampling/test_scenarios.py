@@ -13,7 +13,7 @@ from rnnbench.measure.serving import REQUESTS
 from rnnbench.measure.stream_search import FRAMES, QUICK_FRAMES, Attempt, most_missed
 from rnnbench.results.rows import row
 from rnnbench.results.store import read_run
-from rnnbench.sampling.scenarios import _search
+from rnnbench.sampling.scenarios import stream_search
 from rnnbench.stages import StreamProcess
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -47,7 +47,7 @@ def test_the_streams_that_are_held_rest_on_full_tests(scenarios):
 def test_a_later_process_is_first_asked_for_what_the_one_before_it_held(failed, second):
     """Then for what that one did not hold."""
     before = [StreamProcess(3, 4, ()), StreamProcess(12, failed, ())]
-    search = _search(SimpleNamespace(trial=make_trial(measure=Measure(precision=0.25)), streams=before))
+    search = stream_search(SimpleNamespace(trial=make_trial(measure=Measure(precision=0.25)), streams=before))
     assert search.next() == Attempt(12, FRAMES)
     search.note(Attempt(12, FRAMES), held=True)
     assert search.next() == Attempt(second, FRAMES)
@@ -56,7 +56,7 @@ def test_a_later_process_is_first_asked_for_what_the_one_before_it_held(failed, 
 def test_the_first_process_is_first_asked_for_one_stream():
     trial = make_trial(measure=Measure(precision=0.25))
     for before in ([], [StreamProcess(0, 1, ())]):
-        assert _search(SimpleNamespace(trial=trial, streams=before)).next() == Attempt(1, QUICK_FRAMES)
+        assert stream_search(SimpleNamespace(trial=trial, streams=before)).next() == Attempt(1, QUICK_FRAMES)
 
 
 def test_all_requests_have_a_latency_or_are_counted_as_unserved(scenarios):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import fake_records as fake
 import pytest
 
-from rnnbench.history import Acceptance, Alert, Found, UpstreamReport
+from rnnbench.history import Acceptance, Alert, Detection, UpstreamReport
 from rnnbench.results import read_run
 from rnnbench.site.alerts import alert_rows, still_open
 from rnnbench.site.content import Content, read_content
@@ -19,7 +19,7 @@ def content(tmp_path_factory) -> Content:
     return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
 
 
-FOUND = Found(
+FOUND = Detection(
     machine="fake",
     backend="fakelib",
     what="bound",

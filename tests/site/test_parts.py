@@ -15,11 +15,11 @@ from rnnbench.results import CheckResult, Run, read_run, view_runs
 from rnnbench.site.anatomy import call_parts, distribution, preparation_parts, span_of
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
-from rnnbench.site.method import _html, slug_of
+from rnnbench.site.method import html_of, slug_of
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import issue_address, script_json, with_whole_figures
 from rnnbench.site.sparkline import HEIGHT, sparkline
-from rnnbench.site.trial_page import _words
+from rnnbench.site.trial_page import check_words
 
 FIGURES = st.lists(st.none() | st.floats(1e-9, 1e6), max_size=6)
 
@@ -52,8 +52,8 @@ def test_a_build_of_an_earlier_run_has_its_day():
 )
 def test_a_check_says_its_repetitions_once(verdict, detail, words):
     figures = {"done": 503.0, "planned": 4000.0, "least": 17.0}
-    assert _words(CheckResult(verdict=verdict, detail=detail, figures=figures)) == words
-    assert _words(CheckResult(verdict="fail", figures={"growth": 0.25})) == "growth 0.250"
+    assert check_words(CheckResult(verdict=verdict, detail=detail, figures=figures)) == words
+    assert check_words(CheckResult(verdict="fail", figures={"growth": 0.25})) == "growth 0.250"
 
 
 def test_the_command_of_a_case_that_the_run_does_not_name_guesses_its_file(tmp_path):
@@ -170,7 +170,7 @@ def test_a_sparkline_fills_its_height_and_one_that_does_not_move_lies_at_its_foo
 
 
 def test_documents_show_html_as_text_and_link_to_pages_of_the_site_only():
-    html = str(_html("# A b\n\n<b>x</b> [in](history.md#a) [out](../suite/x.py) ![p](x.png)\n\n## A b", {"history"}))
+    html = str(html_of("# A b\n\n<b>x</b> [in](history.md#a) [out](../suite/x.py) ![p](x.png)\n\n## A b", {"history"}))
     assert '<h1 id="a-b">' in html
     assert '<h2 id="a-b-1">' in html
     assert "&lt;b&gt;x" in html

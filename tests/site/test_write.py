@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import fake_records as fake
 import pytest
 
-from rnnbench.history import Alert, Alerts, Found, History
+from rnnbench.history import Alert, Alerts, Detection, History
 from rnnbench.results import Run, StoreError, read_run
 from rnnbench.site import write_site
 
@@ -168,7 +168,7 @@ def test_what_moved_is_said_in_sentences(made):
 
 
 def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
-    found = Found(
+    found = Detection(
         machine="fake", backend="fakelib", what="outcome", evidence="event", night="2025-01-20T02:00:00", run="n"
     )
     alert = Alert(id="old", state="new", found=found.model_copy(update={"before": "ok", "after": "crashed"}))

@@ -31,7 +31,7 @@ from rnnbench.results import Outcome, is_lowered_form
 
 Answer = TypeVar("Answer")
 INT8_SHARE = 0.6
-"""Of the bytes of float32 weights: the most that a program's files may have where int8 weights were requested. They
+"""The most bytes of a program's files where int8 weights were requested, as a share of those of float32 weights. They
 need a quarter, and some runtimes keep a second copy in their own layout."""
 FURTHER_BYTES, OPERATION_BYTES = 1 << 16, 1 << 11
 """Bytes that a program may have besides its weights, and for each of its compiled operations: copies of the cell take
@@ -48,7 +48,7 @@ class AdapterError(BackendError):
     def __init__(self, message: str, outcome: Outcome = "run-failed") -> None:
         super().__init__(message)
         self.outcome: Outcome = outcome
-        """Of its trials."""
+        """The outcome of its trials."""
 
 
 class CheckedBackend:
@@ -202,13 +202,13 @@ def _revalidated(kind: type[Answer], answer: object) -> Answer:
     if not isinstance(answer, kind):
         raise TypeError(f"{type(answer).__name__} instead of {kind.__name__}")
     hashable: Any = kind
-    adapter = _adapter(hashable)
+    adapter = type_adapter(hashable)
     checked: Answer = adapter.validate_python(adapter.dump_python(answer, warnings=False))
     return checked
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def type_adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

@@ -37,7 +37,7 @@ class IrStage:
     operations: Mapping[str, int] = field(default_factory=dict)
     """How often each operation stands in the text."""
     suffix: str = "txt"
-    """Of the file that gets the text."""
+    """The suffix of the file that gets the text."""
     begins_at: str = ""
     """Where to begin to read: a text of the first interesting line. Empty: at the beginning."""
     sources: Mapping[str, int] = field(default_factory=dict)

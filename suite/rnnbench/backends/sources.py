@@ -63,7 +63,7 @@ def digest_of(files: Iterable[tuple[str, Path]]) -> str:
 
 
 def _adapter_places(backend: str) -> list[Path]:
-    """Of an adapter of another distribution; those of the suite's own are in its rooms."""
+    """The places of an adapter of another distribution. The suite's own adapters are in its rooms."""
     return [] if is_own(backend) else _adapter(entry_of(backend).module)
 
 

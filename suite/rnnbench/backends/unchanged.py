@@ -18,7 +18,7 @@ from rnnbench.backends.package_content import package_digest
 from rnnbench.backends.sources import source_places
 
 Facts = tuple[object, ...]
-"""Of a file: its path, and what changes with any change of it, also with one that is taken back."""
+"""A file's path, and what changes with any change of it, also with one that is taken back."""
 
 
 def seen_first(backend: str, packages: Iterable[str]) -> str:

@@ -64,14 +64,14 @@ def _cover(trials: Sequence[Trial], what: Callable[[Trial, Values], set[Hashable
     ]
     bits = {thing: 1 << number for number, thing in enumerate(dict.fromkeys(chain.from_iterable(things)))}
     covers, costs = [sum(bits[thing] for thing in of_trial) for of_trial in things], [cost(trial) for trial in trials]
-    best, draw = _greedy(covers, costs, []), Random(0)
+    best, draw = greedy(covers, costs, []), Random(0)
     for _ in range(ROUNDS):
-        other = _greedy(covers, costs, [index for index in best if draw.random() < KEPT])
+        other = greedy(covers, costs, [index for index in best if draw.random() < KEPT])
         best = min(other, best, key=lambda chosen: sum(costs[index] for index in chosen))
     return [trials[index] for index in sorted(best)]
 
 
-def _greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -> list[int]:
+def greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) -> list[int]:
     """Complete the trials `given` until all things are covered. Returns indices of trials.
 
     `covers` has a bit for each thing. Each step adds the trial that covers the most uncovered things per cost. At the

@@ -331,7 +331,7 @@ class CaseFile(Section):
 
 
 class Generator(TitleGenerator):
-    """Of case files."""
+    """Generates the schema of case files."""
 
     def encode_default(self, dft: Any) -> Any:
         """A default axis of one value as that value."""

@@ -81,9 +81,9 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
         raise ModelFileError(f"{file}: the file does not say everything. {asked}")
     notes = [note for note in description.notes if not (section.state and note.startswith(NO_STATE))]
 
-    def case(of: FileSection, failing_steps: Mapping[int, str]) -> str:
-        network = network_of(file, of, description, Given(ranges=of.ranges))
-        return case_of_file(of, name, network, notes, answers, failing_steps)
+    def case(read: FileSection, failing_steps: Mapping[int, str]) -> str:
+        network = network_of(file, read, description, Given(ranges=read.ranges))
+        return case_of_file(read, name, network, notes, answers, failing_steps)
 
     if not open_sizes(sizes_said, section):
         case(section, {})  # Refuse a file that no case can run before calls that may take long.

@@ -215,10 +215,10 @@ def _compared_from_one_large_array(
     states = [{**start, name: _scaled_state(reference, name, (HUGE,))} for name in large]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in start}
     run = reference.run(np.concatenate([x] * len(large), axis=1), together)
-    for number, (of, state) in enumerate(zip(large, states, strict=True)):
+    for number, (name, state) in enumerate(zip(large, states, strict=True)):
         session, rows = open_session(), slice(number * batch, (number + 1) * batch)
         session.set_state(state)
-        where = f"from a state whose {of} is {HUGE:g} times `start`"
+        where = f"from a state whose {name} is {HUGE:g} times `start`"
         compare_with_run(
             errors, where, fed_chunks(session, x, reference), ReferenceRun(x, run.y[:, rows], run.rounding)
         )

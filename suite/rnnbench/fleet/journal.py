@@ -49,7 +49,7 @@ class FleetJournal:
         if self._timed and self._has_machine:
             self._require_same_machine(name, facts)
         known = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})
-        versions = {what: dict(of) for what, of in facts.suite.versions.items()}
+        versions = {backend: dict(packages) for backend, packages in facts.suite.versions.items()}
         node = known.model_copy(update={"machine": facts.machine, "versions": versions})
         machine = self._info.machine if self._has_machine else facts.machine
         self._write(nodes={**self._info.nodes, name: node}, machine=machine)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Found, Measured, UpstreamReport, new_id
+    from rnnbench.history.alert import SILENCE, Acceptance, Alert, Detection, Measured, UpstreamReport, new_id
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError

@@ -111,8 +111,8 @@ class UpstreamReport(_Part):
     on: Day
 
 
-class Found(_Part):
-    """What the history shows. Written by rnnbench."""
+class Detection(_Part):
+    """Bad news that rnnbench has detected: a level that rose, an event, or missing runs."""
 
     machine: Written
     """Fingerprint."""
@@ -161,7 +161,7 @@ class Alert(_Part):
     """The day on which it was seen that the series had returned."""
     returned: Text | None = None
     """The comparison of versions that showed that it had returned; None where its series did."""
-    found: Found
+    found: Detection
 
     @property
     def told(self) -> bool:
@@ -208,9 +208,11 @@ class AlertsContent(_Part):
     alerts: Annotated[list[Alert], Field(max_length=MAX_ALERTS)]
 
 
-def new_id(found: Found) -> str:
+def new_id(detection: Detection) -> str:
     """`2026-03-04-onnxruntime-bound-3f2a`. It is made once, and stays while the estimate of the night wobbles."""
-    content = "\n".join((found.machine, found.backend, found.what, found.after, found.run, *found.members[:1]))
+    content = "\n".join(
+        (detection.machine, detection.backend, detection.what, detection.after, detection.run, *detection.members[:1])
+    )
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
-    words = (found.night[:10], found.backend or "machine", found.what, digest)
+    words = (detection.night[:10], detection.backend or "machine", detection.what, digest)
     return "-".join(re.sub(r"[^\w.+-]+", "_", word)[:60] for word in words)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rnnbench.history.alert import SILENCE, Alert, Found, new_id
+from rnnbench.history.alert import SILENCE, Alert, Detection, new_id
 from rnnbench.history.alerts import Alerts
 from rnnbench.history.changes import NEAR
 from rnnbench.history.fact_alerts import Facts, Silences
@@ -33,23 +33,23 @@ class News:
         levels = {machine: Levels.of(machine, trials, last) for machine, trials in trials_of_machines(history, anchors)}
         return cls(levels, Facts(history, last), Silences.of(history, now))
 
-    def worse(self) -> list[Found]:
+    def worse(self) -> list[Detection]:
         """All that is bad news and holds now."""
-        changes = [found for levels in self.levels.values() for found in levels.worse()]
+        changes = [detection for levels in self.levels.values() for detection in levels.worse()]
         return [*changes, *self.facts.worse(), *self.silences.worse(self.facts.last)]
 
-    def has_returned(self, found: Found) -> bool:
-        if found.what == SILENCE:
-            return self.silences.has_returned(found)
-        if found.is_level:
-            return found.machine in self.levels and self.levels[found.machine].has_returned(found)
-        return self.facts.has_returned(found)
+    def has_returned(self, detection: Detection) -> bool:
+        if detection.what == SILENCE:
+            return self.silences.has_returned(detection)
+        if detection.is_level:
+            return detection.machine in self.levels and self.levels[detection.machine].has_returned(detection)
+        return self.facts.has_returned(detection)
 
-    def distance(self, found: Found, other: Found) -> float:
+    def distance(self, detection: Detection, other: Detection) -> float:
         """Runs between two of the same kind."""
-        if found.is_level and found.machine in self.levels:
-            return self.levels[found.machine].distance(found, other)
-        return self.facts.distance(found.machine, found.night, other.night)
+        if detection.is_level and detection.machine in self.levels:
+            return self.levels[detection.machine].distance(detection, other)
+        return self.facts.distance(detection.machine, detection.night, other.night)
 
 
 def update(alerts: Alerts, news: News) -> Alerts:
@@ -57,16 +57,16 @@ def update(alerts: Alerts, news: News) -> Alerts:
     today = news.silences.now.date().isoformat()
     worse = news.worse()
     matches = _matches(worse, alerts.all, news.distance)
-    for number, found in enumerate(worse):
+    for number, detection in enumerate(worse):
         alert = matches.get(number)
         if alert is None:
-            alerts = alerts.put(Alert(id=_free_id(found, alerts), state="new", found=found))
-        elif alert.state == "mended" and _is_known(alert, found):
+            alerts = alerts.put(Alert(id=_free_id(detection, alerts), state="new", found=detection))
+        elif alert.state == "mended" and _is_known(alert, detection):
             continue
         elif alert.state == "mended":
-            alerts = alerts.put(alert.with_(found=found)).reopen(alert.id)
+            alerts = alerts.put(alert.with_(found=detection)).reopen(alert.id)
         else:
-            alerts = alerts.put(_refreshed(alert, found))
+            alerts = alerts.put(_refreshed(alert, detection))
     back = {alert.id for alert in matches.values()}
     for alert in alerts.all:
         if alert.state == "mended" or alert.id in back or alert.found.evidence == "checked":
@@ -79,9 +79,9 @@ def update(alerts: Alerts, news: News) -> Alerts:
     return alerts
 
 
-def _is_known(alert: Alert, found: Found) -> bool:
+def _is_known(alert: Alert, detection: Detection) -> bool:
     """Whether it is the step of an alert that versions have mended since: the series needs more nights to show it."""
-    return alert.returned is not None and found.night[:10] <= (alert.mended or "")
+    return alert.returned is not None and detection.night[:10] <= (alert.mended or "")
 
 
 def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
@@ -92,14 +92,14 @@ def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
 
 
 def _matches(
-    worse: list[Found], alerts: tuple[Alert, ...], distance: Callable[[Found, Found], float]
+    worse: list[Detection], alerts: tuple[Alert, ...], distance: Callable[[Detection, Detection], float]
 ) -> dict[int, Alert]:
     """The alert that each one is already, by number: the nearest, within NEAR runs. Each alert is taken once."""
     pairs = sorted(
-        (distance(found, alert.found), number, k)
-        for number, found in enumerate(worse)
+        (distance(detection, alert.found), number, k)
+        for number, detection in enumerate(worse)
         for k, alert in enumerate(alerts)
-        if _is_same_kind(found, alert.found)
+        if _is_same_kind(detection, alert.found)
     )
     matches: dict[int, Alert] = {}
     taken: set[int] = set()
@@ -110,10 +110,10 @@ def _matches(
     return matches
 
 
-def _is_same_kind(found: Found, other: Found) -> bool:
+def _is_same_kind(detection: Detection, other: Detection) -> bool:
     if other.evidence == "checked":  # It is of other trials than those of the series.
         return False
-    return (found.machine, found.backend, found.what, found.after, found.is_level) == (
+    return (detection.machine, detection.backend, detection.what, detection.after, detection.is_level) == (
         other.machine,
         other.backend,
         other.what,
@@ -122,22 +122,24 @@ def _is_same_kind(found: Found, other: Found) -> bool:
     )
 
 
-def _refreshed(alert: Alert, found: Found) -> Alert:
+def _refreshed(alert: Alert, detection: Detection) -> Alert:
     """With what is found now, where that says something else: estimates wobble, and the file should rest."""
     old = alert.found
-    members = tuple(sorted({*old.members, *found.members}))
+    members = tuple(sorted({*old.members, *detection.members}))
     grew = members != old.members and not old.whole_backend
-    surer = (old.evidence, found.evidence) == ("candidate", "published")
+    surer = (old.evidence, detection.evidence) == ("candidate", "published")
     if alert.state != "new":
         return alert.with_(found=old.model_copy(update={"evidence": "published"})) if surer else alert
     low, high = old.interval or (0.0, math.inf)
-    moved = not low <= (found.ratio or 1.0) <= high
-    if not (surer or grew or moved or found.whole_backend > old.whole_backend):
+    moved = not low <= (detection.ratio or 1.0) <= high
+    if not (surer or grew or moved or detection.whole_backend > old.whole_backend):
         return alert
-    evidence = next((one for one in ("published", "compared") if one in (old.evidence, found.evidence)), found.evidence)
-    return alert.with_(found=found.model_copy(update={"members": members, "evidence": evidence}))
+    evidence = next(
+        (one for one in ("published", "compared") if one in (old.evidence, detection.evidence)), detection.evidence
+    )
+    return alert.with_(found=detection.model_copy(update={"members": members, "evidence": evidence}))
 
 
-def _free_id(found: Found, alerts: Alerts) -> str:
-    identity, taken = new_id(found), {alert.id for alert in alerts.all}
+def _free_id(detection: Detection, alerts: Alerts) -> str:
+    identity, taken = new_id(detection), {alert.id for alert in alerts.all}
     return next(name for name in (identity, *(f"{identity}-{k}" for k in range(2, 10_000))) if name not in taken)

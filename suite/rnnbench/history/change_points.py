@@ -81,7 +81,7 @@ def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> li
     found: list[tuple[Step, ...]] = [()] * len(series)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
-        cuts = _cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
+        cuts = find_cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
         for number, at in zip(batch, cuts, strict=True):
             steps = _kept(clipped[number], at, noises[number], criteria)
             found[number] = tuple(_on_nights(step, present[number]) for step in steps)
@@ -112,7 +112,7 @@ def clip(values: Array, deviation: float) -> Array:
     return np.where(outlying, medians, values)
 
 
-def _cuts(series: Sequence[Array], penalty: float) -> list[list[int]]:
+def find_cuts(series: Sequence[Array], penalty: float) -> list[list[int]]:
     """For each series, where the pieces begin that minimise squared deviations from their means, plus the penalty.
 
     Exact, by dynamic programming over all series at once: as KernelCPD with a linear kernel, O(nights²).
@@ -153,7 +153,7 @@ def _kept(values: Array, cuts: Sequence[int], deviation: float, criteria: Change
         steps = []
         for piece in zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(values)], strict=True):
             if piece not in judged:
-                judged[piece] = _step(values, piece, deviation, criteria.nights)
+                judged[piece] = step_of(values, piece, deviation, criteria.nights)
             steps.append(judged[piece])
         failing = [step for step in steps if abs(step.size) < criteria.least or step.p > criteria.p]
         if not failing:
@@ -163,7 +163,7 @@ def _kept(values: Array, cuts: Sequence[int], deviation: float, criteria: Change
     return []
 
 
-def _step(values: Array, piece: tuple[int, int, int], deviation: float, nights: int) -> Step:
+def step_of(values: Array, piece: tuple[int, int, int], deviation: float, nights: int) -> Step:
     """The step at a cut, from the beginning of its old level and the end of its new one.
 
     Its noise is that of the series or of the old level, the larger one. Its p is 1 where a level has too few nights.

@@ -81,40 +81,41 @@ def find_changes(history: History, criteria: ChangeCriteria = PUBLISH, last: int
 
 def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH) -> list[Change]:
     """The changes of one machine: its own first, then backends, then trials, each by night."""
-    found = _found(machine, trials, criteria)
+    series_steps = _series_steps(machine, trials, criteria)
     moves: dict[str, list[Step]] = {}
-    for each in found:
-        if each.level == "machine":
-            moves.setdefault(each.measure.name, []).append(each.step)
+    for series_step in series_steps:
+        if series_step.level == "machine":
+            moves.setdefault(series_step.measure.name, []).append(series_step.step)
     nearby: dict[tuple[str, int], list[_SeriesStep]] = {}
-    for each in found:
-        if each.level == "trial":
-            for run in range(each.step.index - NEAR, each.step.index + NEAR + 1):
-                nearby.setdefault((each.measure.name, run), []).append(each)
+    for series_step in series_steps:
+        if series_step.level == "trial":
+            at = series_step.step.index
+            for run in range(at - NEAR, at + NEAR + 1):
+                nearby.setdefault((series_step.measure.name, run), []).append(series_step)
     changes = [
         _change(
             machine,
             trials,
-            each,
-            _environment(each, trials, moves.get(each.measure.anchored_by or "", ())),
-            _together(each, nearby),
+            series_step,
+            _environment(series_step, trials, moves.get(series_step.measure.anchored_by or "", ())),
+            _together(series_step, nearby),
         )
-        for each in found
+        for series_step in series_steps
     ]
     return sorted(changes, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
 
 
-def _found(machine: str, trials: Trials, criteria: ChangeCriteria) -> list[_SeriesStep]:
+def _series_steps(machine: str, trials: Trials, criteria: ChangeCriteria) -> list[_SeriesStep]:
     series = list(_series(machine, trials))
     # A move of the machine is no alert, and hides none that is larger: it may be told early.
-    of_machine = [of for of in series if of[0].level == "machine"]
-    others = [of for of in series if of[0].level != "machine"]
-    return [*_steps(of_machine, SCREEN), *_steps(others, criteria)]
+    machines = [(kind, values) for kind, values in series if kind.level == "machine"]
+    others = [(kind, values) for kind, values in series if kind.level != "machine"]
+    return [*_steps(machines, SCREEN), *_steps(others, criteria)]
 
 
 def _steps(series: Sequence[tuple[_SeriesStep, Array]], criteria: ChangeCriteria) -> list[_SeriesStep]:
     steps = find_steps([values for _, values in series], criteria)
-    return [replace(of, step=step) for (of, _), each in zip(series, steps, strict=True) for step in each]
+    return [replace(kind, step=step) for (kind, _), of_series in zip(series, steps, strict=True) for step in of_series]
 
 
 def _series(machine: str, trials: Trials) -> Iterator[tuple[_SeriesStep, Array]]:
@@ -125,33 +126,33 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_SeriesStep, Array]]
         if trend is not None and measure.anchored_by == measure.name:
             yield _SeriesStep(measure, "machine", machine, anchors, no_step), trend
         for backend, values in trials.backend_series(measure).items():
-            members = tuple(k for k, of in enumerate(trials.backends) if of == backend and not trials.is_anchor[k])
+            members = tuple(k for k, name in enumerate(trials.backends) if name == backend and not trials.is_anchor[k])
             yield _SeriesStep(measure, "backend", backend, members, no_step), values
         for k, values in enumerate(trials.divided(measure)):
             if not trials.is_anchor[k] and np.isfinite(values).any():
                 yield _SeriesStep(measure, "trial", trials.names[k], (k,), no_step), values
 
 
-def _environment(found: _SeriesStep, trials: Trials, moves: Sequence[Step]) -> str:
+def _environment(series_step: _SeriesStep, trials: Trials, moves: Sequence[Step]) -> str:
     """Why a step is no doing of the program; empty where it may be."""
-    if found.level == "machine":
+    if series_step.level == "machine":
         return "the anchors moved, whose versions did not change"
     for move in moves:
-        near = abs(move.index - found.step.index) <= NEAR
-        if near and abs(found.step.size) < MACHINE_SHARE * abs(move.size):
+        near = abs(move.index - series_step.step.index) <= NEAR
+        if near and abs(series_step.step.size) < MACHINE_SHARE * abs(move.size):
             moved = 100 * (math.exp(move.size) - 1)
             return f"the machine moved by {moved:+.1f} % at that time, and programs differ in how much"
-    if found.measure.anchored_by and _program_change(found, trials) is None:
+    if series_step.measure.anchored_by and _program_change(series_step, trials) is None:
         return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
     return ""
 
 
-def _program_change(found: _SeriesStep, trials: Trials) -> tuple[str, str] | None:
+def _program_change(series_step: _SeriesStep, trials: Trials) -> tuple[str, str] | None:
     """Versions before and after the change of the program that is nearest to the step; None where there is none."""
     nearest: tuple[int, str, str] | None = None
-    for k in found.members:
+    for k in series_step.members:
         measured = np.flatnonzero(trials.program[k])
-        at = int(np.searchsorted(measured, found.step.index))
+        at = int(np.searchsorted(measured, series_step.step.index))
         for new in range(max(at - NEAR, 1), min(at + NEAR + 1, len(measured))):
             old_run, new_run = measured[new - 1], measured[new]
             distance = abs(new - at)
@@ -160,33 +161,33 @@ def _program_change(found: _SeriesStep, trials: Trials) -> tuple[str, str] | Non
     return nearest and nearest[1:]
 
 
-def _together(found: _SeriesStep, nearby: Mapping[tuple[str, int], Sequence[_SeriesStep]]) -> tuple[str, ...]:
+def _together(series_step: _SeriesStep, nearby: Mapping[tuple[str, int], Sequence[_SeriesStep]]) -> tuple[str, ...]:
     """`nearby` has the steps of trials by measure and by each run that they may be dated at."""
     return tuple(
         other.subject
-        for other in nearby.get((found.measure.name, found.step.index), ())
-        if other.subject != found.subject
-        and other.step.size * found.step.size > 0
-        and (found.level != "backend" or other.members[0] in found.members)
+        for other in nearby.get((series_step.measure.name, series_step.step.index), ())
+        if other.subject != series_step.subject
+        and other.step.size * series_step.step.size > 0
+        and (series_step.level != "backend" or other.members[0] in series_step.members)
     )
 
 
-def _change(machine: str, trials: Trials, found: _SeriesStep, reason: str, together: tuple[str, ...]) -> Change:
-    step, at = found.step, found.step.index
-    measured = np.flatnonzero(trials.program[list(found.members)].any(axis=0))
+def _change(machine: str, trials: Trials, series_step: _SeriesStep, reason: str, together: tuple[str, ...]) -> Change:
+    step, at = series_step.step, series_step.step.index
+    measured = np.flatnonzero(trials.program[list(series_step.members)].any(axis=0))
     last = int(measured[max(int(np.searchsorted(measured, at)) - 1, 0)])
-    present = next((k for k in found.members if trials.program[k, at]), found.members[0])
+    present = next((k for k in series_step.members if trials.program[k, at]), series_step.members[0])
     same = trials.versions[present, at] or ""
     return Change(
         machine=machine,
-        level=found.level,
-        subject=found.subject,
-        backend="" if found.level == "machine" else trials.backends[found.members[0]],
-        measure=found.measure.name,
+        level=series_step.level,
+        subject=series_step.subject,
+        backend="" if series_step.level == "machine" else trials.backends[series_step.members[0]],
+        measure=series_step.measure.name,
         run=trials.runs[at].run,
         night=trials.runs[at].started,
         last_run=trials.runs[last].run,
-        versions=_program_change(found, trials) or (same, same),
+        versions=_program_change(series_step, trials) or (same, same),
         ratio=math.exp(step.size),
         interval=(math.exp(step.low), math.exp(step.high)),
         cause="environment" if reason else "program",

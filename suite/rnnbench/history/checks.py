@@ -66,7 +66,7 @@ class CheckEntry(FrozenModel):
 
     @property
     def failed_by_trial(self) -> Mapping[str, FailedTrial]:
-        return {one.trial: one for one in self.failed}
+        return {failed.trial: failed for failed in self.failed}
 
 
 CHECK_TYPES: Mapping[str, str] = {
@@ -89,7 +89,7 @@ CHECK_TYPES: Mapping[str, str] = {
 def check_row(entry: CheckEntry) -> dict[str, object]:
     """The row of a check in the table `checks`."""
     of_check = entry.model_dump(include=set(CHECK_TYPES) - {"failed"})
-    return {**of_check, "checked": len(entry.trials), "failed": [one.trial for one in entry.failed]}
+    return {**of_check, "checked": len(entry.trials), "failed": [failed.trial for failed in entry.failed]}
 
 
 def checks_of(run: Run) -> tuple[CheckEntry, ...]:
@@ -149,8 +149,8 @@ def check_changes(checks: Sequence[CheckEntry]) -> Iterator[CheckChange]:
         before = last.get(check.backend)
         last[check.backend] = check
         then = before.failed_by_trial if before else {}
-        worse = tuple(one for one in check.failed if one.trial not in then)
+        worse = tuple(failed for failed in check.failed if failed.trial not in then)
         now, checked = check.failed_by_trial, set(check.trials)
-        mended = tuple(one for one in then.values() if one.trial in checked and one.trial not in now)
+        mended = tuple(failed for failed in then.values() if failed.trial in checked and failed.trial not in now)
         if worse or mended:
             yield CheckChange(check, before, worse, mended)

@@ -68,5 +68,5 @@ def rows_of(run: Run, run_id: str, ratios: Ratios) -> Iterator[dict[str, Cell]]:
             RUN_ID: run_id,
             **row(record, run.info),
             **{column.name: column.value(record) for column in OWN_COLUMNS},
-            **{reference_ratios(path): list(of) for path, of in ratios.get(record.trial, {}).items()},
+            **{reference_ratios(path): list(pairs) for path, pairs in ratios.get(record.trial, {}).items()},
         }

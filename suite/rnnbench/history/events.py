@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.store import History
@@ -39,7 +39,7 @@ class Event:
 
 def find_events(history: History) -> tuple[Event, ...]:
     """Every event of every machine, oldest first."""
-    facts = [_FACTS.format(fact=fact, detail=detail, where=where, kept=kept) for fact, detail, where, kept in _WATCHED]
+    facts = [_FACTS.format(**asdict(watched)) for watched in _WATCHED]
     # One statement, which reads the files of all runs once: that takes longer than all of its parts.
     events = _events(history, _NIGHTS + "\nUNION ALL\n".join((*facts, _VERSIONS, _NO_LONGER)))
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
@@ -64,16 +64,34 @@ _FACTS = """
     )
     WHERE before <> after AND {kept}
 """
-_WATCHED: tuple[tuple[Fact, str, str, str], ...] = (
-    ("outcome", "CASE WHEN outcome NOT IN ('ok', 'nonconforming') THEN reason END", "true", "true"),
+
+
+@dataclass(frozen=True)
+class _WatchedFact:
+    """A fact of a trial whose changes are events. All but its name is SQL."""
+
+    fact: Fact
+    detail: str
+    """What explains a change."""
+    where: str = "true"
+    """The rows that have the fact."""
+    kept: str = "true"
+    """The changes that are events."""
+
+
+_WATCHED = (
+    _WatchedFact("outcome", detail="CASE WHEN outcome NOT IN ('ok', 'nonconforming') THEN reason END"),
     # An outcome that changed says it already.
-    ("failed_checks", "NULL", "true", "NOT other_outcome"),
-    ("support", "NULL", "true", "'unsupported' NOT IN (before, after)"),
+    _WatchedFact("failed_checks", detail="NULL", kept="NOT other_outcome"),
+    _WatchedFact("support", detail="NULL", kept="'unsupported' NOT IN (before, after)"),
     # A failed build has no form: the one before it is that of the last program.
-    ("lowered", "NULL", "lowered IS NOT NULL", "true"),
-    ("believed", "CASE WHEN NOT believed THEN findings END", "outcome IN ('ok', 'nonconforming')", "true"),
+    _WatchedFact("lowered", detail="NULL", where="lowered IS NOT NULL"),
+    _WatchedFact(
+        "believed",
+        detail="CASE WHEN NOT believed THEN findings END",
+        where="outcome IN ('ok', 'nonconforming')",
+    ),
 )
-"""For each fact: what explains it, the rows that have it, and the changes of it that are events."""
 _VERSIONS = """
     SELECT machine, backend, backend, run, started, 'versions', before, after, before, after, ''
     FROM (

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from rnnbench.history.alert import SILENCE, Found
+from rnnbench.history.alert import SILENCE, Detection
 from rnnbench.history.changes import NEAR
 from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
@@ -54,7 +54,7 @@ class Facts:
             runs[run.machine].append(run)
         return runs
 
-    def worse(self) -> Iterator[Found]:
+    def worse(self) -> Iterator[Detection]:
         """Bad news that still holds: trials of one backend with the same news at one time are one."""
         groups: dict[tuple[str, str, str, str], list[list[Event]]] = {}
         for event in self.events:
@@ -69,25 +69,25 @@ class Facts:
             else:
                 of_group.append([event])
         for clusters in groups.values():
-            yield from map(self._found, clusters)
+            yield from map(self._detection, clusters)
 
-    def has_returned(self, found: Found) -> bool:
+    def has_returned(self, detection: Detection) -> bool:
         """Whether none of its trials has the bad news any more."""
-        last = [self.now.get((found.machine, trial, found.what)) for trial in found.members]
-        if found.what == GONE:
+        last = [self.now.get((detection.machine, trial, detection.what)) for trial in detection.members]
+        if detection.what == GONE:
             return not any(last)
         known = [event for event in last if event is not None]
-        return bool(known) and not any(is_worse(found.what, found.before, event.after) for event in known)
+        return bool(known) and not any(is_worse(detection.what, detection.before, event.after) for event in known)
 
     def distance(self, machine: str, a: str, b: str) -> int:
         """Runs of the machine between two nights."""
         first, second = sorted((a, b))
         return sum(first < run.started <= second for run in self.runs.get(machine, ()))
 
-    def _found(self, events: Sequence[Event]) -> Found:
+    def _detection(self, events: Sequence[Event]) -> Detection:
         first = events[0]
         members = tuple(sorted({event.subject for event in events}))
-        return Found(
+        return Detection(
             machine=first.machine,
             backend=first.backend,
             what=first.fact,
@@ -131,9 +131,9 @@ class Silences:
         for run in history.nights:
             for case in run.cases:
                 nights[run.machine, case].setdefault(run.started[:10], run)
-        return cls({key: tuple(of.values()) for key, of in nights.items()}, now)
+        return cls({key: tuple(entries.values()) for key, entries in nights.items()}, now)
 
-    def worse(self, last: int) -> Iterator[Found]:
+    def worse(self, last: int) -> Iterator[Detection]:
         """A machine, or some of its cases, that should have run again, and did so within the last nights."""
         silent: dict[tuple[str, str], list[str]] = {}
         for (machine, case), runs in self.nights.items():
@@ -142,21 +142,21 @@ class Silences:
                 silent.setdefault((machine, runs[-1].started[:10]), []).append(case)
         for (machine, _), cases in silent.items():
             newest = max((self.nights[machine, case][-1] for case in cases), key=lambda run: run.started)
-            yield Found(
+            yield Detection(
                 machine=machine,
                 what=SILENCE,
                 evidence="event",
-                whole_backend=len(cases) == sum(of == machine for of, _ in self.nights),
+                whole_backend=len(cases) == sum(other == machine for other, _ in self.nights),
                 night=newest.started,
                 run=newest.run,
                 members=tuple(sorted(cases)),
             )
 
-    def has_returned(self, found: Found) -> bool:
+    def has_returned(self, detection: Detection) -> bool:
         return all(
-            self.nights[found.machine, case][-1].started > found.night
-            for case in found.members
-            if (found.machine, case) in self.nights
+            self.nights[detection.machine, case][-1].started > detection.night
+            for case in detection.members
+            if (detection.machine, case) in self.nights
         )
 
     def missing(self, since: date) -> Iterator[tuple[str, str, date]]:

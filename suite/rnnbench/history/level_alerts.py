@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from rnnbench.history.alert import Evidence, Found
+from rnnbench.history.alert import Detection, Evidence
 from rnnbench.history.change_points import PUBLISH, REACH, SCREEN, Array
 from rnnbench.history.changes import NEAR, Change, changes_of
 from rnnbench.history.measures import MEASURES
@@ -63,21 +63,21 @@ class Levels:
         candidates = tuple(change for change in screened if change.cause == "program")
         return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
 
-    def worse(self) -> Iterator[Found]:
+    def worse(self) -> Iterator[Detection]:
         """Levels that rose and have not returned."""
         for cluster in self._clusters(change for change in self.changes if change.ratio > 1):
-            found = self._found(cluster)
-            if not self.has_returned(found):
-                yield found
+            detection = self._detection(cluster)
+            if not self.has_returned(detection):
+                yield detection
 
-    def better(self) -> Iterator[Found]:
+    def better(self) -> Iterator[Detection]:
         """Levels that fell, sure enough to be told, and have not returned."""
         for cluster in self._clusters(change for change in self.published if change.ratio < 1):
-            found = self._found(cluster)
-            if not self.has_returned(found):
-                yield found
+            detection = self._detection(cluster)
+            if not self.has_returned(detection):
+                yield detection
 
-    def distance(self, a: Found, b: Found) -> int:
+    def distance(self, a: Detection, b: Detection) -> int:
         """Runs between the first nights of two alerts in which the trials of the first were measured."""
         first, second = sorted((self._index(a), self._index(b)))
         rows = self._rows(a)
@@ -85,38 +85,40 @@ class Levels:
             return second - first
         return int(np.count_nonzero(self.trials.program[rows, first + 1 : second + 1].any(axis=0)))
 
-    def has_returned(self, found: Found) -> bool:
+    def has_returned(self, detection: Detection) -> bool:
         """Whether the newest runs are at the level before the change again: of its backend, or of all its trials."""
-        series = [values for values in self._series(found) if np.isfinite(values).any()]
-        return bool(series) and all(_returned(values, self._index(found), found.ratio or 1.0) for values in series)
+        series = [values for values in self._series(detection) if np.isfinite(values).any()]
+        return bool(series) and all(
+            level_has_returned(values, self._index(detection), detection.ratio or 1.0) for values in series
+        )
 
     @property
     def has_anchors(self) -> bool:
         return bool(self.trials.is_anchor.any())
 
-    def _series(self, found: Found) -> Iterator[Array]:
-        measure = MEASURES.get(found.what)
+    def _series(self, detection: Detection) -> Iterator[Array]:
+        measure = MEASURES.get(detection.what)
         if measure is None:
             return
-        of_backend = self._of_backends(found.what).get(found.backend) if found.whole_backend else None
+        of_backend = self._of_backends(detection.what).get(detection.backend) if detection.whole_backend else None
         if of_backend is not None:
             yield of_backend
         else:
-            yield from self.trials.divided(measure)[self._rows(found)]
+            yield from self.trials.divided(measure)[self._rows(detection)]
 
     @cached_property
     def _of_backends(self) -> Callable[[str], dict[str, Array]]:
         """The series of the backends, by the name of a measure."""
         return cache(lambda measure: self.trials.backend_series(MEASURES[measure]))
 
-    def _rows(self, found: Found) -> list[int]:
-        members = set(found.members)
+    def _rows(self, detection: Detection) -> list[int]:
+        members = set(detection.members)
         return [k for k, name in enumerate(self.trials.names) if name in members]
 
-    def _index(self, found: Found) -> int:
+    def _index(self, detection: Detection) -> int:
         """Index of the alert's run; where the history has it no more, that of the first run after it."""
-        earlier = sum(run.started < found.night for run in self.trials.runs)
-        return self._number.get((found.run, found.night), earlier)
+        earlier = sum(run.started < detection.night for run in self.trials.runs)
+        return self._number.get((detection.run, detection.night), earlier)
 
     @cached_property
     def _number(self) -> dict[tuple[str, str], int]:
@@ -139,14 +141,14 @@ class Levels:
                 of_backend.append(_Cluster([change]))
         return [cluster for of_backend in clusters.values() for cluster in of_backend]
 
-    def _found(self, cluster: _Cluster) -> Found:
+    def _detection(self, cluster: _Cluster) -> Detection:
         first = cluster.first
         whole = first.level == "backend"
         members = cluster.members
         if whole and not members:  # each too small for a change of its own
             names = zip(self.trials.names, self.trials.backends, strict=True)
             members = frozenset(name for name, backend in names if backend == first.backend)
-        return Found(
+        return Detection(
             machine=self.machine,
             backend=first.backend,
             what=first.measure,
@@ -175,7 +177,7 @@ def _importance(change: Change) -> tuple[bool, float, str, str]:
     return change.level != "backend", -abs(math.log(change.ratio)), change.night, change.subject
 
 
-def _returned(values: Array, at: int, ratio: float) -> bool:
+def level_has_returned(values: Array, at: int, ratio: float) -> bool:
     before, after = (part[np.isfinite(part)] for part in (values[:at], values[at:]))
     if not len(before) or len(after) < RETURNED_RUNS + NEAR:
         return False

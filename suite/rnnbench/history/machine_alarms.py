@@ -54,7 +54,7 @@ class MachineAlarms:
     verdicts: Share
     """The wrong ones of all."""
     comparisons: Share
-    """Those with a wrong verdict of all."""
+    """The comparisons with a wrong verdict, of all."""
     same: int
     undecided: int
 

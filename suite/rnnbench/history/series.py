@@ -73,8 +73,8 @@ class Trials:
             backend: [k for k in range(len(self.names)) if self.backends[k] == backend and not self.is_anchor[k]]
             for backend in sorted(set(self.backends))
         }
-        measured = {b: [k for k in of if np.isfinite(divided[k]).any()] for b, of in members.items()}
-        return {b: common_trend(divided[of]) for b, of in measured.items() if len(of) >= LEAST_TRIALS}
+        measured = {b: [k for k in trials if np.isfinite(divided[k]).any()] for b, trials in members.items()}
+        return {b: common_trend(divided[trials]) for b, trials in measured.items() if len(trials) >= LEAST_TRIALS}
 
     def _anchor_series(self, path: str) -> Array:
         """[series, runs]: an anchor with other versions is another anchor, since its level may be another one."""

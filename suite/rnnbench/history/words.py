@@ -55,7 +55,7 @@ def event_lines(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _in_backend(change: Change, backends: Sequence[Change]) -> bool:
-    return any(change.subject in of.together and change.measure == of.measure for of in backends)
+    return any(change.subject in backend.together and change.measure == backend.measure for backend in backends)
 
 
 def _change(change: Change) -> Iterator[str]:

@@ -56,7 +56,7 @@ class AxisSearch:
     def __init__(self, flow: Flow, weights: Collection[str], integers: dict[str, np.ndarray]) -> None:
         self._flow, self._weights, self._integers = flow, weights, integers
         self._made_of: dict[Value, list[tuple[Maker, Value]]] = {}
-        """Of each value, the values that are made of it, and how."""
+        """For each value, the values that are made of it, and how."""
         for value, maker in flow.makers.items():
             for source in maker.inputs:
                 if source is not None:
@@ -160,7 +160,7 @@ def axes_by_name(shape: tuple[Dim, ...] | None) -> Axes:
 
 
 def _swapped(axes: Axes) -> Axes:
-    """Of an operator whose first two axes have changed places."""
+    """The axes of an operator whose first two axes have changed places."""
     return _moved(axes, lambda axis: 1 - axis)
 
 

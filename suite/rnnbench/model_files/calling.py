@@ -164,7 +164,7 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Seq
 
 
 def _ranges(streams: Sequence[ArrayDescription], beside: Given) -> dict[str, tuple[int, int]]:
-    """Of all inputs that are drawn as whole numbers: true and false are 1 and 0."""
+    """The ranges of all inputs that are drawn as whole numbers: true and false are 1 and 0."""
     flags = {array.name: (0, 1) for array in streams if array.dtype == "bool" and not beside.inputs}
     return {**flags, **beside.ranges}
 

@@ -15,7 +15,7 @@ Dim = int | str | None
 """A size, the name of a size that the caller chooses, or None for one without a name."""
 Constant = bool | int | float
 """The value of an input that is the same in every call."""
-Found = Literal["traced", "tree", "shape", "name", "given"]
+FoundBy = Literal["traced", "tree", "shape", "name", "given"]
 """How a pair was found. `traced`: the input reaches the initial state of a recurrent operator or loop whose final state
 reaches the output. `tree`: both are at the same place of an argument and a result that are the same tree of arrays.
 `shape`: no other input and output have this shape and type. `name`: such as h0 and hn. `given`: the caller said so."""
@@ -56,7 +56,7 @@ class StatePair:
 
     before: str
     after: str
-    found: Found
+    found: FoundBy
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class FileArray(BaseModel):
     name: str
     shape: tuple[int | str, ...]
     dtype: str = "float32"
-    """Of the file. The suite has integers of x as whole numbers in its type."""
+    """The type in the file. The suite has integers of x as whole numbers in its type."""
     is_new: bool = False
     """Whether it is given or made anew in each call, and so is no state. Plans of older runs do not say it."""
 
@@ -58,7 +58,7 @@ class FileArray(BaseModel):
         return not self.is_new and len(self.shape) == 3 and self.shape[1] == BATCH and TIME not in self.shape
 
     def layout(self, steps: int, batch: int) -> Layout:
-        """Of an array [steps, batch, size] of the suite; of a state of layers, which is the same in both."""
+        """The layout of an array [steps, batch, size] of the suite. A state of layers has the same layout in both."""
         sizes = {TIME: steps, BATCH: batch}
         native = tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.shape)
         if self.is_state_of_layers:

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 FILE_BYTES = 1 << 30
-"""Of the file. Protobuf itself ends at 2 GiB; larger networks keep their weights in files beside it."""
+"""Bytes of the file. Protobuf itself ends at 2 GiB; larger networks keep their weights in files beside it."""
 WEIGHT_BYTES = 2 << 30
-"""Of all tensors together, those in files beside it included. The largest network known here, RNN-T, has 180 MB."""
+"""Bytes of all tensors, those in files beside it included. The largest network known here, RNN-T, has 180 MB."""
 FIELDS = 1_000_000
 """Fields of all its messages. Each takes 100 to 200 bytes once it is parsed, and may take 2 in the file."""
 DEPTH = 60
 """Messages inside each other. A graph in a graph takes three, so this is about twenty graphs deep."""
 TEXT_BYTES = 1 << 20
-"""Of one text: a name, a comment, a property."""
+"""Bytes of one text: a name, a comment, a property."""
 NODES = 100_000
 """Nodes of all graphs, after functions are put in place of their calls. 1,000 unrolled steps of an LSTM are 20,000."""
 CALLS = 50
 """Functions that call each other, one inside the other."""
 NAME_CHARACTERS = 200
-"""Of the name of an input or output, which tables, case files and records show."""
+"""Characters of the name of an input or output, which tables, case files and records show."""
 ARRAYS = 256
 """Inputs and outputs together."""
 ELEMENTS = 1 << 28
-"""Of one array that a file declares without bringing its data: an input, an output, a value between operators."""
+"""Elements of one array that a file declares without its data: an input, an output, a value between operators."""
 AXES = 32
-"""Of an input or output. NumPy has at most 64."""
+"""Axes of an input or output. NumPy has at most 64."""
 PASSES = 100_000
 """Passes of a file's loops in one call of its oracle."""
 GIVEN_BYTES = 256 << 20
-"""Of all arrays of one `.npz` with inputs or expected outputs, unpacked."""
+"""Bytes of all arrays of one `.npz` with inputs or expected outputs, unpacked."""
 LARGEST_INTEGER = 1 << 24
-"""Of an integer input: the suite has all inputs in float32, which holds each integer up to this one."""
+"""The largest integer of an input: the suite has all inputs in float32, which holds each integer up to this one."""
 JSON_BYTES = 32 << 20
-"""Of the graph of a `.pt2` file or the layers of a `.keras` file, as text. Parsed it takes 10 to 20 times as much."""
+"""Bytes of the graph of a `.pt2` file or the layers of a `.keras` file, as text. Parsed it takes 10 to 20 times as
+much."""
 EXPANDED_BYTES = 64 << 20
-"""Of the weights of a `.pt2` file beyond what it stores: an expanded weight repeats elements."""
+"""Bytes of the weights of a `.pt2` file beyond what it stores: an expanded weight repeats elements."""

@@ -94,7 +94,7 @@ class FileNetwork(Network):
 
     @property
     def types(self) -> frozenset[str]:
-        """Of all arrays that are given and made in each call."""
+        """The types of all arrays that are given and made in each call."""
         return frozenset(a.dtype for a in (*self.inputs, *self.results, *(state.before for state in self.states)))
 
     @property

@@ -90,7 +90,7 @@ class _Answer:
     """All of it, for messages."""
     key: str
     name: str
-    """Of the array or the size, behind the key; empty where the key stands alone."""
+    """The name of the array or the size, behind the key; empty where the key stands alone."""
     text: str
     value: object
     """The text as YAML."""

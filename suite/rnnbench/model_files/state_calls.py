@@ -23,7 +23,8 @@ STEPS = 4
 ROWS = 2
 """Rows of the batch, where the file leaves their number open."""
 MORE_CALLS = 8
-"""Of other inputs and states, where a state seems lost. One that matters in half of the calls is missed in 1 of 512."""
+"""Calls with other inputs and states, where a state seems lost. One that matters in half of the calls is missed in 1
+of 512."""
 _FIXED_SIZE = (
     ". A state has the same size in every call: a cache that grows is not read, so export it with a fixed size"
 )

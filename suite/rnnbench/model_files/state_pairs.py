@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnbench.model_files.description import ArrayDescription, Found, Question, StatePair, same_elements
+from rnnbench.model_files.description import ArrayDescription, FoundBy, Question, StatePair, same_elements
 from rnnbench.model_files.flow import RECURRENT, Flow, OperatorState
 
 _BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
@@ -177,7 +177,7 @@ class _Search:
                 "no state"
             )
 
-    def _pair(self, before: str, after: str, found: Found) -> None:
+    def _pair(self, before: str, after: str, found: FoundBy) -> None:
         self.pairs[before] = StatePair(before, after, found)
         self._unclear.pop(before, None)
 
@@ -246,12 +246,12 @@ def _is_signal(name: str) -> bool:
 
 
 def _same_number(before: str, after: str) -> bool:
-    """Such as state_1 and new_state_1."""
+    """Whether both names have the same stem and number, such as state_1 and new_state_1."""
     return before != after and bool(_before(before)[0]) and _before(before) == _after(after)
 
 
 def _next_number(before: str, after: str) -> bool:
-    """Such as h0 and hn, or h0 and h1."""
+    """Whether the second name has the next number or an n, such as h0 and h1, or h0 and hn."""
     (stem, first), (other, second) = _before(before), _after(after)
     return before != after and bool(stem) and stem == other and first in _FIRST and second in _SECOND
 

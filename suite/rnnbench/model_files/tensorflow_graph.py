@@ -101,7 +101,7 @@ class _Operation:
     attributes: Mapping[str, Any]
     """As TensorFlow takes them of an operation that is run by itself."""
     called: tuple[_Plan, ...]
-    """Of a loop: its condition and its body. Of a branch: both. Of a call: the function."""
+    """The functions that it calls: a loop's condition and body, both branches of a condition, or one function."""
     narrow: str
     """The type that its results have in the file, where that is narrower than what is around it."""
 

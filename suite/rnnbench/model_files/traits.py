@@ -48,8 +48,11 @@ def dependences(
             found |= bits.get(value, 0)
         for value in operation.gives:
             bits[value] = bits.get(value, 0) | found
-    of = {name: bits.get(value, 0) for name, value in outputs.items()}
-    return {name: tuple(one for place, one in enumerate(names) if found >> place & 1) for name, found in of.items()}
+    needed = {output: bits.get(value, 0) for output, value in outputs.items()}
+    return {
+        output: tuple(name for place, name in enumerate(names) if found >> place & 1)
+        for output, found in needed.items()
+    }
 
 
 def reached(operations: Iterable[Operation], values: Collection[str], outputs: Mapping[str, str]) -> tuple[str, ...]:
@@ -107,7 +110,7 @@ def _is_single(array: ArrayDescription) -> bool:
 
 
 def _with_a_twin(arrays: Sequence[ArrayDescription]) -> set[str]:
-    """Those of a shape and type that another one has, too."""
+    """The names of arrays whose shape and type another array has too."""
     kinds = [(array.shape, array.dtype) for array in arrays]
     return {array.name for array, kind in zip(arrays, kinds, strict=True) if kinds.count(kind) > 1}
 

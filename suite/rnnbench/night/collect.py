@@ -103,8 +103,18 @@ def collect_night(
     unchecked = {*lost_checks, *(check.backend for check in unused), *incomplete}
     after = _next_state(state, outcomes, alerts, unchecked, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
+    summary = _with_checks(summary, checked, lost_checks)
+    problems += _publish(summary, nights, history, alerts, folders)
+    write_state(folders.state, after)
+    for problem in problems:
+        tell(problem)
+    return summary
+
+
+def _with_checks(summary: NightSummary, checked: Sequence[Run], lost_checks: Collection[str]) -> NightSummary:
+    """The summary with what failed in the checks of new versions, and what is wrong with these checks."""
     records = [record for run in checked for record in run.records if record.outcome != "unavailable"]
-    summary = replace(
+    return replace(
         summary,
         failed=(*summary.failed, *filter(_has_failed, records)),
         problems=(
@@ -113,23 +123,18 @@ def collect_night(
             *(f"{run.path.name}: {text}" for run in checked for text in run.warnings),
         ),
     )
-    problems += _publish(summary, nights, history, alerts, folders)
-    write_state(folders.state, after)
-    for problem in problems:
-        tell(problem)
-    return summary
 
 
 def _add_to_history(nights: Sequence[MeasuredNight], root: Path) -> tuple[dict[str, ComparisonEntry], list[str]]:
     """Add runs and comparisons to the history. Returns the comparisons by the name of side b's run, and problems."""
     history, comparisons, problems = History(root), dict[str, ComparisonEntry](), list[str]()
-    for each in nights:
-        if each.night.run_ended:
-            problems += history.add(each.store.resolve(each.night.run)).warnings
-        names = [one.compared.runs[1] for one in each.night.backends.values() if one.compared]
-        for name in (*names, *([each.night.same[1]] if each.night.same else [])):
+    for part in nights:
+        if part.night.run_ended:
+            problems += history.add(part.store.resolve(part.night.run)).warnings
+        names = [one.compared.runs[1] for one in part.night.backends.values() if one.compared]
+        for name in (*names, *([part.night.same[1]] if part.night.same else [])):
             try:
-                comparisons[name] = history.add_comparison(each.store.resolve(name))
+                comparisons[name] = history.add_comparison(part.store.resolve(name))
             except StoreError as error:
                 problems.append(str(error))
     return comparisons, problems
@@ -227,14 +232,14 @@ def _summary(
     states: tuple[State, State],
     day: str,
 ) -> NightSummary:
-    runs = [run for each in nights if (run := each.run)]
+    runs = [run for part in nights if (run := part.run)]
     found = [slower for outcome in outcomes if outcome.night.compared for slower in outcome.night.compared.slower]
     measured = [slower.measured for slower in found if slower.answer == "confirmed"]
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
     same: dict[str, int] = {}
-    for each in nights:
+    for part in nights:
         # The verdicts may be missing or damaged. `problems` then says so.
-        comparison = comparisons.get(each.night.same[1]) if each.night.same else None
+        comparison = comparisons.get(part.night.same[1]) if part.night.same else None
         for verdict in comparison.verdicts if comparison else ():
             same[verdict.verdict] = same.get(verdict.verdict, 0) + 1
     return NightSummary(
@@ -286,8 +291,8 @@ def _problems(nights: Sequence[MeasuredNight], outcomes: Sequence[BackendOutcome
             yield f"{outcome.backend}: its conformance was not checked: {outcome.night.not_checked}"
         if outcome.night.not_compared:
             yield f"{outcome.backend}: not compared with the last good version: {outcome.night.not_compared}"
-    for each in nights:
-        yield from each.night.problems
+    for part in nights:
+        yield from part.night.problems
 
 
 def _publish(
@@ -308,7 +313,7 @@ def _publish(
         json.dumps({**night_json(summary), "page": PAGE, "issues": issues}, indent=2) + "\n", folders.reports / DATA
     )
     try:
-        write_site([run for each in nights if (run := each.run)], history, folders.reports / SITE, alerts)
+        write_site([run for part in nights if (run := part.run)], history, folders.reports / SITE, alerts)
     except (AlertsError, MissingExtraError, ReportError, StoreError) as error:
         return [f"the site was not made: {error}"]
     return []

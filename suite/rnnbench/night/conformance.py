@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.history import Alert, Alerts, CheckEntry, FailedTrial, Found, History, new_id
+from rnnbench.history import Alert, Alerts, CheckEntry, Detection, FailedTrial, History, new_id
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
@@ -68,8 +68,8 @@ def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) ->
         if one.trial not in known:
             groups.setdefault((one.outcome, one.symptom, _before(one, before)), []).append(one)
     for failed in groups.values():
-        found = _found(failed, check, before)
-        alerts = alerts.put(Alert(id=new_id(found), state="new", found=found))
+        detection = _detection(failed, check, before)
+        alerts = alerts.put(Alert(id=new_id(detection), state="new", found=detection))
     return alerts
 
 
@@ -139,9 +139,9 @@ def _before(failed: FailedTrial, before: CheckEntry | None) -> str:
     return then.outcome if then else "ok"
 
 
-def _found(failed: Sequence[FailedTrial], check: CheckEntry, before: CheckEntry | None) -> Found:
+def _detection(failed: Sequence[FailedTrial], check: CheckEntry, before: CheckEntry | None) -> Detection:
     first = failed[0]
-    return Found(
+    return Detection(
         machine=check.machine,
         backend=check.backend,
         what="outcome",

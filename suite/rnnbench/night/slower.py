@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rnnbench.history import Found, entry_of
+from rnnbench.history import Detection, entry_of
 from rnnbench.night.state import Slower
 from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides
 from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, read_run, versions_text
@@ -28,7 +28,7 @@ def _slower(comparison: Comparison, both: SideBySide, night: Run) -> Iterator[Sl
         if not slower:
             continue
         yield Slower(
-            found=Found(
+            found=Detection(
                 machine=entry.machine,
                 backend=both.sides[1].facts.trials[0].trial.target.backend,
                 what=path,

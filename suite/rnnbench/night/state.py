@@ -12,7 +12,7 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
 from rnnbench.disk import followed, read_plain, write_text
-from rnnbench.history import Found, Measured
+from rnnbench.history import Detection, Measured
 from rnnbench.locks import holder_of, locked
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
@@ -40,7 +40,7 @@ class Build(FrozenModel):
 class Slower(FrozenModel):
     """A latency with a SLOWER verdict, and the answer of the second comparison."""
 
-    found: Found
+    found: Detection
     answer: Literal["confirmed", "refuted", "undecided"] = "undecided"
     measured: Measured | None = None
     """The ratio of the second comparison; None if it could not be made."""

@@ -74,7 +74,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
             for trial in of_group:
                 for journal, sampled in zip(journals, trial.sides, strict=True):
                     journal.write(sampled)
-            judged += map(_without_disbelieved, of_group)
+            judged += map(without_disbelieved, of_group)
     for run, of_side in zip(both.runs, folders, strict=True):
         end_run(run, wall_time.seconds(), watch.conditions())
         of_side.clear()
@@ -109,7 +109,7 @@ def _check_pairs(
                 journal.write(replace(not_sampled(one), roof=NO_ROOF))
 
 
-def _without_disbelieved(judged: JudgedTrial) -> JudgedTrial:
+def without_disbelieved(judged: JudgedTrial) -> JudgedTrial:
     """Drop the verdicts of a trial whose figures are not believed."""
     believed = not any(not_believed(side.findings) for side in judged.sides)
     return judged if believed else replace(judged, judgements={})

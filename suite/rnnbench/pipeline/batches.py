@@ -40,29 +40,29 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
         batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), memory)]
         for number, batch in enumerate(batches):
             ahead = ahead_of(batches, number, memory)
-            if not batch.has_imported or any(one.is_importing for one in ahead):
-                for one in (batch, *ahead):
-                    one.start_all()
-            for one in (batch, *ahead):
-                one.finish_imports()
+            if not batch.has_imported or any(other.is_importing for other in ahead):
+                for starting in (batch, *ahead):
+                    starting.start_all()
+            for importing in (batch, *ahead):
+                importing.finish_imports()
             yield from batch.results(compare, partial(_start_next, ahead or batches[number + 1 : number + 2]))
 
 
 def ahead_of(batches: Sequence[Batch], number: int, memory: int) -> list[Batch]:
     """The next batches whose workers may run beside this batch's: at most AHEAD, and as many as memory holds."""
     ahead, taken = [], batches[number].memory
-    for one in batches[number + 1 : number + 1 + AHEAD]:
-        taken += one.memory
+    for following in batches[number + 1 : number + 1 + AHEAD]:
+        taken += following.memory
         if taken > memory:
             break
-        ahead.append(one)
+        ahead.append(following)
     return ahead
 
 
 def _start_next(ahead: Sequence[Batch]) -> None:
     """Start the next worker of the first batch that lacks one."""
-    for one in ahead:
-        if one.start_next():
+    for batch in ahead:
+        if batch.start_next():
             return
 
 
@@ -135,21 +135,21 @@ class Batch:
     def results(self, compare: Comparing, when_one_is_checked: Callable[[], object]) -> Iterator[Checked]:
         """Yield each trial once. A failed trial is yielded at once, so that its record does not wait for the others."""
         loaded: dict[int, Checked] = {}
-        for number, one in enumerate(self.build_and_load()):
-            if one.failure is not None:
-                yield one
+        for number, trial in enumerate(self.build_and_load()):
+            if trial.failure is not None:
+                yield trial
             else:
-                loaded[number] = one
+                loaded[number] = trial
         passed: dict[int, Checked] = {}
-        for number, one in self.check(loaded):
+        for number, trial in self.check(loaded):
             when_one_is_checked()
-            if one.failure is not None:
-                yield one
+            if trial.failure is not None:
+                yield trial
             else:
-                passed[number] = one
-        for number, one in sorted(passed.items()):
+                passed[number] = trial
+        for number, trial in sorted(passed.items()):
             self._workers[number].resume()
-            compared = compare(one, self._workers[number])
+            compared = compare(trial, self._workers[number])
             self._workers[number].close()
             yield compared
 
@@ -157,9 +157,9 @@ class Batch:
         """Build and load the trials one by one, after all imports. Each worker is stopped when it has loaded."""
         self.start_all()
         self.finish_imports()
-        for one, (_, context), worker in zip(self._imported, self._trials, self._workers, strict=True):
+        for imported, (_, context), worker in zip(self._imported, self._trials, self._workers, strict=True):
             worker.resume()
-            loaded = _with_device_memory(load(build(one, worker, context), worker, context), worker.pid)
+            loaded = _with_device_memory(load(build(imported, worker, context), worker, context), worker.pid)
             self._end_or_stop(loaded, worker)
             yield loaded
 
@@ -171,7 +171,7 @@ class Batch:
         started = monotonic()
         with ThreadPoolExecutor(max(1, len(loaded))) as pool:
             try:
-                threads = {pool.submit(self._check, number, one): number for number, one in loaded.items()}
+                threads = {pool.submit(self._check, number, trial): number for number, trial in loaded.items()}
                 for thread in as_completed(threads):
                     number, checked = threads[thread], thread.result()
                     self._trials[number][1].wall_time.add("reference", checked.reference_s)
@@ -191,8 +191,8 @@ class Batch:
         return checked
 
     @staticmethod
-    def _end_or_stop(one: Checked, worker: WorkerProcess[ImportFigures]) -> None:
-        if one.failure is not None:
+    def _end_or_stop(trial: Checked, worker: WorkerProcess[ImportFigures]) -> None:
+        if trial.failure is not None:
             worker.close()
         else:
             worker.pause()

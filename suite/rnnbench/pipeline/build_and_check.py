@@ -77,7 +77,7 @@ def build(imported: Built, worker: TrialWorker, context: Context) -> Built:
     worker_s = time.monotonic() - started
     if problem := exceeds_wait({"the build": figures.build_s, "its imports": figures.import_s}, worker_s):
         return replace(imported, findings=worker.take_findings(), failure=_impossible("build", problem))
-    kept = _remember_cold_build(figures, trial, context.folders)
+    kept = remember_cold_build(figures, trial, context.folders)
     return Built(imported.examined, imported.imports, kept, worker_s, worker.take_findings())
 
 
@@ -159,7 +159,7 @@ def _nonconforming(figures: CheckResults) -> Failure | None:
     return Failure("check", "nonconforming", first_failure(figures.results))
 
 
-def _remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolders) -> BuildFigures:
+def remember_cold_build(figures: BuildFigures, trial: Trial, folders: RunFolders) -> BuildFigures:
     """Write a cold build's figures beside its artifact, so that a resumed run has them."""
     if figures.origin == "cold":
         remember_build(folders.artifacts, trial, figures)

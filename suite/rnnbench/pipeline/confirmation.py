@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from rnnbench.cases import Trial
-from rnnbench.history import Found, Measured
+from rnnbench.history import Detection, Measured
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.environments import Side, open_side
 from rnnbench.pipeline.made_environments import SideError
@@ -28,7 +28,7 @@ LEAST_CHANGE = 0.005
 class Confirmation:
     """The verdicts of a comparison for an alert."""
 
-    found: Found
+    detection: Detection
     verdicts: dict[str, Judgement]
     """The verdict of each trial on the alert's latency path. A trial that failed on a side has none."""
     environments: tuple[str, str]
@@ -39,7 +39,7 @@ class Confirmation:
     def answer(self) -> Literal["confirmed", "refuted", "undecided"]:
         """`confirmed` if more than half of the trials changed in the alert's direction, `refuted` if more than half
         did not."""
-        expected = "SLOWER" if (self.found.ratio or 1.0) > 1 else "FASTER"
+        expected = "SLOWER" if (self.detection.ratio or 1.0) > 1 else "FASTER"
         decided = [judged.verdict for judged in self.verdicts.values() if judged.verdict != "UNDECIDED"]
         same_way = sum(verdict == expected for verdict in decided)
         if 2 * same_way > len(self.verdicts):
@@ -53,11 +53,11 @@ class Confirmation:
             return None
         ratio, (low, high) = sorted(known)[(len(known) - 1) // 2]
         interval = (round(low, 4), round(high, 4))
-        return Measured(ratio=round(ratio, 4), interval=interval, versions=self.found.versions, on=day)
+        return Measured(ratio=round(ratio, 4), interval=interval, versions=self.detection.versions, on=day)
 
 
 def confirm(
-    found: Found, trials: Sequence[Trial], seconds: float, store: Store, environments: Path, observer: Observer
+    detection: Detection, trials: Sequence[Trial], seconds: float, store: Store, environments: Path, observer: Observer
 ) -> Confirmation:
     """Compare the versions before and after an alert on some of its trials, at most `seconds` for each.
 
@@ -65,50 +65,50 @@ def confirm(
     so that a change of 2 % is not called SAME. Raises SideError if the alert is `not_comparable`, if no trial is left,
     or if an environment cannot be made.
     """
-    if problem := not_comparable(found):
+    if problem := not_comparable(detection):
         raise SideError(problem)
-    selected = trials_of_alert(found, trials)
+    selected = trials_of_alert(detection, trials)
     if not selected:
         raise SideError("none of the trials of these cases is one of its trials; give the case that has them")
-    before, after = map(requirements_of, found.versions)
+    before, after = map(requirements_of, detection.versions)
     sides = open_side(before, selected, environments), open_side(after, selected, environments)
-    (confirmation,) = confirm_sides([found], sides, seconds, store, observer)
+    (confirmation,) = confirm_sides([detection], sides, seconds, store, observer)
     return confirmation
 
 
 def confirm_sides(
-    founds: Sequence[Found], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
+    detections: Sequence[Detection], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
 ) -> list[Confirmation]:
     """As `confirm`, for several alerts of the same versions at once. `sides` are the environments before and after."""
     there = [one.trial for one in sides[0].facts.trials]
-    trials_of = [{trial.id: trial for trial in trials_of_alert(found, there)} for found in founds]
+    trials_of = [{trial.id: trial for trial in trials_of_alert(detection, there)} for detection in detections]
     trials = {name: trial for of_alert in trials_of for name, trial in of_alert.items()}
     before, after = (side.only(list(trials.values())) for side in sides)
     both = SideBySide.begin([one.trial for one in before.facts.trials], (before, after), store)
-    budget = PairBudget(seconds, min(map(smallest_change, founds)))
+    budget = PairBudget(seconds, min(map(smallest_change, detections)))
     comparison = compare_sides(both, budget, observer)
     return [
         Confirmation(
-            found,
-            {c.trial: c.judged for c in comparison.latencies if c.path == found.what and c.trial in of_alert},
+            detection,
+            {c.trial: c.judged for c in comparison.latencies if c.path == detection.what and c.trial in of_alert},
             (before.text, after.text),
             both.runs,
         )
-        for found, of_alert in zip(founds, trials_of, strict=True)
+        for detection, of_alert in zip(detections, trials_of, strict=True)
     ]
 
 
-def smallest_change(found: Found) -> float:
+def smallest_change(detection: Detection) -> float:
     """The smallest relative change of latency that a comparison for this alert looks for."""
-    return min(max(abs(math.log(found.ratio or 1.0)) / 2, LEAST_CHANGE), SMALLEST)
+    return min(max(abs(math.log(detection.ratio or 1.0)) / 2, LEAST_CHANGE), SMALLEST)
 
 
-def not_comparable(found: Found) -> str:
+def not_comparable(detection: Detection) -> str:
     """Why an alert cannot be confirmed by a comparison; empty if it can."""
-    if found.what not in COMPARED_PATHS:
-        return f"it is about {found.what}; only latencies are compared in turn ({', '.join(COMPARED_PATHS)})"
+    if detection.what not in COMPARED_PATHS:
+        return f"it is about {detection.what}; only latencies are compared in turn ({', '.join(COMPARED_PATHS)})"
     try:
-        before, after = map(requirements_of, found.versions)
+        before, after = map(requirements_of, detection.versions)
     except SideError as error:
         return str(error)
     if before == after:
@@ -116,9 +116,9 @@ def not_comparable(found: Found) -> str:
     return ""
 
 
-def trials_of_alert(found: Found, trials: Sequence[Trial]) -> list[Trial]:
+def trials_of_alert(detection: Detection, trials: Sequence[Trial]) -> list[Trial]:
     """At most MOST_TRIALS of these trials that are members of the alert, spread evenly over them."""
-    members = set(found.members)
+    members = set(detection.members)
     mine = [trial for trial in trials if trial.id in members]
     count = min(len(mine), MOST_TRIALS)
     return [mine[(2 * k + 1) * len(mine) // (2 * count)] for k in range(count)]

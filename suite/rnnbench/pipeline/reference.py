@@ -15,13 +15,13 @@ CHECKS_REFERENCES = 10
 long as the reference that is computed before the checks."""
 
 
-class Asked(Protocol):
+class AskableWorker(Protocol):
     """What the reference needs of a worker."""
 
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply: ...
 
 
-def compute_reference(trial: Trial, worker: Asked, context: Context) -> float:
+def compute_reference(trial: Trial, worker: AskableWorker, context: Context) -> float:
     """Compute the parts of the reference that no earlier trial has computed, within `limits.reference`.
 
     Returns the seconds that checks may add for references of their own. A reference that was too slow for one trial is

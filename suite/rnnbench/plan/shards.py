@@ -40,12 +40,12 @@ class Shard:
         match = _SHARD.fullmatch(text)
         if match is None:
             raise ValueError(f"'{text}' is no shard; expected K/N, for example 2/8")
-        number, of = map(int, match.groups())
-        if not 1 <= of <= MOST_SHARDS:
-            raise ValueError(f"'{text}': a plan is cut into 1 to {MOST_SHARDS:,} shards, not into {of:,}")
-        if not 1 <= number <= of:
-            raise ValueError(f"'{text}': the first number is the number of the shard, from 1 to {of}, not {number}")
-        return cls(number, of)
+        number, shards = map(int, match.groups())
+        if not 1 <= shards <= MOST_SHARDS:
+            raise ValueError(f"'{text}': a plan is cut into 1 to {MOST_SHARDS:,} shards, not into {shards:,}")
+        if not 1 <= number <= shards:
+            raise ValueError(f"'{text}': the first number is the number of the shard, from 1 to {shards}, not {number}")
+        return cls(number, shards)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

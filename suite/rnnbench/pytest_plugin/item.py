@@ -27,7 +27,7 @@ class TrialItem(pytest.Function):
         super().__init__(callobj=_function(given["parent"].config), **given)
         self.trial = trial
         self.expected_failures = expected_failures
-        """Those of its case."""
+        """The expected failures of its case."""
         examined = examine(trial)
         self.add_marker(_described(trial))
         failure = examined.failure

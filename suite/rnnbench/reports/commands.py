@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from rnnbench.history import MEASURES, SILENCE, CheckEntry, Found, RunEntry
+from rnnbench.history import MEASURES, SILENCE, CheckEntry, Detection, RunEntry
 from rnnbench.reports.escape import Markdown
 from rnnbench.results import parse_versions, sql_literal, visible, words_of
 
@@ -23,39 +23,39 @@ class Commands:
     runs: Sequence[RunEntry]
     checks: Sequence[CheckEntry] = ()
 
-    def block(self, found: Found) -> Markdown:
+    def block(self, detection: Detection) -> Markdown:
         """A block of code: compare the versions, find the first bad one, show the series."""
-        lines = [visible(line) for line in self._lines(found)]
+        lines = [visible(line) for line in self._lines(detection)]
         longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
         fence = "`" * max(3, longest + 1)
         return Markdown("\n".join([f"{fence}sh", *lines, fence]))
 
-    def _lines(self, found: Found) -> Iterator[str]:
-        if found.what == SILENCE or not found.members:
+    def _lines(self, detection: Detection) -> Iterator[str]:
+        if detection.what == SILENCE or not detection.members:
             yield "rnnbench history list"
             return
-        trial = found.members[0]
-        if found.evidence == "checked":
-            yield self._check(found, trial)
+        trial = detection.members[0]
+        if detection.evidence == "checked":
+            yield self._check(detection, trial)
             return
         case, _, rest = trial.partition("/")
         selected = (self._case_file(case), "--backend", rest.partition("/")[0], "--only", trial)
-        changed = [(package, *versions) for package, *versions in _packages(found) if all(versions)]
+        changed = [(package, *versions) for package, *versions in _packages(detection) if all(versions)]
         if changed:
             a, b = (" ".join(f"{package}=={versions[side]}" for package, *versions in changed) for side in (0, 1))
             yield _command("ab", *selected, "--a", a, "--b", b)
         else:
-            yield _command("run" if found.is_level else "check", *selected)
+            yield _command("run" if detection.is_level else "check", *selected)
         if len(changed) == 1:
             ((_, good, bad),) = changed
             yield _command("bisect", *selected, "--good", good, "--bad", bad)
-        yield _command("history", "sql", _query(found, trial))
+        yield _command("history", "sql", _query(detection, trial))
 
-    def _check(self, found: Found, trial: str) -> str:
+    def _check(self, detection: Detection, trial: str) -> str:
         """The check of one trial in an environment with the packages that failed."""
-        cases = next((check.cases for check in reversed(self.checks) if check.run == found.run), ())
-        versions = parse_versions(found.versions[1])
-        changed = [package for package, _, new in _packages(found) if new] or list(versions)
+        cases = next((check.cases for check in reversed(self.checks) if check.run == detection.run), ())
+        versions = parse_versions(detection.versions[1])
+        changed = [package for package, _, new in _packages(detection) if new] or list(versions)
         requirements = " ".join(f"{package}=={versions[package]}" for package in changed)
         target = trial.partition("/")[2].partition("/")[0]
         named = cases or ("cases/conformance",)
@@ -79,15 +79,19 @@ def _quoted(word: str) -> str:
     return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
 
 
-def _packages(found: Found) -> Iterator[tuple[str, str, str]]:
+def _packages(detection: Detection) -> Iterator[tuple[str, str, str]]:
     """Packages that changed, with their versions before and after; empty where there is none."""
-    before, after = map(parse_versions, found.versions)
+    before, after = map(parse_versions, detection.versions)
     for package in sorted({*before, *after}):
         if before.get(package) != after.get(package):
             yield package, before.get(package, ""), after.get(package, "")
 
 
-def _query(found: Found, trial: str) -> str:
-    value = f"{MEASURES[found.what].sql} AS value" if found.is_level else _SHOWN_FACTS.get(found.what, found.what)
-    where = f"trial = {sql_literal(trial)} AND machine = {sql_literal(found.machine)}"
+def _query(detection: Detection, trial: str) -> str:
+    value = (
+        f"{MEASURES[detection.what].sql} AS value"
+        if detection.is_level
+        else _SHOWN_FACTS.get(detection.what, detection.what)
+    )
+    where = f"trial = {sql_literal(trial)} AND machine = {sql_literal(detection.machine)}"
     return f"SELECT started, versions, {value} FROM rows WHERE {where} ORDER BY started"

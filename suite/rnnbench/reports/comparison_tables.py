@@ -92,7 +92,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[Table]:
-    """Those that have rows, what is no number first."""
+    """The tables that have rows, what is no number first."""
     made = (
         _fact_table(comparison),
         _not_believed_table(comparison),
@@ -130,7 +130,7 @@ def ordered_latencies(latencies: Sequence[LatencyChange]) -> list[LatencyChange]
 
 
 def ordered_costs(costs: Sequence[CostChange]) -> list[CostChange]:
-    """Those that changed, what is told exactly first; of each result, the largest change first."""
+    """The costs that changed, exact ones first; of each result, the largest change first."""
     changed = [change for change in costs if change.result not in UNCHANGED]
     results = ["MORE", "above", "LESS", "below"]
     return sorted(changed, key=lambda c: (results.index(c.result), -abs((c.ratio or 0.0) - 1), c.trial, c.measure))

@@ -47,7 +47,7 @@ def anchor_latencies(run: Run) -> dict[Anchor, float]:
         if (latency := record.latency("bound")) is not None and record.outcome == "ok" and not record.not_believed:
             versions = tuple(sorted(record.version.items()))
             latencies.setdefault((record.trial, versions), []).append(latency.median)
-    return {anchor: statistics.median(of) for anchor, of in latencies.items()}
+    return {anchor: statistics.median(seconds) for anchor, seconds in latencies.items()}
 
 
 def _row(run: Run, page: Path, first: Mapping[Anchor, float]) -> tuple[str, ...]:

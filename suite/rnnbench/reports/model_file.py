@@ -73,8 +73,8 @@ def print_state_check(check: StateCheck | None, unchecked: str, console: Console
 def _facts(description: FileDescription) -> Iterator[str]:
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in description.opsets.items())
     yield f"file       {description.file}"
-    of = f", operators of {opsets}" if opsets else ""
-    yield f"format     {description.format}{of}; made by {description.producer or 'an unnamed tool'}"
+    operators = f", operators of {opsets}" if opsets else ""
+    yield f"format     {description.format}{operators}; made by {description.producer or 'an unnamed tool'}"
     shown = list(description.operators.items())[:_OPERATORS]
     left = len(description.operators) - len(shown)
     more = f", and {count(left, 'other kind')}" if left else ""

@@ -25,7 +25,7 @@ def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
     `programs` are by title, one below the other. An operation of a dialect (`arith.addf`) counts for the dialect.
     Raises MissingExtraError without Matplotlib.
     """
-    colours = _colours(programs)
+    colours = colours_of_kinds(programs)
     with drawing("drawing the operations by stage") as matplotlib:
         heights = [len(stages) * LINE_INCHES + REST_INCHES for stages in programs.values()]
         figure = matplotlib.figure.Figure(figsize=(PANEL_INCHES, sum(heights) + REST_INCHES / 2), layout="constrained")
@@ -40,7 +40,7 @@ def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
 
 def _fill(axis: Any, title: str, stages: Stages, colours: Mapping[str, str]) -> None:
     """A bar for each stage, the first one on top, with its sum at its end."""
-    counts = [_by_kind(operations, colours) for _, operations in stages]
+    counts = [counts_by_kind(operations, colours) for _, operations in stages]
     rows = range(len(stages))
     left = [0] * len(stages)
     for kind, colour in colours.items():
@@ -62,7 +62,7 @@ def _kind(operation: str) -> str:
     return operation.partition(".")[0]
 
 
-def _colours(programs: Mapping[str, Stages]) -> dict[str, str]:
+def colours_of_kinds(programs: Mapping[str, Stages]) -> dict[str, str]:
     """The most frequent kinds with their colours, and grey for the rest where there is any."""
     total: Counter[str] = Counter()
     for stages in programs.values():
@@ -76,7 +76,7 @@ def _colours(programs: Mapping[str, Stages]) -> dict[str, str]:
     return {**colours, REST: GREY} if len(kinds) > MOST_KINDS else colours
 
 
-def _by_kind(operations: Mapping[str, int], colours: Mapping[str, str]) -> Counter[str]:
+def counts_by_kind(operations: Mapping[str, int], colours: Mapping[str, str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for operation, count in operations.items():
         kind = _kind(operation)

@@ -82,7 +82,7 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
     with drawing("drawing plots") as matplotlib:
         title = _latency_picture(family, PATHS[path], panels).title
         canvas = Canvas(matplotlib, panels, _colours(view), (title, str(family)))
-        _latencies(canvas, path=path)
+        draw_latencies(canvas, path=path)
         canvas.save_as(file)
     return file
 
@@ -96,7 +96,7 @@ def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callabl
     lines = [line for group in panels.values() for line in group]
     for path in COMPARED_PATHS:
         if latencies_of(panels, path):
-            yield _latency_picture(family, PATHS[path], panels), partial(_latencies, path=path)
+            yield _latency_picture(family, PATHS[path], panels), partial(draw_latencies, path=path)
     if any(stream_tests(entry) for line in lines for entry in line.points):
         yield _streams_picture(family), _streams
     if any(built(line) for line in lines):
@@ -141,7 +141,7 @@ def _growth_picture(family: Family) -> Picture:
     )
 
 
-def _latencies(canvas: Canvas, path: str) -> None:
+def draw_latencies(canvas: Canvas, path: str) -> None:
     best = fastest(canvas.panels, path)
     chunks = chunks_of(canvas.panels)
     unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, path)])

@@ -159,7 +159,7 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
         yield f"the baseline drifted by up to {100 * max(map(abs, drifts)):.1f} % while it was sampled"
     conditions = [run.info.conditions for run in view.runs]
     conditions += [node.conditions for run in view.runs for node in run.info.nodes.values()]
-    stolen = [of.steal for of in conditions if of is not None]
+    stolen = [measured.steal for measured in conditions if measured is not None]
     if known := [steal for steal in stolen if steal is not None]:
         yield f"the machine's host gave {100 * max(known):.1f} % of the processors' time to others"
 

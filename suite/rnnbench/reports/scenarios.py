@@ -133,7 +133,7 @@ def _held(entries: Sequence[Entry]) -> list[Held]:
 
 
 def _measured(entries: Sequence[Entry]) -> list[tuple[Record, Entry]]:
-    """Those with figures of their own that are ranked."""
+    """The ranked entries with figures of their own."""
     return [(entry.measured, entry) for entry in entries if entry.ranked and not entry.shares and entry.measured]
 
 

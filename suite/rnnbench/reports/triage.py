@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Found, News, without_anchors
+from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Detection, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.units import change_with_interval
@@ -33,7 +33,7 @@ LEGEND = (
 class _Group(NamedTuple):
     """Alerts of one backend and one range of versions, on one machine."""
 
-    first: Found
+    first: Detection
     alerts: list[Alert]
 
 
@@ -52,7 +52,7 @@ def _parts(alerts: Alerts, news: News) -> Iterator[str]:
     still_open = [alert for alert in told if alert.state in ("confirmed", "reported")]
     accepted = [alert for alert in alerts.all if alert.state == "accepted" and alert.accepted]
     ending = [alert for alert in accepted if alert.accepted and alert.accepted.until <= until]
-    better = [found for levels in news.levels.values() for found in levels.better() if found.night >= since]
+    better = [detection for levels in news.levels.values() for detection in levels.better() if detection.night >= since]
     yield Markdown("# Triage of {}").format(now.date().isoformat())
     yield _summary(new, candidates, mended, still_open, accepted, ending)
     yield Markdown("Alerts: {}. {}").format(code(str(alerts.file)), _newest(news))
@@ -66,7 +66,7 @@ def _parts(alerts: Alerts, news: News) -> Iterator[str]:
     yield from _section("Mended", (_mended(alert) for alert in mended))
     yield from _section("Still open", (alert_line(alert) for alert in still_open))
     yield from _section("Accepted, and running out", (alert_line(alert) for alert in ending))
-    yield from _section("Got better", (Markdown("- {}.").format(alert_sentence(found)) for found in better))
+    yield from _section("Got better", (Markdown("- {}.").format(alert_sentence(detection)) for detection in better))
     if candidates:
         yield from _section("Candidates", (alert_line(alert) for alert in candidates))
         yield Markdown("The commands of the largest:")
@@ -120,23 +120,23 @@ def _warnings(alerts: Alerts, news: News) -> Iterator[str]:
 def _groups(alerts: Iterable[Alert]) -> list[_Group]:
     groups: dict[tuple[object, ...], _Group] = {}
     for alert in sorted(alerts, key=_importance):
-        found = alert.found
-        before, after = found.versions
-        key = (found.machine, found.backend, *((before, after) if before != after else (found.night[:10],)))
-        groups.setdefault(key, _Group(found, [])).alerts.append(alert)
+        detection = alert.found
+        before, after = detection.versions
+        key = (detection.machine, detection.backend, *((before, after) if before != after else (detection.night[:10],)))
+        groups.setdefault(key, _Group(detection, [])).alerts.append(alert)
     return list(groups.values())
 
 
 def _importance(alert: Alert) -> tuple[bool, bool, float, str]:
-    found = alert.found
-    return found.is_level, not found.whole_backend, -(found.ratio or 1.0), alert.id
+    detection = alert.found
+    return detection.is_level, not detection.whole_backend, -(detection.ratio or 1.0), alert.id
 
 
 def _group(group: _Group, commands: Commands) -> Iterator[Markdown]:
-    found = group.first
-    yield Markdown("### {}, from {} on").format(found.backend or "Missing runs", _day(found.night))
-    if found.what != SILENCE:
-        yield Markdown("{} Machine {}.").format(_versions(found), code(found.machine))
+    detection = group.first
+    yield Markdown("### {}, from {} on").format(detection.backend or "Missing runs", _day(detection.night))
+    if detection.what != SILENCE:
+        yield Markdown("{} Machine {}.").format(_versions(detection), code(detection.machine))
     yield Markdown("\n").join(alert_line(alert) for alert in group.alerts)
     members = sorted({member for alert in group.alerts for member in alert.found.members})
     if len(members) > NAMED:
@@ -144,11 +144,11 @@ def _group(group: _Group, commands: Commands) -> Iterator[Markdown]:
         yield Markdown("<details><summary>The {}</summary>\n\n{}\n\n</details>").format(
             count(len(members), "trial"), listed
         )
-    yield commands.block(found)
+    yield commands.block(detection)
 
 
-def _versions(found: Found) -> Markdown:
-    before, after = found.versions
+def _versions(detection: Detection) -> Markdown:
+    before, after = detection.versions
     if before != after:
         return Markdown("Versions: {} → {}.").format(before or "none", after or "none")
     return Markdown("The versions did not change ({}).").format(after or "none")
@@ -177,26 +177,28 @@ def _mended(alert: Alert) -> Markdown:
     return Markdown("{}; returned by {}{}").format(alert_line(alert), alert.mended or "", why)
 
 
-def alert_sentence(found: Found) -> Markdown:
+def alert_sentence(detection: Detection) -> Markdown:
     """One sentence: what became worse or better, since when, in how many trials."""
-    if found.what == SILENCE:
-        who = "no case" if found.whole_backend else "not the cases"
-        cases = Markdown("") if found.whole_backend else Markdown(" {}").format(_names(found.members))
-        return Markdown("Machine {} has run {}{} since {}").format(code(found.machine), who, cases, _day(found.night))
-    if not found.is_level:
-        what = fact_sentence(found.what, found.before, found.after, found.detail)
-        return Markdown("{}: **{}** (since {})").format(_subject(found), what, _day(found.night))
-    title = MEASURES[found.what].title
-    change = change_with_interval(found.ratio or 1.0, found.interval)
+    if detection.what == SILENCE:
+        who = "no case" if detection.whole_backend else "not the cases"
+        cases = Markdown("") if detection.whole_backend else Markdown(" {}").format(_names(detection.members))
+        return Markdown("Machine {} has run {}{} since {}").format(
+            code(detection.machine), who, cases, _day(detection.night)
+        )
+    if not detection.is_level:
+        what = fact_sentence(detection.what, detection.before, detection.after, detection.detail)
+        return Markdown("{}: **{}** (since {})").format(_subject(detection), what, _day(detection.night))
+    title = MEASURES[detection.what].title
+    change = change_with_interval(detection.ratio or 1.0, detection.interval)
     return Markdown("{}: **{} {}** since {}, {}").format(
-        _subject(found), title, change, _day(found.night), _magnitude(found.ratio or 1.0)
+        _subject(detection), title, change, _day(detection.night), _magnitude(detection.ratio or 1.0)
     )
 
 
-def _subject(found: Found) -> Markdown:
-    if found.whole_backend:
-        return Markdown("{}, all {}").format(found.backend, count(len(found.members), "trial"))
-    return Markdown("{}, {}").format(found.backend, _names(found.members))
+def _subject(detection: Detection) -> Markdown:
+    if detection.whole_backend:
+        return Markdown("{}, all {}").format(detection.backend, count(len(detection.members), "trial"))
+    return Markdown("{}, {}").format(detection.backend, _names(detection.members))
 
 
 def _names(members: Sequence[str]) -> Markdown:

@@ -19,7 +19,7 @@ def is_ahead(started: str) -> bool:
 
 
 def ahead_of_others(times: Iterable[str]) -> frozenset[str]:
-    """Those of these times that are in the future. None where all are: then this machine's clock is the wrong one."""
+    """The times that are in the future. None if all are, since then this machine's clock is the wrong one."""
     times = frozenset(times)
     ahead = frozenset(filter(is_ahead, times))
     return frozenset() if ahead == times else ahead

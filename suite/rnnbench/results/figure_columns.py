@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from rnnbench.measure import METRICS, PATHS, LatencyPath
@@ -45,24 +46,38 @@ def build_columns() -> Iterator[Column]:
         yield Column(f"operations_{stage}", "count", meaning, partial(_operations, stage))
 
 
-LATENCY_FIGURES: tuple[tuple[str, str, str, Callable[[Latency], Value]], ...] = (
-    ("median_s", "s", "median per call", lambda x: x.median),
-    ("per_step_s", "s", "median per time step", lambda x: x.per_step),
-    ("low_s", "s", "lower end of the median's 95 % interval", lambda x: x.interval[0] if x.interval else None),
-    ("high_s", "s", "upper end of that interval", lambda x: x.interval[1] if x.interval else None),
-    ("min_s", "s", "smallest sample", lambda x: x.min),
-    ("mean_s", "s", "mean per call", lambda x: x.mean),
-    ("p90_s", "s", "90th percentile", lambda x: x.p90),
-    ("p99_s", "s", "99th percentile", lambda x: x.p99),
-    ("max_s", "s", "largest sample", lambda x: x.max),
-    ("samples", "count", "number of samples", lambda x: x.count),
-    ("processes", "count", "number of sampled processes", lambda x: len(x.process_medians)),
-    ("calls_per_sample", "count", "calls timed as one sample", lambda x: x.sampling.calls_per_sample),
-    ("stopped_by", "text", "what ended sampling: precision or budget", lambda x: x.sampling.stopped_by),
-    ("blocks", "count", "blocks of samples", lambda x: x.sampling.blocks),
-    ("disturbed_blocks", "count", "blocks that other processes disturbed", lambda x: x.sampling.disturbed_blocks),
-    ("drift", "ratio", "relative change from the first block to the last", lambda x: x.sampling.drift),
-    (
+@dataclass(frozen=True)
+class _LatencyFigure:
+    """A column that each latency path has."""
+
+    name: str
+    unit: str
+    meaning: str
+    value: Callable[[Latency], Value]
+
+
+_LATENCY_FIGURES = (
+    _LatencyFigure("median_s", "s", "median per call", lambda x: x.median),
+    _LatencyFigure("per_step_s", "s", "median per time step", lambda x: x.per_step),
+    _LatencyFigure(
+        "low_s", "s", "lower end of the median's 95 % interval", lambda x: x.interval[0] if x.interval else None
+    ),
+    _LatencyFigure("high_s", "s", "upper end of that interval", lambda x: x.interval[1] if x.interval else None),
+    _LatencyFigure("min_s", "s", "smallest sample", lambda x: x.min),
+    _LatencyFigure("mean_s", "s", "mean per call", lambda x: x.mean),
+    _LatencyFigure("p90_s", "s", "90th percentile", lambda x: x.p90),
+    _LatencyFigure("p99_s", "s", "99th percentile", lambda x: x.p99),
+    _LatencyFigure("max_s", "s", "largest sample", lambda x: x.max),
+    _LatencyFigure("samples", "count", "number of samples", lambda x: x.count),
+    _LatencyFigure("processes", "count", "number of sampled processes", lambda x: len(x.process_medians)),
+    _LatencyFigure("calls_per_sample", "count", "calls timed as one sample", lambda x: x.sampling.calls_per_sample),
+    _LatencyFigure("stopped_by", "text", "what ended sampling: precision or budget", lambda x: x.sampling.stopped_by),
+    _LatencyFigure("blocks", "count", "blocks of samples", lambda x: x.sampling.blocks),
+    _LatencyFigure(
+        "disturbed_blocks", "count", "blocks that other processes disturbed", lambda x: x.sampling.disturbed_blocks
+    ),
+    _LatencyFigure("drift", "ratio", "relative change from the first block to the last", lambda x: x.sampling.drift),
+    _LatencyFigure(
         STEPS_PER_S,
         "1/s",
         "steps of all streams per second; batch above 1",
@@ -79,9 +94,9 @@ def latency_columns() -> Iterator[Column]:
 
 def _latency_columns(path: LatencyPath) -> Iterator[Column]:
     title = path.name.capitalize()
-    for name, unit, meaning, figure in LATENCY_FIGURES:
-        value = partial(_latency, path.name, figure)
-        yield Column(f"{path.name}_{name}", unit, f"{title} latency: {meaning}.", value)
+    for figure in _LATENCY_FIGURES:
+        value = partial(_latency, path.name, figure.value)
+        yield Column(f"{path.name}_{figure.name}", figure.unit, f"{title} latency: {figure.meaning}.", value)
     for own in path.figures:
         unit = {"seconds": "s"}.get(own.unit, own.unit)
         meaning = f"{title} latency: {own.title}. {own.meaning}".strip()

@@ -50,7 +50,7 @@ class Merging:
     missing: tuple[str, ...]
     """What the plan has and the shards do not, a sentence each."""
     warnings: tuple[str, ...]
-    """That, what was left out in reading, and in what the shards differ."""
+    """What is missing, what was left out in reading, and in what the shards differ."""
     foreign: frozenset[Path] = frozenset()
     """Files of samples that are not those of their record. They are left out, and `warnings` name them."""
 
@@ -94,7 +94,9 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
         raise StoreError("the shards are all empty; name the runs of those that have trials")
     missing = tuple(missing_sentences(filled, plans[0]))
     foreign = {file: why for shard in filled for file, why in _foreign_samples(shard)}
-    return Merging(filled, plans[0], missing, (*warnings_of(filled, plans[0]), *_first(foreign)), frozenset(foreign))
+    return Merging(
+        filled, plans[0], missing, (*warnings_of(filled, plans[0]), *left_out_warnings(foreign)), frozenset(foreign)
+    )
 
 
 def write_merged(merging: Merging, results: Path, output: Path | None = None) -> Merged:
@@ -243,7 +245,7 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
                     yield file, f"{file}: has not the samples of its record: {unlike}; it was left out"
 
 
-def _first(foreign: Mapping[Path, str]) -> Iterator[str]:
+def left_out_warnings(foreign: Mapping[Path, str]) -> Iterator[str]:
     """What was left out, and how much more there is."""
     yield from islice(foreign.values(), MOST_TOLD)
     if (more := len(foreign) - MOST_TOLD) > 0:

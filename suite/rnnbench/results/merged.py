@@ -67,7 +67,7 @@ def merged_info(name: str, shards: Sequence[Run], plan: WholePlan) -> RunInfo:
         machine=_machine(infos),
         versions=_versions(infos),
         seconds=dict(seconds),
-        thresholds={case: of for info in infos for case, of in info.thresholds.items()},
+        thresholds={case: limits for info in infos for case, limits in info.thresholds.items()},
         merged=MergedInfo(
             plan=plan.digest, of=len(plan.shards), numbers=tuple(info.shard.number for info in infos if info.shard)
         ),
@@ -92,15 +92,15 @@ def split_by_machine(run: Run) -> tuple[Run, ...]:
 def missing_sentences(shards: Sequence[Run], plan: WholePlan) -> Iterator[str]:
     """What the plan has and the shards do not, a sentence for each shard."""
     by_number = {shard.info.shard.number: shard for shard in shards if shard.info.shard}
-    of = len(plan.shards)
+    total = len(plan.shards)
     for number, own in enumerate(plan.shards, start=1):
         if not own:
             continue
         if (shard := by_number.get(number)) is None:
-            yield f"shard {number}/{of} is missing: {_named(own)}; run it with --shard {number}/{of}"
+            yield f"shard {number}/{total} is missing: {_named(own)}; run it with --shard {number}/{total}"
         elif lacking := sorted(plan.expected(number) - shard.by_trial.keys()):
             yield (
-                f"shard {number}/{of} lacks {_named(lacking)}; continue it with: "
+                f"shard {number}/{total} lacks {_named(lacking)}; continue it with: "
                 f"rnnbench run --resume {quote(shard.info.run)}"
             )
 
@@ -113,7 +113,7 @@ def difference_sentences(shards: Sequence[Run]) -> Iterator[str]:
         by_text: dict[str, list[str]] = {}
         for shard, text in zip(shards, texts, strict=True):
             by_text.setdefault(text, []).append(str(shard.info.shard))
-        by_shards = "; ".join(f"{text or 'none'} in {', '.join(of)}" for text, of in by_text.items())
+        by_shards = "; ".join(f"{text or 'none'} in {', '.join(names)}" for text, names in by_text.items())
         yield f"the shards have different versions of {what}: {by_shards}"
 
 
@@ -164,7 +164,7 @@ def _versions(infos: Sequence[RunInfo]) -> dict[str, dict[str, str]]:
             for package, version in packages.items():
                 versions.setdefault(backend, {}).setdefault(package, set()).add(version)
     return {
-        backend: {package: AND.join(sorted(of)) for package, of in packages.items()}
+        backend: {package: AND.join(sorted(found)) for package, found in packages.items()}
         for backend, packages in versions.items()
     }
 

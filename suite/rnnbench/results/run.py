@@ -60,7 +60,9 @@ class Run:
     @cached_property
     def _parts(self) -> dict[str, Run]:
         own = self.by_trial
-        return {trial: part for part in self.shards for trial, of in part.by_trial.items() if of is own.get(trial)}
+        return {
+            trial: part for part in self.shards for trial, record in part.by_trial.items() if record is own.get(trial)
+        }
 
     def measured(self, record: Record) -> Record | None:
         """The record with a trial's measurement: its own, or that of the trial it is `same_as`; None where absent."""

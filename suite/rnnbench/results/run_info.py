@@ -50,7 +50,7 @@ class RunInfo(FrozenModel):
     """The folder in which the command was given, as seen from the run's. None in runs of earlier versions."""
     cases: tuple[str, ...]
     case_files: tuple[str, ...] = ()
-    """Of a check: files and folders of its cases, as they were given. Empty in other runs and in those of earlier
+    """The files and folders of a check's cases, as they were given. Empty in other runs and in those of earlier
     versions."""
     seed: int
     trials: str | None = None

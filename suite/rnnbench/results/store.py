@@ -150,7 +150,7 @@ def _time_in(run: Path) -> str:
 
 
 def _paths_of_runs(folder: Path) -> list[Path]:
-    """Those of all runs in a folder, whatever they are called."""
+    """The paths of all runs in a folder, whatever they are called."""
     with suppress(OSError, ValueError):
         return [path for path in folder.iterdir() if (path / INFO).is_file()]
     return []

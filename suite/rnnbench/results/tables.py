@@ -52,7 +52,7 @@ def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
 
 @contextmanager
 def _temporary_files() -> Iterator[None]:
-    """They have no name that an error could tell, and DuckDB has errors of its own for a full disk."""
+    """Raise an error of the disk with its folder: a temporary file has no name, and DuckDB has errors of its own."""
     try:
         yield
     except Exception as error:

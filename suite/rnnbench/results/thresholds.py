@@ -49,7 +49,7 @@ class Thresholds:
 
     @classmethod
     def for_run(cls, new: RunInfo, given: Mapping[str, float]) -> Thresholds:
-        """Those of a comparison in which `new` is the new run: its cases count, and not those of the base."""
+        """The thresholds of a comparison in which `new` is the new run: its cases count, and not those of the base."""
         return cls(checked(given), _valid(new.thresholds))
 
     def of(self, kind: str, case: str) -> float:
@@ -100,7 +100,7 @@ def _words(thresholds: Mapping[str, float]) -> str:
 
 
 def _valid(by_case: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Those of a run.json, which may be damaged or of a newer rnnbench."""
+    """The thresholds in a run.json, which may be damaged or of a newer rnnbench."""
     return {
         case: {kind: value for kind, value in kinds.items() if kind in THRESHOLDS and _is_possible(kind, value)}
         for case, kinds in by_case.items()

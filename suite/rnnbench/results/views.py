@@ -47,7 +47,7 @@ class Family:
     lengths: str = "full"
     """`ragged`: each row of a batch has a length of its own."""
     seed: int = 0
-    """Of weights and inputs: trials of two seeds compute two things, and are not sampled in turn."""
+    """The seed of weights and inputs: trials of two seeds compute two things, and are not sampled in turn."""
 
     def __str__(self) -> str:
         return self.described(dict(self.model))

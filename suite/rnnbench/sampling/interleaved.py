@@ -47,9 +47,9 @@ def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> lis
         of_group = turns.sample()
         if len(groups) > 1:
             anchor = anchor_figure(of_group[group.members.index(group.anchor)], number, len(groups))
-            of_group = [replace(one, anchor=anchor) for one in of_group]
-        for one in of_group:
-            sampled.setdefault(one.trial.id, one)
+            of_group = [replace(member, anchor=anchor) for member in of_group]
+        for member in of_group:
+            sampled.setdefault(member.trial.id, member)
     return [sampled[checked.trial.id] for checked in trials]
 
 
@@ -156,22 +156,22 @@ class InterleavedSampling:
         roof.ready()
         return prepared
 
-    def _time(self, one: _ProcessSet) -> None:
+    def _time(self, timed: _ProcessSet) -> None:
         """Time everything in one set of processes, from the warm-ups on."""
-        workers, samplings, shuffled = one.workers, one.samplings, one.shuffled
-        self._warm_up(samplings, workers, shuffled, one.doing)
+        workers, samplings, shuffled = timed.workers, timed.samplings, timed.shuffled
+        self._warm_up(samplings, workers, shuffled, timed.doing)
         while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
-            one.roof.read()
+            timed.roof.read()
             self._floor.sample(workers)
             for turn in turns:
-                self._context.on_stage(turn.sampling.trial, one.doing)
+                self._context.on_stage(turn.sampling.trial, timed.doing)
                 for path in shuffled.sample(running := turn.running(), len(running)):
                     _take_turn(turn, path)
         for turn in _turns(workers, samplings, shuffled):
             say = partial(self._context.on_stage, turn.sampling.trial)
             sample_scenarios(turn.worker, turn.sampling, say)
             self._energy.sample(turn.worker, turn.sampling, say)
-        one.roof.close()
+        timed.roof.close()
         for worker in workers:
             worker.end_sampling()
             for sampling in worker.trials:
@@ -236,7 +236,7 @@ def _turns(
 ) -> list[_Turn]:
     """The trials that have not failed, with their workers, in a new random order."""
     ids = {id(sampling) for sampling in samplings}
-    turns = [_Turn(worker, one) for worker in workers for one in worker.trials if id(one) in ids]
+    turns = [_Turn(worker, sampling) for worker in workers for sampling in worker.trials if id(sampling) in ids]
     shuffled.shuffle(turns)
     return turns
 

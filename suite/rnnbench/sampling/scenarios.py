@@ -24,7 +24,7 @@ def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said)
 
 def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
     """Search for the number of real-time streams that this process holds. Keeps nothing if the trial fails."""
-    search, tested, opened = _search(sampling), list[TestedStreams](), 0
+    search, tested, opened = stream_search(sampling), list[TestedStreams](), 0
     while (attempt := search.next()) is not None:
         say(f"{attempt.streams} streams")
         if attempt.streams > opened:
@@ -43,7 +43,7 @@ def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) 
     sampling.streams.append(StreamProcess(search.held, search.failed, tuple(tested)))
 
 
-def _search(sampling: TrialSampling) -> StreamSearch:
+def stream_search(sampling: TrialSampling) -> StreamSearch:
     """The search of the next process. It begins at the number that the previous process held."""
     precision = sampling.trial.measure.precision
     last = sampling.streams[-1] if sampling.streams else None

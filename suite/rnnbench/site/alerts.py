@@ -15,7 +15,7 @@ from rnnbench.site.page import Folder
 MOST = 300
 """Changes of the page. `rnnbench history changes` has all."""
 STATES = ("new", "confirmed", "reported", "accepted", "mended", "refuted")
-"""Those that somebody has to decide come first."""
+"""The order of states on the page: alerts that somebody has to decide come first."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def call_parts(record: Record) -> list[Part]:
     times = [_Time("latency floor", floor.seconds if floor else None)]
     for name, side in (("dispatch floor", timing.dispatch_floor), ("state copy", timing.state_copy)):
         times.append(_Time(name, side.seconds if side else None, side.interval if side else None))
-    times += [_Time(path, of.median, of.interval) for path in PATHS if (of := record.latency(path))]
+    times += [_Time(path, latency.median, latency.interval) for path in PATHS if (latency := record.latency(path))]
     return _parts(times)
 
 

@@ -76,7 +76,7 @@ def change_rows(content: Content) -> list[ChangeRow]:
 
 
 def last_week(content: Content, rows: Sequence[ChangeRow]) -> list[ChangeRow]:
-    """Those of the seven days up to the newest night that are no doing of the machine: what became worse first."""
+    """The rows of the seven days up to the newest night that the machine did not cause, what became worse first."""
     since = week_before(content)
     recent = [row for row in rows if since is not None and row.night >= since and row.direction != "environment"]
     return sorted(recent, key=lambda row: list(SIGN).index(row.direction))
@@ -144,12 +144,12 @@ def _direction(event: Event) -> Direction:
 
 def _of_check(change: CheckChange) -> Iterator[ChangeRow]:
     """What the check of a new version found, and what of the check before is mended."""
-    of = f"of {count(len(change.check.trials), 'trial')} checked"
+    of_checked = f"of {count(len(change.check.trials), 'trial')} checked"
     if change.worse:
-        sentence = f"the conformance check finds {len(change.worse)} {of} failing: {change.worse[0].reason}"
+        sentence = f"the conformance check finds {len(change.worse)} {of_checked} failing: {change.worse[0].reason}"
         yield _check_row(change, "worse", sentence, change.worse)
     if change.mended:
-        sentence = f"{len(change.mended)} {of} conform again"
+        sentence = f"{len(change.mended)} {of_checked} conform again"
         yield _check_row(change, "better", sentence, change.mended)
 
 

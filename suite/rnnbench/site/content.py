@@ -87,7 +87,7 @@ class Machine:
 
     @property
     def devices(self) -> list[str]:
-        """Those other than the processor that its trials ran on."""
+        """The devices other than the processor on which its trials ran."""
         return device_names(self.view)
 
     @property
@@ -233,7 +233,7 @@ def _of_machine(run: Run, machine: dict[str, Any]) -> Run:
 def _backfills(history: History, series: Sequence[ReleaseSeries], shown: set[tuple[str, str]]) -> tuple[Machine, ...]:
     machines = _machines(stored_runs(history, newest_releases(history, series)))
     others = (
-        replace(m, shown={trial: of for trial, of in m.shown.items() if (m.fingerprint, trial) not in shown})
+        replace(m, shown={trial: own for trial, own in m.shown.items() if (m.fingerprint, trial) not in shown})
         for m in machines
     )
     return tuple(machine for machine in others if machine.shown)

@@ -64,7 +64,7 @@ class Group:
 
     @property
     def cells(self) -> list[Cell]:
-        """Those with a latency."""
+        """The cells with a latency."""
         return [cell for line in self.lines for cell in line.cells if cell and cell.level >= 0]
 
 

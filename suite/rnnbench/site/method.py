@@ -42,7 +42,7 @@ def write_method(content: Content, folder: Folder) -> None:
     found = {name: text for name in DOCUMENTS if (text := _read(name)) is not None}
     for name, text in found.items():
         folder.page(
-            f"method-{name}.html", "document.html", content=content, title=_title(text), html=_html(text, set(found))
+            f"method-{name}.html", "document.html", content=content, title=_title(text), html=html_of(text, set(found))
         )
     folder.page(
         "method.html",
@@ -67,7 +67,7 @@ def _title(text: str) -> str:
     return next((line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")), "Method")
 
 
-def _html(text: str, documents: set[str]) -> Any:
+def html_of(text: str, documents: set[str]) -> Any:
     """The document as HTML that is safe in a template."""
     markdown_it = require("markdown_it", EXTRA, PURPOSE)
     markupsafe = require("markupsafe", EXTRA, PURPOSE)

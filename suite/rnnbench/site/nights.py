@@ -13,7 +13,7 @@ from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
 OF_A_BUILD = ("build_s", "memory_build_peak")
-"""Those that a run has no measurement of where an earlier run built the program."""
+"""Columns that are not measured in a run if an earlier run built the program."""
 TEXTS = (
     *("trial", "case", "backend", "route", "model", "time", "state", "launch"),
     *("chunk", "steps", "lengths", "seed", "batch", "dtype", "device"),

@@ -25,7 +25,7 @@ def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]
 
 
 def _power(values: Sequence[float]) -> int:
-    """That of the last digit of the smallest value. Raises ValueError and OverflowError for what is not finite."""
+    """The power of the last digit of the smallest value. Raises ValueError and OverflowError for what is not finite."""
     return max(math.floor(math.log10(min(map(abs, values)))) - DIGITS + 1, -LARGEST_POWER) if values else 0
 
 

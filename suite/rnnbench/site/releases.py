@@ -165,7 +165,15 @@ def releases_file(page: str) -> str:
 def _chart(series: ReleaseSeries) -> ReleaseChart:
     steps = {step.after: step.judged for step in series.steps(SMALLEST)}
     judged = {point.version: point.judged for point in series.points}
-    ends = [1.0, *(end for of in judged.values() if of for end in (of.interval or (of.ratio, of.ratio)))]
+    ends = [
+        1.0,
+        *(
+            end
+            for judgement in judged.values()
+            if judgement
+            for end in (judgement.interval or (judgement.ratio, judgement.ratio))
+        ),
+    ]
     low, high = min(ends), max(max(ends), min(ends) * 1.01)
 
     def place(ratio: float) -> float:
@@ -173,12 +181,12 @@ def _chart(series: ReleaseSeries) -> ReleaseChart:
 
     rows = []
     for point in series.points:
-        of, step = judged[point.version], steps.get(point.version)
+        judgement, step = judged[point.version], steps.get(point.version)
         verdict, kind = SIGNS.get(step.verdict, (step.verdict, "")) if step else ("", "")
-        low_end, high_end = (of.interval or (of.ratio, of.ratio)) if of else (1.0, 1.0)
-        places = (place(low_end), place(of.ratio), place(high_end)) if of else None
-        missing = "" if of else ": ".join(filter(None, (point.outcome, point.reason)))
-        rows.append(ReleaseRow(point.version, point.released, of, missing, verdict, kind, step, places))
+        low_end, high_end = (judgement.interval or (judgement.ratio, judgement.ratio)) if judgement else (1.0, 1.0)
+        places = (place(low_end), place(judgement.ratio), place(high_end)) if judgement else None
+        missing = "" if judgement else ": ".join(filter(None, (point.outcome, point.reason)))
+        rows.append(ReleaseRow(point.version, point.released, judgement, missing, verdict, kind, step, places))
     return ReleaseChart(series, tuple(rows), low, high, place(1.0))
 
 
@@ -191,5 +199,7 @@ def _tables(content: Content, charts: Sequence[ReleaseChart]) -> Iterator[RatioT
         )
         by_version = [{row.version: row for row in chart.rows} for chart in of_path]
         longest = max(of_path, key=lambda chart: len(chart.rows))
-        rows = tuple((row.version, tuple(of.get(row.version) for of in by_version)) for row in longest.rows)
+        rows = tuple(
+            (row.version, tuple(chart_rows.get(row.version) for chart_rows in by_version)) for row in longest.rows
+        )
         yield RatioTable(path, trials, rows)

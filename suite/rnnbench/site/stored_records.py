@@ -82,16 +82,18 @@ def _timing(row: Row) -> Content:
 
 
 def _latency(row: Row, path: str) -> Content:
-    of = {column.removeprefix(f"{path}_"): value for column, value in row.items() if column.startswith(f"{path}_")}
-    figures = {name: of[name] for name in (STEPS_PER_S, *(own.name for own in PATHS[path].figures)) if name in of}
-    interval = (of["low_s"], of["high_s"]) if "low_s" in of and "high_s" in of else None
+    values = {column.removeprefix(f"{path}_"): value for column, value in row.items() if column.startswith(f"{path}_")}
+    figures = {
+        name: values[name] for name in (STEPS_PER_S, *(own.name for own in PATHS[path].figures)) if name in values
+    }
+    interval = (values["low_s"], values["high_s"]) if "low_s" in values and "high_s" in values else None
     return {
-        "count": of["samples"],
+        "count": values["samples"],
         "kept": 0,
-        **{name: of[f"{name}_s"] for name in ("min", "median", "mean", "p90", "p99", "max", "per_step")},
-        "process_medians": of["process_medians"],
+        **{name: values[f"{name}_s"] for name in ("min", "median", "mean", "p90", "p99", "max", "per_step")},
+        "process_medians": values["process_medians"],
         "interval": interval,
-        "sampling": {name: of[name] for name in SAMPLING if name in of},
+        "sampling": {name: values[name] for name in SAMPLING if name in values},
         "figures": figures,
     }
 
@@ -108,11 +110,11 @@ def _floor(row: Row) -> Content | None:
 
 def _device(row: Row) -> Content | None:
     """Without it, the times of a device that the processor played would be ranked."""
-    of = {column.removeprefix("device_"): value for column, value in row.items() if column.startswith("device_")}
-    if "name" not in of:
+    values = {column.removeprefix("device_"): value for column, value in row.items() if column.startswith("device_")}
+    if "name" not in values:
         return None
-    memory = {"memory": int(of["memory"])} if "memory" in of else {}
-    return {**_some(of, ("name", "driver", "capability", "software")), **memory}
+    memory = {"memory": int(values["memory"])} if "memory" in values else {}
+    return {**_some(values, ("name", "driver", "capability", "software")), **memory}
 
 
 def _artifact(row: Row) -> Content | None:

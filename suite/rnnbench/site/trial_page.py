@@ -152,11 +152,11 @@ def _checks(record: Record) -> Checks:
     bits = [name for name, check in answered if check.verdict == "pass" and _has_no_figure(check) and not check.detail]
     others = tuple((name, check) for name, check in answered if name not in bits)
     unanswered = tuple((name, check) for name, check in record.conformance.items() if check.verdict in NO_ANSWER)
-    details = tuple((name, words) for name, check in others if (words := _words(check)))
+    details = tuple((name, words) for name, check in others if (words := check_words(check)))
     return Checks(tuple(bits), unanswered, others, details)
 
 
-def _words(check: CheckResult) -> str:
+def check_words(check: CheckResult) -> str:
     """The detail, and the figures beside it. That of a pass has its repetitions."""
     figures = dict(check.figures)
     done, planned, least = (figures.pop(name, None) for name in ("done", "planned", "least"))

@@ -107,7 +107,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
     """
     status = 1
     try:
-        _leave_the_suite({channel, suite})
+        leave_the_suite({channel, suite})
         adopt_orphans()
         os.environ[MARK] = mark
         temporary.use()
@@ -130,7 +130,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
 
 
-def _leave_the_suite(kept: Collection[int]) -> None:
+def leave_the_suite(kept: Collection[int]) -> None:
     """Give up the suite's terminal, files and signal handlers.
 
     The garbage collector skips the suite's objects from now on: a file object that it collects would close the

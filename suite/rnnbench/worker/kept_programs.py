@@ -117,9 +117,9 @@ class KeptPrograms:
         if not self.are_sources_unchanged():
             return
         timed, untimed = self._of(request, part), self._of(request, UNTIMED + part)
-        of, other = (timed, untimed) if self._use.folder.times else (untimed, timed)
+        own, other = (timed, untimed) if self._use.folder.times else (untimed, timed)
         self.cache.forget(self._backend, other)
-        self.cache.keep(self._backend, of, self._store.listed(key), facts)
+        self.cache.keep(self._backend, own, self._store.listed(key), facts)
 
     def _restored(self, key: str, request: Request, part: str) -> Entry | None:
         entry = self.cache.restore(self._backend, self._of(request, part), self._store.programs)

@@ -45,14 +45,14 @@ class Failed:
 
 def encode_command(command: Command[Any]) -> bytes:
     """One line of JSON: the command's name and its fields."""
-    fields = _adapter(type(command)).dump_python(command, mode="json")
+    fields = type_adapter(type(command)).dump_python(command, mode="json")
     return json.dumps({"command": type(command).__name__, "fields": fields}).encode()
 
 
 def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Command[Any]:
     """The command in a line. Raises KeyError if it is not among `commands`, and pydantic's ValidationError."""
     message = json.loads(line)
-    command: Command[Any] = _adapter(commands[message["command"]]).validate_python(message["fields"])
+    command: Command[Any] = type_adapter(commands[message["command"]]).validate_python(message["fields"])
     return command
 
 
@@ -67,7 +67,7 @@ class Answer(Generic[Reply]):
 def encode_reply(reply: object, findings: Sequence[Finding] = ()) -> bytes:
     """One line of JSON: {"reply": …, "findings": […]}, or {"failed": …, "findings": […]}."""
     kind = "failed" if isinstance(reply, Failed) else "reply"
-    message = {kind: _adapter(type(reply)).dump_python(reply, mode="json")}
+    message = {kind: type_adapter(type(reply)).dump_python(reply, mode="json")}
     return json.dumps({**message, "findings": [finding.model_dump(mode="json") for finding in findings]}).encode()
 
 
@@ -76,10 +76,10 @@ def decode_reply(line: bytes, command: Command[Reply]) -> Answer[Reply]:
     message = json.loads(line)
     if not isinstance(message, dict):
         raise TypeError(f"{type(message).__name__} instead of an object")
-    findings = _adapter(_FINDINGS).validate_python(message.get("findings", ()))
+    findings = type_adapter(_FINDINGS).validate_python(message.get("findings", ()))
     if "failed" in message:
-        return Answer(_adapter(Failed).validate_python(message["failed"]), findings)
-    return Answer(_adapter(_reply_type(type(command))).validate_python(message["reply"]), findings)
+        return Answer(type_adapter(Failed).validate_python(message["failed"]), findings)
+    return Answer(type_adapter(reply_type(type(command))).validate_python(message["reply"]), findings)
 
 
 def prepare_messages(commands: Iterable[type[Command[Any]]]) -> None:
@@ -87,20 +87,20 @@ def prepare_messages(commands: Iterable[type[Command[Any]]]) -> None:
 
     Each takes milliseconds.
     """
-    for message in (Failed, _FINDINGS, *(kind for command in commands for kind in (command, _reply_type(command)))):
-        _adapter(message)
+    for message in (Failed, _FINDINGS, *(kind for command in commands for kind in (command, reply_type(command)))):
+        type_adapter(message)
 
 
 _FINDINGS = tuple[Finding, ...]
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-def _reply_type(command: type[Command[Any]]) -> Any:
+def reply_type(command: type[Command[Any]]) -> Any:
     (base,) = (base for base in command.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
     return get_args(base)[0]
 
 
-def _adapter(message: Any) -> TypeAdapter[Any]:
+def type_adapter(message: Any) -> TypeAdapter[Any]:
     if message not in _ADAPTERS:
         _ADAPTERS[message] = TypeAdapter(message)
     return _ADAPTERS[message]

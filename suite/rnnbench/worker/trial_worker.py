@@ -294,7 +294,7 @@ def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, fl
     return result, time.perf_counter() - start - imports.seconds
 
 
-def _hold_to(cores: tuple[int, ...]) -> None:
+def hold_to(cores: tuple[int, ...]) -> None:
     """Bind every thread to these cores. Threads that the runtime starts later inherit them."""
     for thread in os.listdir("/proc/self/task"):
         with suppress(ProcessLookupError):  # A thread of the import may have ended.
@@ -310,7 +310,7 @@ def main() -> None:
     assert isinstance(start, commands.Start), "the first command says what the worker is"
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
-    _hold_to(start.affinity)
+    hold_to(start.affinity)
     channel.send(encode_reply(imports, worker.take_findings()))
     with suppress(ChannelClosedError):
         forking = Forking(channel, worker.handlers, worker.take_findings, worker.prepare_fork)

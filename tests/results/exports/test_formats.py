@@ -26,8 +26,8 @@ from pytest_benchmark.stats import Stats
 from rnnbench.results import SAMPLE_COLUMNS, ExpectedFailureResult, Run, StoreError, read_run, save_samples
 from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
 from rnnbench.results.exports.measured import machine_facts, started
-from rnnbench.results.exports.pyperf import _first_ends
-from rnnbench.results.exports.pytest_benchmark import _statistics
+from rnnbench.results.exports.pyperf import first_ends
+from rnnbench.results.exports.pytest_benchmark import statistics_of
 
 FIGURES = ("bencher", "github-action-benchmark", "pyperf", "pytest-benchmark")
 WITH_FIGURES = {record.trial for record in made_records(OLD)[:3]}
@@ -159,7 +159,7 @@ def test_outliers_and_means_of_rounds_are_those_that_pytest_benchmark_computes()
     seconds, own = np.random.default_rng(0).gamma(2.0, 1.0, 300), Stats()
     for each in seconds.tolist():
         own.update(each)
-    stats = _statistics(seconds, 1)
+    stats = statistics_of(seconds, 1)
     assert stats["iqr_outliers"]
     for name in ("outliers", "stddev_outliers", "iqr_outliers", "rounds"):
         assert stats[name] == getattr(own, name), name
@@ -168,7 +168,7 @@ def test_outliers_and_means_of_rounds_are_those_that_pytest_benchmark_computes()
 
 
 def test_rounds_without_scatter_have_no_outlier() -> None:
-    assert _statistics(np.ones(3), 1)["outliers"] == "0;0"
+    assert statistics_of(np.ones(3), 1)["outliers"] == "0;0"
 
 
 def test_samples_that_took_no_time_are_none(tmp_path) -> None:
@@ -186,7 +186,7 @@ def test_a_process_begins_when_its_first_sample_ended_and_a_time_that_cannot_be_
     rows = np.zeros((4, len(SAMPLE_COLUMNS)))
     rows[:, SAMPLE_COLUMNS.index("process")] = [0, 0, 1, 2]
     rows[:, SAMPLE_COLUMNS.index("end")] = [100.0, 60.0, 1e300, 1e15]
-    assert list(_first_ends(rows)) == [(0, "1970-01-01 00:01:00")]
+    assert list(first_ends(rows)) == [(0, "1970-01-01 00:01:00")]
 
 
 def test_pyperf_is_told_the_calls_of_a_sample(tmp_path) -> None:

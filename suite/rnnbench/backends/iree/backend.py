@@ -66,7 +66,7 @@ class IreeBackend:
         importlib.import_module("iree.runtime")
 
     def allocated(self, device: str) -> Allocated | None:
-        """Of the allocator of IREE's device, in the device's own memory."""
+        """Bytes of the allocator of IREE's device, in the device's own memory."""
         return allocated(device)
 
     def build(self, request: Request, cache: Path) -> Program:

@@ -27,7 +27,7 @@ NOTE = (
 
 
 def around_calls(device: str) -> Around:
-    """Of a session on this kind of device. The first one is made in the thread that opened the device."""
+    """The wrapper for calls of a session on this kind of device. The first one is made in the thread that opened it."""
     return _context().around if device == CUDA else lambda call: call
 
 

@@ -25,7 +25,7 @@ def target_note() -> str:
 
 
 def nearest_target(capability: str) -> str:
-    """Of a GPU's capability, as `sm_90`. Raises BuildError where each target is above it."""
+    """The target nearest to a GPU's capability, such as `sm_90`. Raises BuildError if each target is above it."""
     own = int(capability.removeprefix("sm_"))
     below = [target for target in TARGETS if target <= own]
     if not below:

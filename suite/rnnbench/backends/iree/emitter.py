@@ -76,7 +76,7 @@ class Emitter:
         """Dimensions are joined or divided, and where that is not enough, joined to one first. One may be −1."""
         self.compute(x)
         size = prod(x.shape)
-        shape = tuple(size // -prod(shape) if of == -1 else of for of in shape)
+        shape = tuple(size // -prod(shape) if length == -1 else length for length in shape)
         if shape == x.shape:
             return x
         if groups := joined_dimensions(x.shape, shape):
@@ -183,8 +183,8 @@ class Emitter:
         shape = pending[0].shape
         axes = ("r", "c") if len(shape) == 2 else tuple(f"d{axis}" for axis in range(len(shape)))
         maps = ", ".join(
-            f"affine_map<({', '.join(axes)}) -> ({', '.join(axes[len(axes) - len(of.shape) :])})>"
-            for of in (*leaves, *pending)
+            f"affine_map<({', '.join(axes)}) -> ({', '.join(axes[len(axes) - len(value.shape) :])})>"
+            for value in (*leaves, *pending)
         )
         parallel = ", ".join(['"parallel"'] * len(shape))
         out = self.empty(shape)

@@ -18,7 +18,7 @@ refuses vectors of 16 KiB."""
 
 
 class Primitives(Emitter):
-    """Those of `rnn.cells`."""
+    """The primitives of `rnn.cells` in IREE's dialects."""
 
     def constant(self, array: np.ndarray) -> Value:
         name = self.resources.add(array)
@@ -155,7 +155,9 @@ class Primitives(Emitter):
         shape = tuple(sizes[letter] for letter in parts.out)
         start = self.zeros(shape) if parts.summed else self.empty(shape)
         every = ", ".join(parts.every)
-        maps = ", ".join(f"affine_map<({every}) -> ({', '.join(of)})>" for of in (parts.a, parts.b, parts.out))
+        maps = ", ".join(
+            f"affine_map<({every}) -> ({', '.join(letters)})>" for letters in (parts.a, parts.b, parts.out)
+        )
         kinds = ", ".join(['"parallel"'] * len(shape) + ['"reduction"'] * len(parts.summed))
         number = self.number()
         self.line(

@@ -82,7 +82,7 @@ class JaxBackend:
         import_jax()
 
     def allocated(self, device: str) -> Allocated | None:
-        """Of XLA's allocator, by `Device.memory_stats`. The processor's counts nothing."""
+        """Bytes of XLA's allocator, by `Device.memory_stats`. The processor's counts nothing."""
         import jax
 
         count = jax.devices(device)[0].memory_stats()

@@ -127,7 +127,7 @@ class Flatbuffer:
             raise BuildError(f"{missing} of {len(matrices)} matrices are in no {PRODUCT} as a whole, so not in int8")
 
     def _set_int8(self, tensors: Sequence[Any], scale: float) -> None:
-        """Of tensors that share one buffer."""
+        """Set the values of tensors that share one buffer."""
         buffer = self._model.buffers[tensors[0].buffer]
         values = np.frombuffer(bytes(buffer.data), np.float32)
         buffer.data = np.rint(values / scale).astype(np.int8).view(np.uint8)

@@ -12,7 +12,7 @@ from rnnbench.disk import write_whole
 from rnnbench.rnn import Layer, Weights
 
 FIELDS = [field.name for field in fields(Layer) if field.name != "ranges"]
-"""Of a layer, its arrays."""
+"""The fields of a layer that are arrays."""
 
 
 def by_name(weights: Weights) -> dict[str, np.ndarray]:

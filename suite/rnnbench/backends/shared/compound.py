@@ -67,7 +67,7 @@ class JoiningBackend:
             self._adapter.prepare_builds(route, device)
 
     def support(self, request: Request) -> Support:
-        """Of a compound network, what holds for all of its parts."""
+        """For a compound network, what holds for all of its parts."""
         if not _is_joined(request):
             return self._adapter.support(request)
         answers = {name: self._adapter.support(of_part) for name, of_part in requests_of_parts(request).items()}

@@ -50,7 +50,7 @@ def int8_notes(request: Request) -> tuple[str, ...]:
 def int8_operations(
     request: Request, operations: Mapping[OperationStage, Mapping[str, int]], names: Collection[str]
 ) -> tuple[str, ...]:
-    """Of a program with int8 weights, the compiled operations with one of these names: `Artifact.int8_operations`."""
+    """The compiled operations with one of these names in a program with int8 weights: `Artifact.int8_operations`."""
     if request.precision.weights != "int8":
         return ()
     return tuple(name for name in operations.get(OperationStage.COMPILED, {}) if name in names)

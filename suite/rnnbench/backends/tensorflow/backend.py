@@ -77,7 +77,7 @@ class TensorflowBackend:
         importlib.import_module("tensorflow")
 
     def allocated(self, device: str) -> Allocated | None:
-        """Of TensorFlow's allocator of the first GPU, by `tf.config.experimental.get_memory_info`."""
+        """Bytes of TensorFlow's allocator of the first GPU, by `tf.config.experimental.get_memory_info`."""
         if device != CUDA:
             return None
         import tensorflow as tf

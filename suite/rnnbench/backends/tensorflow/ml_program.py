@@ -58,7 +58,7 @@ class MlProgram:
     text: str
     x: Shape
     state: tuple[Shape, ...]
-    """That of the first layer and direction (h, or h and c), then of the next; none where a call starts from zeros."""
+    """The states of each layer and direction in order (h, or h and c); empty if a call starts from zeros."""
 
 
 def unsupported(request: Request) -> str:

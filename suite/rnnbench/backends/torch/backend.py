@@ -62,7 +62,7 @@ class TorchBackend:
             importlib.import_module("rnnbench.backends.torch.toolchain").prepare_builds(route)
 
     def allocated(self, device: str) -> Allocated | None:
-        """Of torch's caching allocator: what tensors take (pytorch.org/docs/stable/generated, `memory_allocated`)."""
+        """Bytes of torch's caching allocator that tensors take (`torch.cuda.memory_allocated` in its documentation)."""
         import torch
 
         return Allocated(torch.cuda.memory_allocated(0), torch.cuda.max_memory_allocated(0)) if device == CUDA else None

@@ -131,8 +131,10 @@ def lowered(loops: Sequence[int], copies: int) -> str:
 
 
 def lowered_together(request: Request, loops: int) -> str:
-    """Of a program whose copies are of many steps, in which `loops` were found. A layer with a state has one copy, in a
-    loop or outside; TorchScript's executor makes two loops of one."""
+    """The lowered form of a program whose copies are of many steps, with `loops` loops.
+
+    A layer with a state has one copy, in a loop or outside. TorchScript's executor makes two loops of one.
+    """
     layers = sum(bool(layer.states) for layer in request.model.graph)
     looped = min(loops, layers)
     return describe_lowered([1] * looped, layers - looped, time=request.strategy.time)

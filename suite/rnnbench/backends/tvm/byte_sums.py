@@ -23,7 +23,7 @@ ZERO = 128
 """The byte that stands for 0, where a row has a range of its own. It reaches as far below as above."""
 LARGEST = 127
 LEAST = 1e-30
-"""Of the largest magnitude of a row, so that a row of zeros has a scale."""
+"""The least largest magnitude of a row, so that a row of zeros has a scale."""
 ROUNDING = 1.5 * 2**23
 """Added to a number below 2²², it leaves the nearest whole number in the lowest bits of the sum."""
 MAGNITUDE = 0x7FFFFFFF

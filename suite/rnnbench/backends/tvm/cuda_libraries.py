@@ -68,7 +68,7 @@ def include_folders() -> tuple[Path, ...]:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that decide a program, those that are installed."""
+    """The versions of the installed packages that decide a program."""
     return {name: distribution(name).version for name in VERSIONED if _installed(name)}
 
 

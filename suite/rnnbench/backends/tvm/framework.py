@@ -83,7 +83,7 @@ def cuda_target(capability: str) -> Any:
 
 
 def withheld(features: Iterable[str], offered: frozenset[str]) -> tuple[str, ...]:
-    """Those of LLVM's `features` of an x86 processor, in order, that are not among the `offered`, in Linux' names.
+    """LLVM's `features` of an x86 processor, in order, that are not among the `offered`, which have Linux' names.
 
     Empty for other architectures, and where the kernel tells of none.
     """

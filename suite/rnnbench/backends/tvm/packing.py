@@ -36,7 +36,7 @@ class Format:
     """How weights are stored."""
 
     nbytes: int
-    """Of a weight."""
+    """Bytes of a weight."""
     together: int = 1
     """Weights of one output, for steps of k that follow each other, in a lane."""
     scaled: bool = False

@@ -20,7 +20,7 @@ INNERMOST_BYTES = 32 << 10
 LENGTH = INNERMOST_BYTES // 2 // 4
 """Elements of weights that all rows pass at once, where a block has more. The other half is for rows and sums."""
 READ_INTO_INNERMOST = (0, 3, 1)
-"""Of `llvm.prefetch`: data that will be read, soon."""
+"""The arguments of `llvm.prefetch` for data that will soon be read."""
 ENOUGH_SUMS = 12
 """Sums at once that keep the units of multiply-adds busy: eight for two units with a latency of four, and some more."""
 

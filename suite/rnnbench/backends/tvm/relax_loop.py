@@ -22,7 +22,7 @@ State = tuple[Value, ...]
 
 
 class Shapes(NamedTuple):
-    """Of the arrays of a loop. Where a pass runs a block of k steps, `batch` is k·batch and `steps` counts blocks."""
+    """The shapes of the arrays of a loop. If a pass runs k steps, `batch` is k·batch and `steps` counts passes."""
 
     projected: tuple[int, int, int]
     """[steps, batch, size]"""

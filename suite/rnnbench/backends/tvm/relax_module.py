@@ -38,7 +38,7 @@ class _Module:
         self.ops = RelaxPrimitives(self.builder)
         self.shapes = self.network.state_shapes(self.batch)
         self.steps = self.strategy.copies or self.strategy.chunk
-        """Of one pass of a loop."""
+        """The steps of one pass of a loop."""
         self.together = runs_together(self.strategy.time)
         self.loops = self._loops() if self.steps < self.strategy.chunk else {}
 

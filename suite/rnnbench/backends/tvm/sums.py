@@ -40,10 +40,10 @@ class Product:
     sources: Sequence[Rows]
     """What is multiplied, side by side."""
     initial: Callable[[Expr, Expr, int], Expr]
-    """Of a row, the first of a vector of units and a gate: what the sum starts from."""
+    """What a sum starts from, for a row, the first unit of a vector, and a gate."""
     finish: Finish
     scales: Rows | None = None
-    """Of sources that are bytes: one row, with the scale of each of theirs."""
+    """One row with the scale of each source, if the sources are bytes."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class BlockSums:
     """Sums of one block of a product's matrix, for some rows. `places` has a row of accumulators for each of them."""
 
     dtype = "float32"
-    """Of the accumulators."""
+    """The type of the accumulators."""
 
     def __init__(
         self, math: VectorMath, params: Expr, product: Product, block: Expr, rows: Sequence[Expr], places: list[Rows]

@@ -53,7 +53,7 @@ def compiled_module(source: Any, device: str) -> tuple[Any, Any]:
 
 
 def _architecture() -> str:
-    """Of this machine's GPU: `sm_90`. Raises BuildError where there is none."""
+    """The architecture of this machine's GPU, such as `sm_90`. Raises BuildError if there is none."""
     return str(target_of(CUDA).attrs["arch"])
 
 

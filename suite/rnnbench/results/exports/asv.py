@@ -137,7 +137,7 @@ def _commit(folder: Path, run: Run, time: datetime) -> str:
 
 
 def _versions(run: Run) -> str:
-    packages = {package: version for of in run.info.versions.values() for package, version in of.items()}
+    packages = {name: version for packages in run.info.versions.values() for name, version in packages.items()}
     return "\n".join(f"{visible(package)} {visible(version)}" for package, version in sorted(packages.items()))
 
 

@@ -51,7 +51,7 @@ def _benchmark(trial: ExportedTrial, path: str, latency: Latency) -> dict[str, A
         "rnnbench_packages": ", ".join(f"{visible(name)} {visible(text)}" for name, text in record.version.items()),
         "rnnbench_same_as": visible(record.same_as or ""),
     }
-    ends = dict(_first_ends(trial.samples(path)))
+    ends = dict(first_ends(trial.samples(path)))
     return {
         "metadata": {name: value for name, value in metadata.items() if value},
         "runs": [
@@ -61,7 +61,7 @@ def _benchmark(trial: ExportedTrial, path: str, latency: Latency) -> dict[str, A
     }
 
 
-def _first_ends(rows: npt.NDArray[np.float64] | None) -> Iterator[tuple[int, str]]:
+def first_ends(rows: npt.NDArray[np.float64] | None) -> Iterator[tuple[int, str]]:
     """When the first stored sample of each process ended."""
     if rows is None:
         return

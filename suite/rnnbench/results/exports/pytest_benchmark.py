@@ -67,7 +67,7 @@ def _benchmark(trial: ExportedTrial, path: str, latency: Latency) -> dict[str, A
             "lowered": visible(trial.entry.artifact.lowered) if trial.entry.artifact else None,
         },
         "options": {},
-        "stats": _statistics(seconds, latency.sampling.calls_per_sample),
+        "stats": statistics_of(seconds, latency.sampling.calls_per_sample),
     }
 
 
@@ -75,7 +75,7 @@ def _text(value: object) -> object:
     return visible(value) if isinstance(value, str) else value
 
 
-def _statistics(seconds: npt.NDArray[np.float64], calls_per_round: int) -> dict[str, float | int | str]:
+def statistics_of(seconds: npt.NDArray[np.float64], calls_per_round: int) -> dict[str, float | int | str]:
     """What pytest-benchmark computes of its rounds, with NumPy's quartiles instead of medians of halves.
 
     The standard deviation of a single round is 0 there too.

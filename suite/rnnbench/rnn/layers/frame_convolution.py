@@ -48,7 +48,7 @@ class FrameConvolution(LayerKind):
 
     frames: int
     channels: int
-    """Of a frame of x."""
+    """Channels of a frame of x."""
     filters: int
     """Channels of a frame of y."""
     stride: int = 1

@@ -25,7 +25,7 @@ from rnnbench.rnn.network import WeightSpec
 V = TypeVar("V")
 
 RANK = 16
-"""Of the gates' projection."""
+"""The rank of the gates' projection."""
 TEMPERATURE = 16
 """The root of the sigmoid that a gate is."""
 
@@ -60,7 +60,7 @@ class GatedLinearAttention(OuterState):
         yield WeightSpec("gate_bias", (self.size("hn"),), 1 / math.sqrt(RANK))
 
     def pinning_rows(self, weights: Arrays, units: np.ndarray) -> np.ndarray:
-        """Of the gates' sigmoid."""
+        """The rows that pin the gates' sigmoid."""
         rows: np.ndarray = weights["gate_weight"][units % self.size("hn")] @ weights["weight"][-RANK:]
         return rows
 

@@ -72,13 +72,13 @@ class OuterState(LayerKind):
             added = k.reshape(to_state[self.key_letters]) * v.reshape(-1, self.heads, 1, self.values)
             s = a(a(kept.reshape(s.shape)) + a(added.reshape(s.shape)))
             products = q.reshape(to_state[self.key_letters]) * s.reshape(whole)
-            outputs.append(np.concatenate([self._summed(of, products[rows]) for rows, of in a.by_rows(len(v))]))
+            outputs.append(np.concatenate([self._summed(own, products[rows]) for rows, own in a.by_rows(len(v))]))
             states.append(s)
         return np.stack(outputs), {"s": np.stack(states)}
 
     def _summed(self, a: Arithmetic, products: np.ndarray) -> np.ndarray:
         """Products [batch, heads, keys, values] summed over the keys: [batch, width]."""
-        total, squares = (of.sum(2).reshape(len(products), -1) for of in (products, np.square(products)))
+        total, squares = (terms.sum(2).reshape(len(products), -1) for terms in (products, np.square(products)))
         return a.summed(total, lambda: squares, self.keys)
 
 

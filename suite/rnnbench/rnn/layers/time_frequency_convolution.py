@@ -35,7 +35,7 @@ class TimeFrequencyConvolution(OverTime):
 
     frequencies: int
     channels: int
-    """Of a frequency of x."""
+    """Channels of a frequency of x."""
     filters: int
     """Channels of a frequency of y."""
     taps: int

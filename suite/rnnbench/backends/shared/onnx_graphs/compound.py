@@ -108,7 +108,7 @@ class OnnxLoop:
 
 
 def always(_: Any) -> None:
-    """Of a loop that its count alone ends."""
+    """The condition of a loop that its count alone ends: there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,10 +229,10 @@ def leaves(tree: Any) -> list[Tensor]:
     return [leaf for part in (tree.values() if isinstance(tree, Mapping) else tree) for leaf in leaves(part)]
 
 
-def rebuilt(tree: Any, of: Iterator[Tensor]) -> Any:
+def rebuilt(tree: Any, tensors: Iterator[Tensor]) -> Any:
     """The same nesting, of other tensors."""
     if isinstance(tree, Tensor):
-        return next(of)
+        return next(tensors)
     if isinstance(tree, Mapping):
-        return {name: rebuilt(part, of) for name, part in tree.items()}
-    return tuple(rebuilt(part, of) for part in tree)
+        return {name: rebuilt(part, tensors) for name, part in tree.items()}
+    return tuple(rebuilt(part, tensors) for part in tree)

@@ -71,7 +71,7 @@ class Emitter:
 
     @property
     def domains(self) -> list[str]:
-        """Of the nodes that are not ONNX's own."""
+        """The domains of the nodes that are not ONNX's own."""
         return sorted({node.domain for node in self._nodes if node.domain})
 
     def node(self, operator: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> list[str]:

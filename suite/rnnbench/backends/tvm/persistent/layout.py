@@ -153,7 +153,7 @@ class Plan:
         return padded(self.tile * self.rows)
 
     def held(self, *matrices: Matrix) -> tuple[Held, ...]:
-        """Of matrices that a block has at the same time: as much as there is room for, of the first ones first."""
+        """How much of each matrix a block holds at the same time. The first ones get room first."""
         registers, floats = HELD, self.gpu.shared_bytes // FLOAT - self.staged - self.sums
         found = []
         for matrix in matrices:
@@ -174,13 +174,13 @@ class Plan:
     def _shared_weights(self, *matrices: Matrix) -> int:
         """Floats of shared memory for the weights of matrices that a block has at the same time."""
         held = zip(matrices, self.held(*matrices), strict=True)
-        return sum(WARPS * of.shared * padded(matrix.columns) for matrix, of in held)
+        return sum(WARPS * part.shared * padded(matrix.columns) for matrix, part in held)
 
     @property
     def read_bytes(self) -> int:
         """Bytes of recurrent weights that each step of a layer reads through L2, as they are not held."""
         held = zip(self.recurrent, self.held(*self.recurrent), strict=True)
-        left = [(max(0, matrix.rows - WARPS * (of.registers + of.shared)), matrix.columns) for matrix, of in held]
+        left = [(max(0, matrix.rows - WARPS * (part.registers + part.shared)), matrix.columns) for matrix, part in held]
         return FLOAT * self.blocks * sum(rows * padded(columns) for rows, columns in left)
 
     @property
@@ -255,7 +255,7 @@ class Plan:
         return ends
 
     def _floats(self, matrix: Matrix) -> int:
-        """Of all blocks' rows of a matrix."""
+        """The floats of all blocks' rows of a matrix."""
         return self.blocks * matrix.rows * padded(matrix.columns)
 
     def pack(self, weights: Weights) -> np.ndarray:

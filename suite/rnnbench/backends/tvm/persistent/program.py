@@ -95,7 +95,7 @@ def _compile(request: Request, plan: Plan, folder: Path) -> Artifact:
 
 def _notes(plan: Plan) -> tuple[str, ...]:
     held, rows = plan.held(*plan.recurrent), sum(matrix.rows for matrix in plan.recurrent)
-    registers, shared = WARPS * sum(of.registers for of in held), WARPS * sum(of.shared for of in held)
+    registers, shared = WARPS * sum(part.registers for part in held), WARPS * sum(part.shared for part in held)
     through_l2 = f"the other {plan.read_bytes} bytes of a layer's recurrent weights are read through L2 in each step"
     barriers = "A barrier of all blocks ends each step."
     if plan.exchanged:

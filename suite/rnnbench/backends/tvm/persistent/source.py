@@ -93,7 +93,7 @@ def _bounded(value: str, low: str, high: str) -> str:
 def _products(plan: Plan) -> str:
     """The types of the products of a step, `First` and `Second`."""
     held = zip(("First", "Second"), plan.recurrent, plan.held(*plan.recurrent), strict=False)
-    return "".join(f"using {name} = {_product(matrix, of)};\n" for name, matrix, of in held)
+    return "".join(f"using {name} = {_product(matrix, part)};\n" for name, matrix, part in held)
 
 
 def _product(matrix: Matrix, held: Held) -> str:

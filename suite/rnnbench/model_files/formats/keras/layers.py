@@ -50,7 +50,7 @@ OPERATIONS = frozenset(
         *("Squeeze", "ExpandDims", "Flip"),
     )
 )
-"""Of `keras.ops`: what stands between layers as `x + y` or `x[:, -1]`, and what makes the mask of a Masking layer."""
+"""Operations of `keras.ops`: between layers, such as `x + y` or `x[:, -1]`, and of the mask of a Masking layer."""
 CELLS = frozenset(("LSTMCell", "GRUCell", "SimpleRNNCell"))
 RECURRENT = {
     "LSTM": "LSTM",

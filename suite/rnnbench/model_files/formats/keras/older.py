@@ -16,7 +16,7 @@ from rnnbench.outside_text import safe_text
 
 _INPUT, _SEQUENTIAL, _FUNCTIONAL, _BIDIRECTIONAL = "InputLayer", "Sequential", "Functional", "Bidirectional"
 _MODULES = {_SEQUENTIAL: "keras", _FUNCTIONAL: "keras.src.models.functional"}
-"""Of models. That of layers is another one."""
+"""The module of each class of model. Layers have another one."""
 _SHAPE, _SHAPE_2 = "batch_shape", "batch_input_shape"
 _LEFT_OUT = ("build_config", "compile_config", "training_config")
 _REPLACED = ("_initializer", "_regularizer", "_constraint")
@@ -112,7 +112,7 @@ def _without(config: Mapping[str, Any], *keys: str) -> Config:
 
 
 def _sequential(config: Config | list[Config]) -> Config:
-    """Of Keras 2 its first layer may say the shape of the input. Until 2.2.3 it is a list of layers."""
+    """A sequential model of Keras 2. Its first layer may give the shape of x. Until 2.2.3 it is a list of layers."""
     if isinstance(config, list):
         config = {"name": "sequential", "layers": config}
     layers = config["layers"]

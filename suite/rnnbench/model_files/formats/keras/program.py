@@ -125,7 +125,7 @@ def _bounded(keras: Any, elements: int) -> type:
 
 
 def _hard_sigmoid(keras: Any) -> Callable[[Any], Any]:
-    """That of Keras 2, for layers of its files."""
+    """The hard sigmoid of Keras 2, for layers of its files."""
 
     def hard_sigmoid(x: Any) -> Any:
         return keras.ops.clip(0.2 * x + 0.5, 0, 1)

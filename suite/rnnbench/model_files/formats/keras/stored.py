@@ -26,7 +26,7 @@ class KerasFile:
     is_whole: bool
     """Whether `weights` is the file itself, as a `.h5` file is, with the weights of each layer by its name."""
     elements: int
-    """Of all weights together."""
+    """Elements of all weights together."""
     weight_bytes: int
     producer: str
 

@@ -21,7 +21,7 @@ def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
 
 
 def features_of(model: Any) -> Iterator[Feature]:
-    """Those of the outermost graph and of the graphs inside it. A function counts where it is called."""
+    """The features of the outermost graph and of the graphs inside it. A function counts where it is called."""
     outputs = {value.name: value.name for value in model.graph.output}
     functions = {(function.domain, function.name): function for function in model.functions}
     found: dict[str, set[str]] = {}
@@ -40,7 +40,7 @@ def features_of(model: Any) -> Iterator[Feature]:
 
 
 def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
-    """Those of the node itself, of the graphs inside it, and of the function that it calls."""
+    """The features of the node itself, of the graphs inside it, and of the function that it calls."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     own = node.domain in ("", "ai.onnx")
     chosen = attributes["activations"].strings if "activations" in attributes else ()

@@ -85,7 +85,7 @@ def _constants(model: Any) -> dict[str, np.ndarray]:
 
 
 def _range(node: Any, constants: dict[str, np.ndarray]) -> Range:
-    """Of a QuantizeLinear, or of a DequantizeLinear of what one makes."""
+    """The range of a QuantizeLinear, or of the DequantizeLinear behind it."""
     names = [*node.input, ""][1:3]
     if names[0] not in constants or (names[1] and names[1] not in constants):
         raise ModelFileError(f"{node.op_type} without one fixed scale and zero point is not computed here; {_ADVICE}")

@@ -62,7 +62,7 @@ def _normalised(self: Any, x: Any, *rows: Any, epsilon: float = 1e-5, **options:
 
 
 def _softmax(self: Any, x: Any, **options: Any) -> tuple[Any, ...]:
-    """Of a matrix: an axis and all that follow are one."""
+    """The softmax of a matrix: an axis and all that follow are one."""
     axis = next((attribute.i for attribute in self.onnx_node.attribute if attribute.name == "axis"), 1)
     rows = x.reshape(math.prod(x.shape[: axis if axis >= 0 else x.ndim + axis]), -1)
     rows = rows - rows.max(axis=1, keepdims=True)

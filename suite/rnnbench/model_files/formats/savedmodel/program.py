@@ -49,7 +49,7 @@ class SavedModelProgram:
 
     @property
     def variables(self) -> list[Any]:
-        """Those that a call reads, states included."""
+        """The variables that a call reads, states included."""
         return list(self._held.values())
 
     def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:

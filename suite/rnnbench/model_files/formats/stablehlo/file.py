@@ -249,7 +249,7 @@ def _called(node: Any) -> str:
 
 
 def _all_operations(operation: Any) -> Iterator[Any]:
-    """Those inside of an operation, at any depth."""
+    """The operations inside of an operation, at any depth."""
     for region in operation.regions:
         for block in region.blocks:
             for each in block.operations:

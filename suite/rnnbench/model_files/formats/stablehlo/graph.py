@@ -36,7 +36,7 @@ class Node:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     types: tuple[TensorType, ...]
-    """Of its outputs."""
+    """The types of its outputs."""
     attributes: Mapping[str, Any]
     """Numbers, texts, tuples and arrays; what is StableHLO's own as MLIR writes it."""
     regions: tuple[Region, ...] = ()
@@ -51,7 +51,7 @@ class Region:
     results: tuple[int, ...]
 
     def all_nodes(self) -> Iterator[Node]:
-        """Those of inner regions included."""
+        """All nodes, those of inner regions included."""
         for node in self.nodes:
             yield node
             for region in node.regions:

@@ -24,7 +24,7 @@ Compute = Callable[[Node, Sequence[Array]], Array]
 
 
 def computed_type(dtype: str) -> np.dtype:
-    """That in which a value of the file is computed."""
+    """The type in which a value of the file is computed."""
     return np.dtype("float64" if dtype in FLOATS else dtype)
 
 
@@ -113,10 +113,10 @@ def _pad(node: Node, inputs: Sequence[Array]) -> Array:
     spaced[tuple(slice(None, None, gap + 1) for gap in inner)] = x
     made = np.full(node.types[0].shape, value, x.dtype)
     ends = [(max(0, first), max(0, -first)) for first in low]
-    lengths = [min(n - to, size - of) for (to, of), n, size in zip(ends, made.shape, wide, strict=True)]
+    lengths = [min(n - to, size - begin) for (to, begin), n, size in zip(ends, made.shape, wide, strict=True)]
     if all(length > 0 for length in lengths):
         target = tuple(slice(to, to + length) for (to, _), length in zip(ends, lengths, strict=True))
-        source = tuple(slice(of, of + length) for (_, of), length in zip(ends, lengths, strict=True))
+        source = tuple(slice(begin, begin + length) for (_, begin), length in zip(ends, lengths, strict=True))
         made[target] = spaced[source]
     return made
 

@@ -42,7 +42,7 @@ class Tensor:
     dtype: str
     """NumPy's name, or LiteRT's where NumPy has none."""
     data: np.ndarray | None
-    """Of a constant: a view of the file's bytes."""
+    """The value of a constant, a view of the file's bytes; None for other tensors."""
     quantisation: Quantisation | None
     is_variable: bool
 

@@ -33,7 +33,7 @@ _OF_BASIC = 5
 _HIDDEN = 4
 """The intermediate that has the range of h before it is given."""
 _INTERMEDIATES = 5
-"""Of the kernel whose cell state is in int16. Another one has 12."""
+"""The intermediates of the kernel whose cell state is in int16. Another one has 12."""
 _QUANTISED = ("x", "h", "c", "the value that h is rounded to", "y")
 CONVERT = (
     "what it gives is not known here, so nothing can be compared; convert the network with converter.optimizations = "
@@ -42,14 +42,14 @@ CONVERT = (
 """What to do about a recurrent operator in other ranges."""
 _INT16 = 1 << 15
 _SUMS, _GATES = Range(2.0**-12, _INT16, 2 * _INT16 - 1), Range(2.0**-15, _INT16, 2 * _INT16 - 1)
-"""Of an LSTM in int8: what enters a sigmoid or tanh, ±8, and what they give, ±1. Both are int16."""
+"""The ranges in an LSTM in int8: what enters a sigmoid or tanh, ±8, and what they give, ±1. Both are int16."""
 _NORMALISATION = 1e-8
 """What is added to a variance (kernels/internal/reference/portable_tensor_utils.cc, MeanStddevNormalization)."""
 
 
 @dataclass(frozen=True)
 class LstmRanges:
-    """Of an LSTM that has whole numbers inside: the ranges of its next h and of c."""
+    """The ranges of the next h and of c of an LSTM that has whole numbers inside."""
 
     h: Range
     c: Range
@@ -62,7 +62,7 @@ class _Weights(NamedTuple):
     """The first is None where the gates i and f are joint."""
     h: Sequence[Any]
     peepholes: Sequence[Any]
-    """Of i, f and o."""
+    """The peepholes of i, f and o."""
     biases: Sequence[Any]
     projection: tuple[Any, Any] = (None, None)
     """The matrix and its bias."""
@@ -70,7 +70,7 @@ class _Weights(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """Of the cell: the activation of its values, and limits; 0: none."""
+    """The activation of a cell's values, and its limits; 0: none."""
 
     activation: int
     cell_clip: float = 0.0

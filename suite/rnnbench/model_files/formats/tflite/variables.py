@@ -124,7 +124,7 @@ class _Variables:
         self._handles: dict[int, _Key] = {}
         """The variable of each tensor that is a handle."""
         self._begins: dict[_Key, int] = {}
-        """Of variables that are read before they are assigned: the tensor that has the value."""
+        """The tensor with the first value of each variable that is read before it is assigned."""
         self._now: dict[_Key, int] = {}
         """The tensor that has the value of each variable, at this operator."""
         self._assigned: set[_Key] = set()
