@@ -63,7 +63,9 @@ GPU_CASES ?= cases/smoke.yaml
 test-gpu: $(GPU)/.ready
 	RNNBENCH_TEST_GPU=1 $(GPU)/bin/python -m pytest -q -rs tests/devices
 	for backend in $(GPU_BACKENDS); do \
-	  RNNBENCH_TEST_BACKEND=$$backend $(GPU)/bin/python -m pytest -q -rs tests/backends/$$backend -k test_a_gpu_gives || failed="$$failed $$backend"; \
+	  RNNBENCH_TEST_BACKEND=$$backend $(GPU)/bin/python -m pytest -q -rs tests/backends/$$backend/test_cuda*.py -k test_a_gpu_gives; status=$$?; \
+	  if [ $$status = 5 ]; then echo "$$backend has no test here: its packages are not installed"; \
+	  elif [ $$status != 0 ]; then failed="$$failed $$backend"; fi; \
 	done; \
 	if [ -n "$$failed" ]; then echo "error: wrong on this GPU:$$failed"; exit 1; fi
 	$(GPU)/bin/rnnbench check $(GPU_CASES) --set target.device=cuda --set 'strategy.launch=[stream,graph]' --set limits.memory=16GiB

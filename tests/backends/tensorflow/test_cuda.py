@@ -225,12 +225,34 @@ def test_a_program_is_for_a_kind_of_device_and_a_capability(ask, monkeypatch) ->
 LIBRARIES = dict.fromkeys(backend.LIBRARIES, "12")
 
 
-def test_what_is_missing_for_cuda_is_named() -> None:
+def test_what_is_missing_for_cuda_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(backend, "library_loads", lambda _: False)
     lack = backend.cuda_lack({name: version for name, version in LIBRARIES.items() if "cudnn" not in name})
     assert isinstance(lack, Lack)
-    assert lack.reason.startswith("nvidia-cudnn-cu12 is not installed")
+    assert lack.reason.startswith("neither nvidia-cudnn-cu12 is installed nor libcudnn.so.9 found")
     assert lack.install == "pip install 'tensorflow[and-cuda]'"
     assert backend.cuda_lack(LIBRARIES) is None
+
+
+def test_libraries_of_a_container_will_do(monkeypatch) -> None:
+    monkeypatch.setattr(backend, "library_loads", lambda _: True)
+    assert backend.cuda_lack({}) is None
+
+
+USES_XLA = """
+import tensorflow as tf
+function = tf.function(lambda x: x @ x, jit_compile=True, autograph=False)
+print(function(tf.ones((2, 2))).numpy()[0, 0])
+"""
+
+
+def test_xla_knows_the_flags_of_a_worker_on_cuda(ask) -> None:
+    """It ends a process for a flag that it does not know. Here it compiles for the processor, with the same flags."""
+    variables = {**os.environ, **BACKEND.support(on_cuda(ask("xla"))).environment, "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(
+        [sys.executable, "-c", USES_XLA], capture_output=True, text=True, env=variables, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_library_that_is_missing_is_named_with_a_command(
 ) -> None:
     monkeypatch.setattr(cuda_libraries, "_installed", lambda package: package != without)
     monkeypatch.setattr(cuda_libraries, "_file", lambda package, path: path if package != without else None)
-    monkeypatch.setattr(cuda_libraries, "_loads", lambda _: False)
+    monkeypatch.setattr(cuda_libraries, "library_loads", lambda _: False)
     assert cuda_libraries.lack() == Lack(f"{reason_of(reason)}; TVM needs it for CUDA", cuda_libraries.INSTALL)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
+from functools import cache
 
 from rnnbench.backends.base import BuildError, Lack, Request, processor
 from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu, newest_cuda
@@ -38,6 +40,16 @@ def too_many_threads(request: Request) -> str:
     if request.device == CUDA and request.threads != 1:
         return "On cuda a program is called from one thread, and target.threads is for the processor."
     return ""
+
+
+@cache
+def library_loads(library: str) -> bool:
+    """Whether the loader finds a library, as in a container with CUDA's. It is loaded. A probe has its own process."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def gpu_to_compile_for() -> Device:
