@@ -94,6 +94,11 @@ def test_the_same_bits_pass_and_a_negative_zero_does_not():
     assert "y of call 1" in verdict.detail
 
 
+def test_every_pair_is_compared():
+    ones, others = np.ones(3, np.float32), np.zeros(3, np.float32)
+    assert same_bits([("y of call 1", ones, ones), ("y of call 2", ones, others)]).detail.startswith("y of call 2")
+
+
 def test_nan_equals_itself_bit_by_bit():
     nan = np.full(2, np.nan, np.float32)
     assert same_bits([("y", nan, nan.copy())]).verdict == "pass"

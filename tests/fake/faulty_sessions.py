@@ -220,6 +220,23 @@ class StateOfLayersInReverse(HonestSession):
         return {name: array[::-1].copy() for name, array in self.state.items()}
 
 
+@fault("values", layers=2)
+@fault("state", layers=2)
+class HiddenAndCellOfTheSecondLayerSwapped(HonestSession):
+    """Where they are read and where they are set: its own come back right."""
+
+    def _read_state(self):
+        return self._swapped(self.state)
+
+    def _write_state(self, state):
+        super()._write_state(self._swapped(state))
+
+    @staticmethod
+    def _swapped(state):
+        h, c = state["h"], state["c"]
+        return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
+
+
 # Exchange: states that were not its own.
 
 

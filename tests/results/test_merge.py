@@ -329,6 +329,15 @@ def test_a_merged_run_that_names_no_shard_or_one_twice_is_refused(tmp_path, numb
         read_run(run.path)
 
 
+def test_a_merged_run_with_another_shard_in_the_place_of_one_is_refused(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    second = run.path / "shards" / "2-of-4"
+    shutil.rmtree(second)
+    shutil.copytree(run.path / "shards" / "1-of-4", second)
+    with pytest.raises(StoreError, match="is not shard 2/4 of the plan; merge the shards again"):
+        read_run(run.path)
+
+
 def test_a_merged_run_that_lost_a_shard_says_where_it_was(tmp_path):
     run = merged(tmp_path, made.make_shards(tmp_path))
     shutil.rmtree(run.path / "shards" / "2-of-4")
