@@ -71,8 +71,8 @@ test-gpu: $(GPU)/.ready
 	$(GPU)/bin/rnnbench check $(GPU_CASES) --set target.device=cuda --set 'strategy.launch=[stream,graph]' --set limits.memory=16GiB
 
 lint: $(TEST)/.ready
-	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions
-	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions
+	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions .ci
+	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions .ci
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
@@ -111,9 +111,9 @@ $(GPU)/.ready: pyproject.toml
 	touch $@
 
 # pip compiles in one process, before the first job. So every core does it here, and the packages' own tests are left out.
-$(TEST)/.ready: pyproject.toml constraints.txt
+$(TEST)/.ready: pyproject.toml constraints.txt .ci/install.py
 	$(PYTHON) -m venv $(TEST)
-	$(TEST)/bin/python $(PIP) --no-compile -e '.[all,test]'
+	$(TEST)/bin/python .ci/install.py -c constraints.txt -e '.[all,test]'
 	$(TEST)/bin/python -m compileall -qq -j 0 -x 'site-packages/.*/tests?/' $(TEST)/lib || true
 	touch $@
 
