@@ -320,10 +320,10 @@ def _size_of(folder: Path) -> int:
 
 def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
     """The files that `into` lacks; None where it has another one under the name of any."""
-    there = {name for name in entry.files if (into / name).exists()}
-    if any(read_content(into / name) != entry.files[name] for name in there):
+    present = {name for name in entry.files if (into / name).exists()}
+    if any(read_content(into / name) != entry.files[name] for name in present):
         return None
-    return [name for name in entry.files if name not in there]
+    return [name for name in entry.files if name not in present]
 
 
 def _entry_text(entry: Entry, place: Path) -> str:
@@ -334,8 +334,8 @@ def _entry_text(entry: Entry, place: Path) -> str:
 
 def _digest_of(facts: Mapping[str, Any], place: Path) -> str:
     """A digest of what `entry.json` says, and of where the entry belongs: one of another key is not taken for it."""
-    said = json.dumps([place.parent.name, place.name, json.loads(json.dumps(facts))], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    content = json.dumps([place.parent.name, place.name, json.loads(json.dumps(facts))], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _read_entry(path: Path) -> Entry:

@@ -13,7 +13,7 @@ from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.worker import RunFolders, start_trial_worker
 from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
-from rnnbench.worker.trial_worker import hold_to
+from rnnbench.worker.kernel import bind_threads
 
 LIMIT_S = 60.0
 TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.001}))
@@ -105,5 +105,5 @@ def test_a_thread_of_an_import_that_ends_while_threads_are_held_to_their_cores_i
 
     monkeypatch.setattr(os, "listdir", lambda folder: ["1", "2", "3"])
     monkeypatch.setattr(os, "sched_setaffinity", hold)
-    hold_to((1,))
+    bind_threads(os.getpid(), (1,))
     assert held == [(1, (1,)), (3, (1,))]

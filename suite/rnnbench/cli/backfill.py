@@ -102,13 +102,13 @@ def backfill(
 
     selection = Selection(cases, (backend,), filters=filters)
     trials = selection.select(loaded := selection.load_cases(), selection.targets(loaded, installed=False))
-    of_package = package or released_package(trials[0].target.backend)
-    releases = list_releases(of_package, versions or "", listed)
+    package_name = package or released_package(trials[0].target.backend)
+    releases = list_releases(package_name, versions or "", listed)
     kept = newest_of_minors(releases) if minors else releases
-    beside = reference or stored_reference(history_folder, of_package) or releases[-1].version
+    reference_version = reference or stored_reference(history_folder, package_name) or releases[-1].version
     plan = Backfill(
         tuple(trials),
-        find_release(releases, of_package, beside, "--reference" if reference else str(history_folder)),
+        find_release(releases, package_name, reference_version, "--reference" if reference else str(history_folder)),
         PairBudget(within, threshold, pairs),
         Store(results),
         history_folder,
@@ -116,12 +116,12 @@ def backfill(
         within,
         retry,
     )
-    measured = f"{count(len(kept), 'release')} of {of_package}, each beside {plan.reference.version}"
+    measured = f"{count(len(kept), 'release')} of {package_name}, each beside {plan.reference.version}"
     tell(f"{measured}, {count(len(trials), 'trial')}.")
     leaves(lambda: f"Finished releases are in {history_folder}; the same command goes on.")
     terminal = console()
     _measure(plan, kept, terminal)
-    _show(history_folder, of_package, threshold, reports, terminal)
+    _show(history_folder, package_name, threshold, reports, terminal)
     _tell_left(plan, kept)
 
 

@@ -85,9 +85,9 @@ def bisect(
     from rnnbench.sampling import PairBudget
 
     trial = _one(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
-    of_package = package or released_package(trial.target.backend)
-    releases = _releases(list_releases(of_package, versions or "", listed), of_package, good, bad)
-    tell(f"{trial.id}: {len(releases)} releases of {of_package}, from {good} to {bad}.")
+    package_name = package or released_package(trial.target.backend)
+    releases = _releases(list_releases(package_name, versions or "", listed), package_name, good, bad)
+    tell(f"{trial.id}: {len(releases)} releases of {package_name}, from {good} to {bad}.")
     leaves(lambda: f"Finished steps are in {results}.")
     selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
     with ProgressBar(console(), 2 * len(releases)) as progress:

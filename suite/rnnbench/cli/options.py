@@ -28,13 +28,13 @@ PIPE_WIDTH = 110
 
 def _writable_folder(context: click.Context, option: click.Parameter, folder: Path) -> Path:
     """Refuse a folder that cannot be written, before a run that may take hours: its report is written last."""
-    there = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
-    where = "" if there == folder else f"{folder} cannot be made: "
-    if not there.is_dir():
-        raise click.BadParameter(f"{where}{there} is not a folder; choose another folder", context, option)
-    if not os.access(there, os.W_OK | os.X_OK):
+    existing = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), folder)
+    where = "" if existing == folder else f"{folder} cannot be made: "
+    if not existing.is_dir():
+        raise click.BadParameter(f"{where}{existing} is not a folder; choose another folder", context, option)
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise click.BadParameter(
-            f"{where}{there} is not writable; make it writable, or choose another folder", context, option
+            f"{where}{existing} is not writable; make it writable, or choose another folder", context, option
         )
     return folder
 

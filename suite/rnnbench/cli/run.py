@@ -150,7 +150,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
     if info.command[1:2] != (context.info_name,):
         return {}
     try:
-        said = context.command.make_parser(context).parse_args(list(info.command[2:]))[0]
+        options = context.command.make_parser(context).parse_args(list(info.command[2:]))[0]
     except click.UsageError:  # Another version of rnnbench, with other options, began the run.
         return {}
     began: dict[str, Any] = {}
@@ -158,7 +158,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
         name = option.name or ""
         if name not in _AS_IT_BEGAN or context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             continue
-        value = said.get(name, option.default)
+        value = options.get(name, option.default)
         if isinstance(value, str | Path):
             began[name] = option.process_value(context, _as_seen_from_here(Path(value), folder, info.directory))
         elif value is True:
@@ -170,8 +170,8 @@ def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
     """A path that was given in the working folder `directory`, which is relative to the run's folder."""
     if directory is None or path.is_absolute():
         return path
-    there = Path(os.path.realpath(run / directory))
-    return path if there == Path.cwd().resolve() else there / path
+    began_in = Path(os.path.realpath(run / directory))
+    return path if began_in == Path.cwd().resolve() else began_in / path
 
 
 def _selected(

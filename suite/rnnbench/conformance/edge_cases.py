@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +29,17 @@ RESET, STATE = "a reset", "a state that is set"
 """The two ways to recover a stream that has seen NaN or infinity."""
 POISONED_S = 0.1
 """Seconds for poisoning rows one after the other: enough for 5 rows of a program that takes 1 ms per call."""
+
+
+@dataclass(frozen=True)
+class _Poisoning:
+    """One number of an input or a state that is no finite number, and the way to recover from it."""
+
+    array: str
+    """x, or the name of a state."""
+    row: int
+    value: float
+    recovery: str = RESET
 
 
 def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -117,28 +129,29 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
     budget = Budget("poisoned rows", len(plan), reference.trial.batch, POISONED_S)
     (x, exact), from_start = _beginning(reference), _beginning(reference, from_start=True)[1]
     for turn in budget:
-        name, row, poison, clears = plan[turn]
+        poisoning = plan[turn]
+        array, row, value = poisoning.array, poisoning.row, poisoning.value
         others, poisoned = np.arange(reference.trial.batch) != row, x
         session.reset()
-        if name == "x":
-            poisoned = _with_row(x, row, poison)
+        if array == "x":
+            poisoned = _with_row(x, row, value)
         else:
-            session.set_state({**reference.start, name: _with_row(reference.start[name], row, poison)})
+            session.set_state({**reference.start, array: _with_row(reference.start[array], row, value)})
         if shares_scale(reference):
             with suppress(Exception):
                 fed_chunks(session, poisoned, reference)
         elif others.any():
-            what = f"y of the rows other than {row}, which has {poison} in {name}"
-            y, expected = fed_chunks(session, poisoned, reference), exact if name == "x" else from_start
+            what = f"y of the rows other than {row}, which has {value} in {array}"
+            y, expected = fed_chunks(session, poisoned, reference), exact if array == "x" else from_start
             compare_steps(errors, what, y[:, others], expected[:, others], reference)
         else:
             fed_chunks(session, poisoned, reference)
-        if clears == RESET:
+        if poisoning.recovery == RESET:
             session.reset()
         else:
             session.set_state(reference.start)
-        what = f"y after a {poison} in row {row} of {name} and {clears}"
-        expected = exact if clears == RESET else from_start
+        what = f"y after a {value} in row {row} of {array} and {poisoning.recovery}"
+        expected = exact if poisoning.recovery == RESET else from_start
         compare_steps(errors, what, fed_chunks(session, x, reference), expected, reference)
     _compare_neighbours(errors, open_session, reference)
     if not shares_scale(reference):
@@ -181,21 +194,25 @@ def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: Re
     compare_steps(errors, "y of a session opened after one that has seen NaN was closed", y, exact, reference)
 
 
-def _poisonings(reference: ReferenceTrajectories) -> list[tuple[str, int, float, str]]:
-    """Array, row, value and recovery of each turn.
-
-    First every row of every array of floats, and the last row of x with every value, each followed by a reset. Then the
-    last row of every array, followed by a state that is set.
+def _poisonings(reference: ReferenceTrajectories) -> list[_Poisoning]:
+    """The turns: first every row of every array of floats, and the last row of x with every value, each
+    followed by a reset. Then the last row of every array, followed by a state that is set.
     """
     rows = reference.trial.batch
     states = [name for name, array in reference.start.items() if array.dtype.kind == "f"]
     names = ["x", *states] if reference.is_stream else ["x"]
-    turns = [
-        (name, row, POISONS[(row + turn) % len(POISONS)]) for turn, name in enumerate(names) for row in range(rows)
+    followed_by_reset = [
+        _Poisoning(name, row, POISONS[(row + turn) % len(POISONS)])
+        for turn, name in enumerate(names)
+        for row in range(rows)
     ]
-    every = dict.fromkeys([*turns, *(("x", rows - 1, poison) for poison in POISONS)])
-    after = [(name, rows - 1, POISONS[turn % len(POISONS)]) for turn, name in enumerate(names)]
-    return [*((*turn, RESET) for turn in every), *((*turn, STATE) for turn in after if reference.is_stream)]
+    followed_by_reset += [_Poisoning("x", rows - 1, value) for value in POISONS]
+    followed_by_state = [
+        _Poisoning(name, rows - 1, POISONS[turn % len(POISONS)], STATE)
+        for turn, name in enumerate(names)
+        if reference.is_stream
+    ]
+    return [*dict.fromkeys(followed_by_reset), *followed_by_state]
 
 
 def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:

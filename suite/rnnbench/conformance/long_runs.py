@@ -52,16 +52,16 @@ def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], re
     each chunk is added. Calls for which no rounding is expected are not compared.
     """
     ring = reference.ring_trajectory
-    known = len(ring.y)
-    for call, y in enumerate(outputs[:known]):
+    followed = len(ring.y)
+    for call, y in enumerate(outputs[:followed]):
         _add(errors, f"y of {what} {call}", y, ring.y[call], rounding_after(reference, call + 1))
-    settled = max(ring.settled_after - 1, known) if ring.settled_after else len(outputs)
+    settled = max(ring.settled_after - 1, followed) if ring.settled_after else len(outputs)
     rounding = rounding_after(reference, settled + 1)
     for first in range(settled, min(settled + RING, len(outputs))):
         exact, calls = ring.orbit_y[first % RING], range(first, len(outputs), RING)
         worst = _worst(exact, [outputs[call] for call in calls])
         _add(errors, f"y of {what} {calls[worst]}", outputs[calls[worst]], exact, rounding)
-    return min(known, len(outputs)) + max(0, len(outputs) - settled)
+    return min(followed, len(outputs)) + max(0, len(outputs) - settled)
 
 
 def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray]) -> int:

@@ -91,11 +91,11 @@ class Errors:
             together = min(self.rounding, FACTOR) if arrays else self.rounding
             if not (comparable[step] and error <= together * rounding):
                 self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]), arrays)
-        known = comparable & np.isfinite(most)
-        if known.any():
-            self.max_abs = max(self.max_abs, float(most[known].max()))
-            largest = np.abs(exact).max(axis=of_step)[known]
-            self.max_ulp = max(self.max_ulp, float(np.fmax.reduce(_ulps(got.dtype, largest, most[known]))))
+        comparable_errors = comparable & np.isfinite(most)
+        if comparable_errors.any():
+            self.max_abs = max(self.max_abs, float(most[comparable_errors].max()))
+            largest = np.abs(exact).max(axis=of_step)[comparable_errors]
+            self.max_ulp = max(self.max_ulp, float(np.fmax.reduce(_ulps(got.dtype, largest, most[comparable_errors]))))
 
     def verdict(self) -> CheckResult:
         verdict, detail = self._verdict_and_detail()

@@ -71,8 +71,8 @@ class CudaRoof:
         sums = driver.allocate(threads * ctypes.sizeof(ctypes.c_uint32))
         # If several threads of a multiprocessor read a vector at once, it may come from L2 once and count several
         # times. Without this limit an H100 seemed to read 0.4 MB at 18 TB/s, and 4.7 MB at 8 TB/s.
-        least = min(2 * threads * VECTOR_BYTES, self._caches["L2"] // 2)
-        read = {size: min(max(size, least), LARGEST) for size in working_sets}
+        smallest = min(2 * threads * VECTOR_BYTES, self._caches["L2"] // 2)
+        read = {size: min(max(size, smallest), LARGEST) for size in working_sets}
         data = driver.allocate(max(VECTOR_BYTES, *read.values()))
         turns = ctypes.c_uint32()
         self._reading = {}

@@ -27,10 +27,10 @@ def empty_session_bytes() -> int:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **VARIABLES}) as session:
         assert session.stdin is not None, "it is a pipe"
         assert session.stdout is not None, "it is a pipe"
-        said = session.stdout.readline()
+        answer = session.stdout.readline()
         try:
-            if said != READY:
-                raise UnmeasuredError(said.decode(errors="replace").strip() or "An empty CUDA session ended at once.")
+            if answer != READY:
+                raise UnmeasuredError(answer.decode(errors="replace").strip() or "An empty CUDA session ended at once.")
             return process_bytes(session.pid)
         finally:
             session.stdin.close()

@@ -63,11 +63,11 @@ def _explain(command: ExplainTrial) -> Explained:
     os.sched_setaffinity(0, command.affinity)
     with closing(backend.build(request, store.programs)) as program:
         check_program(backend.name, program, request, store.programs)
-        said = explanation_for(backend.name, program, request, command.work / "stages")
-        stages = tuple(_written(said.stages, command.folder, command.lines))
-        functions = tuple(safe_text(function) for function in said.functions)
+        explanation = explanation_for(backend.name, program, request, command.work / "stages")
+        stages = tuple(_written(explanation.stages, command.folder, command.lines))
+        functions = tuple(safe_text(function) for function in explanation.functions)
         return Explained(
-            store.described(program, request), functions, said.state, stages, _first_calls(program, reference)
+            store.described(program, request), functions, explanation.state, stages, _first_calls(program, reference)
         )
 
 

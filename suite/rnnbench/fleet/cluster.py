@@ -277,8 +277,8 @@ def _refusal(host: str, port: str) -> str:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
     except (OSError, UnicodeError) as error:  # Encoding an impossible host name raises UnicodeError.
-        said = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
-        return said or type(error).__name__
+        message = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+        return message or type(error).__name__
     return ""
 
 

@@ -95,7 +95,10 @@ def comparison_of(run: Run) -> ComparisonEntry:
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
-        raise StoreError(f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}") from error
+        raise StoreError(
+            f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}; give the run of side b, whose name "
+            "ends in -b"
+        ) from error
     except (OSError, ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:

@@ -76,8 +76,10 @@ class Facts:
         last = [self.now.get((detection.machine, trial, detection.what)) for trial in detection.members]
         if detection.what == GONE:
             return not any(last)
-        known = [event for event in last if event is not None]
-        return bool(known) and not any(is_worse(detection.what, detection.before, event.after) for event in known)
+        last_events = [event for event in last if event is not None]
+        return bool(last_events) and not any(
+            is_worse(detection.what, detection.before, event.after) for event in last_events
+        )
 
     def distance(self, machine: str, a: str, b: str) -> int:
         """Runs of the machine between two nights."""

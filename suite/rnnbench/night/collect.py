@@ -267,14 +267,14 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
     newest = night.newest.version if night.newest else ""
     conformance = sentence_of(outcome.check) if outcome.check else ""
     if night.measured is None:
-        said = "not measured"
+        result = "not measured"
     elif night.measured != night.newest:
-        said = f"{night.measured.version} was measured"
+        result = f"{night.measured.version} was measured"
     elif after.good.get(outcome.backend, Good(version="", requirements="", since="")).version == newest:
-        said = "it is the last good version now" if good is None or good.version != newest else "no new version"
+        result = "it is the last good version now" if good is None or good.version != newest else "no new version"
     else:
-        said = "it is not good, and later versions are compared with the one before"
-    return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, said, conformance)
+        result = "it is not good, and later versions are compared with the one before"
+    return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, result, conformance)
 
 
 def _has_failed(record: Record) -> bool:

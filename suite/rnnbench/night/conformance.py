@@ -62,10 +62,10 @@ def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) ->
 
     `before` is the last check of another version.
     """
-    known = {trial for alert in alerts_of_checks(alerts, check.backend) for trial in alert.found.members}
+    alerted = {trial for alert in alerts_of_checks(alerts, check.backend) for trial in alert.found.members}
     groups: dict[tuple[str, str, str], list[FailedTrial]] = {}
     for one in check.failed:
-        if one.trial not in known:
+        if one.trial not in alerted:
             groups.setdefault((one.outcome, one.symptom, _before(one, before)), []).append(one)
     for failed in groups.values():
         detection = _detection(failed, check, before)
@@ -125,10 +125,10 @@ def is_of(check: CheckEntry | None, night: BackendNight) -> bool:
 def sentence_of(check: CheckEntry) -> str:
     """The result of a check in words."""
     trials = count(len(check.trials), "trial")
-    said = f"{len(check.failed)} of {trials} failed" if check.failed else f"{trials} checked, none failed"
+    counts = f"{len(check.failed)} of {trials} failed" if check.failed else f"{trials} checked, none failed"
     expected = f", {count(check.expected_failures, 'expected failure')}" if check.expected_failures else ""
     missing = f"; not installed there: {'; '.join(check.unavailable)}" if check.unavailable else ""
-    return f"{said}{expected}{missing}"
+    return f"{counts}{expected}{missing}"
 
 
 def _before(failed: FailedTrial, before: CheckEntry | None) -> str:

@@ -94,9 +94,9 @@ def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> No
     """Bring the issues and comments up to date with the night in a folder. Raises ReportError."""
     night = _read(folder)
     github.ask("label", "create", LABEL, "--force", "--description", "Found by rnnbench's night")
-    known = dict(_known_issues(github))
+    issues = dict(_known_issues(github))
     for issue in night.issues:
-        for said in _tell_issue(issue, folder, known.get(issue.id), github):
+        for said in _tell_issue(issue, folder, issues.get(issue.id), github):
             tell(said)
     page = _text(folder / night.page)
     for number in _pull_requests(github):

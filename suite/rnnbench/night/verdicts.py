@@ -58,16 +58,16 @@ def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
 
     One that is there already, of the same backend, measure and version before, is the same alert.
     """
-    known = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slower)), None)
+    open_alert = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slower)), None)
     if slower.measured is None or slower.answer == "undecided":
         return alerts
-    if known is not None and known.state == "new":
+    if open_alert is not None and open_alert.state == "new":
         transition = alerts.confirm if slower.answer == "confirmed" else alerts.refute
-        return transition(known.id, slower.measured)
-    if known is not None or slower.answer == "refuted":
+        return transition(open_alert.id, slower.measured)
+    if open_alert is not None or slower.answer == "refuted":
         return alerts
-    taken = {alert.id for alert in alerts.all}
-    if identity in taken:  # This night is collected a second time.
+    ids = {alert.id for alert in alerts.all}
+    if identity in ids:  # This night is collected a second time.
         return alerts
     return alerts.put(Alert(id=identity, state="new", found=slower.found)).confirm(identity, slower.measured)
 

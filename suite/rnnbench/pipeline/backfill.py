@@ -101,9 +101,9 @@ def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, 
         f"WHERE runs.machine = '{machine}' AND package = {sql_literal(plan.reference.package)} "
         f"AND reference = {sql_literal(plan.reference.version)}{retried}"
     ).rows
-    there = {(version, trial) for version, trial in rows}
+    measured = {(version, trial) for version, trial in rows}
     return {
-        release.version: tuple(trial for trial in plan.trials if (release.version, trial.id) not in there)
+        release.version: tuple(trial for trial in plan.trials if (release.version, trial.id) not in measured)
         for release in releases
     }
 

@@ -151,7 +151,10 @@ class OutcomeJudge:
             outcomes.append((release, record, command))
         (_, of_good, _), (_, of_bad, _) = outcomes
         if of_good.outcome == of_bad.outcome:
-            raise SideError(f"{good.version} and {bad.version} have the same outcome: {_seen(of_good)}")
+            raise SideError(
+                f"{good.version} and {bad.version} have the same outcome: {_seen(of_good)}; give a good and a bad "
+                "release that differ"
+            )
         self._states = {of_good.outcome: "good", of_bad.outcome: "bad"}
         return tuple(Step(each, self._states[r.outcome], _seen(r), command) for each, r, command in outcomes)
 

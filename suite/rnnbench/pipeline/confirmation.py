@@ -48,10 +48,10 @@ class Confirmation:
 
     def measured(self, day: str) -> Measured | None:
         """The trial with the median ratio, among those with an interval; None if no trial has one."""
-        known = [(judged.ratio, judged.interval) for judged in self.verdicts.values() if judged.interval is not None]
-        if not known:
+        measured = [(judged.ratio, judged.interval) for judged in self.verdicts.values() if judged.interval is not None]
+        if not measured:
             return None
-        ratio, (low, high) = sorted(known)[(len(known) - 1) // 2]
+        ratio, (low, high) = sorted(measured)[(len(measured) - 1) // 2]
         interval = (round(low, 4), round(high, 4))
         return Measured(ratio=round(ratio, 4), interval=interval, versions=self.detection.versions, on=day)
 
@@ -80,8 +80,8 @@ def confirm_sides(
     detections: Sequence[Detection], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
 ) -> list[Confirmation]:
     """As `confirm`, for several alerts of the same versions at once. `sides` are the environments before and after."""
-    there = [one.trial for one in sides[0].facts.trials]
-    trials_of = [{trial.id: trial for trial in trials_of_alert(detection, there)} for detection in detections]
+    side_trials = [one.trial for one in sides[0].facts.trials]
+    trials_of = [{trial.id: trial for trial in trials_of_alert(detection, side_trials)} for detection in detections]
     trials = {name: trial for of_alert in trials_of for name, trial in of_alert.items()}
     before, after = (side.only(list(trials.values())) for side in sides)
     both = SideBySide.begin([one.trial for one in before.facts.trials], (before, after), store)

@@ -11,6 +11,6 @@ from rnnbench.stages import Examined
 
 def see_files(examined: Iterable[Examined]) -> SeenFiles:
     """The files of the packages that these trials use in the running environment. Other environments are left out."""
-    own = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
-    packages = {name for one in own for name in one.probe.versions}
-    return SeenFiles({one.trial.target.backend for one in own}, {*packages, "numpy"})
+    usable = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
+    packages = {name for one in usable for name in one.probe.versions}
+    return SeenFiles({one.trial.target.backend for one in usable}, {*packages, "numpy"})

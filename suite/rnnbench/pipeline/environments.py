@@ -38,8 +38,8 @@ class Side:
 
     def only(self, trials: Sequence[Trial]) -> Side:
         """The same environment with some of its trials, in its own order."""
-        wanted = {trial.id for trial in trials}
-        kept = tuple(one for one in self.facts.trials if one.trial.id in wanted)
+        ids = {trial.id for trial in trials}
+        kept = tuple(one for one in self.facts.trials if one.trial.id in ids)
         return replace(self, facts=replace(self.facts, trials=kept))
 
 

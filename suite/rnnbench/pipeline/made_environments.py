@@ -85,8 +85,8 @@ def extras_of(trials: Iterable[Trial]) -> list[str]:
     that the backend needs, and may ask for another package (`onnxruntime-gpu`) with the same module.
     """
     pairs = {(trial.target.backend, trial.device) for trial in trials}
-    known = metadata("rnnbench").get_all("Provides-Extra") or ()
-    of_both = {(backend, f"{backend}-{device}") for backend, device in pairs if f"{backend}-{device}" in known}
+    known_extras = metadata("rnnbench").get_all("Provides-Extra") or ()
+    of_both = {(backend, f"{backend}-{device}") for backend, device in pairs if f"{backend}-{device}" in known_extras}
     backends = {backend for backend, _ in pairs} - {backend for backend, _ in of_both}
     return sorted({*backends, *(device for _, device in pairs), *(name for _, name in of_both)})
 
@@ -118,8 +118,10 @@ def own_versions() -> list[str]:
 
     Two environments made on different days then differ in what was asked for, and not in NumPy.
     """
-    own = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" not in text]
-    return [f"{_name(text)}=={version(_name(text))}" for text in own]
+    suite_requirements = [
+        text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" not in text
+    ]
+    return [f"{_name(text)}=={version(_name(text))}" for text in suite_requirements]
 
 
 def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
@@ -131,28 +133,28 @@ def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
     for each in needed:
         if each.name != "rnnbench":
             others.setdefault(canonicalize_name(each.name), each).extras |= each.extras
-    own = {_name(pin) for pin in own_versions()}
-    return [_as_here(others[name]) for name in sorted(others.keys() - named - own)]
+    suite_packages = {_name(pin) for pin in own_versions()}
+    return [_as_here(others[name]) for name in sorted(others.keys() - named - suite_packages)]
 
 
 def _required_by(extras: Sequence[str]) -> list[Requirement]:
     """The requirements of these extras of the suite, and of the extras that they name."""
     texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    asked = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
-    named = {name for each in asked if each.name == "rnnbench" for name in each.extras} - set(extras)
-    return [*asked, *(_required_by(sorted(named)) if named else ())]
+    requested = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
+    named = {name for each in requested if each.name == "rnnbench" for name in each.extras} - set(extras)
+    return [*requested, *(_required_by(sorted(named)) if named else ())]
 
 
 def _with_its_extras(text: str, extras: Sequence[str]) -> str:
     """The requirement with those extras of its package that the suite's extras name: `jax[cuda13]==0.10.2`."""
     try:
-        wanted = Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement:
         return text
     for each in _required_by(extras):
-        if canonicalize_name(each.name) == canonicalize_name(wanted.name):
-            wanted.extras |= each.extras
-    return str(wanted) if wanted.extras else text
+        if canonicalize_name(each.name) == canonicalize_name(requirement.name):
+            requirement.extras |= each.extras
+    return str(requirement) if requirement.extras else text
 
 
 def _requirements_of(name: str) -> list[Requirement]:
@@ -214,8 +216,8 @@ def _make(
             "--quiet",
             "--disable-pip-version-check",
         ]
-        said = run_installer([*pip, "--constraint", str(constraints), *wanted], requirements, stop)
-        yanked = _YANKED.search(said)
+        messages = run_installer([*pip, "--constraint", str(constraints), *wanted], requirements, stop)
+        yanked = _YANKED.search(messages)
         made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
         ready = {"requirements": requirements, "yanked": made.yanked, "packages": _packages(folder)}
         write_text(folder / READY, json.dumps(ready, indent=2) + "\n")
@@ -280,9 +282,12 @@ def run_installer(command: list[str], requirements: str, stop: Event | None = No
     try:
         done = run_helper(command, INSTALL_LIMIT_S, stop=stop)
     except subprocess.TimeoutExpired as error:
-        raise SideError(f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}") from error
+        raise SideError(
+            f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}; see whether the package index "
+            "answers, and run the command again"
+        ) from error
     if done.returncode:
         output = done.stderr or done.stdout
-        said = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
-        raise SideError(f"'{requirements}': the environment could not be made: {said}")
+        message = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
+        raise SideError(f"'{requirements}': the environment could not be made: {message}")
     return done.stderr

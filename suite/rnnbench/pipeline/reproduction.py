@@ -92,10 +92,10 @@ def reproductions() -> tuple[Reproduction, ...]:
 
 def find_reproduction(name: str) -> Reproduction:
     """The script of this name. Raises ReproductionError, with the names that there are."""
-    known = {one.name: one for one in reproductions()}
-    if name not in known:
-        raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, known)}")
-    return known[name]
+    by_name = {one.name: one for one in reproductions()}
+    if name not in by_name:
+        raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, by_name)}")
+    return by_name[name]
 
 
 def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = "") -> Reproduced:

@@ -170,8 +170,8 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     installed = adapter.probe()
     declared = installed.devices, installed.authors, installed.reads, installed.graphs, installed.not_on
     refused = [refusal(backend, request, *declared) for request in requests]
-    asked = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
-    answers = iter(adapter.supports(asked))
+    unrefused = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
+    answers = iter(adapter.supports(unrefused))
     return [
         answer or _covered(backend, request, next(answers)) for request, answer in zip(requests, refused, strict=True)
     ]

@@ -138,12 +138,12 @@ class _Lines:
     def cost(self, change: CostChange) -> Markdown:
         result = change.result + self.mark
         exact = change.cost.basis == "exact"
-        said = Markdown("**{}**").format(result) if exact else f"{result} its threshold (one measurement)"
+        verdict = Markdown("**{}**").format(result) if exact else f"{result} its threshold (one measurement)"
         detail = f": {change.detail}" if change.detail else ""
         return Markdown("- {} {} {}: {} → {}, ratio {}{}").format(
             _name(self.names, change.trial),
             change.cost.title,
-            said,
+            verdict,
             amount(change, change.base),
             amount(change, change.new),
             ratio_of(change),

@@ -146,8 +146,8 @@ def _summary(night: NightSummary) -> Markdown:
     if night.is_quiet:
         undecided = Markdown(", ").join(map(code, night.undecided))
         noisy = Markdown(" Of {} no latency was decided; --budget gives a trial more time.").format(undecided)
-        said = Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.{}")
-        return said.format(noisy if night.undecided else "")
+        answer = Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.{}")
+        return answer.format(noisy if night.undecided else "")
     text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
     return Markdown(text).format(
         count(len(night.confirmed), "alert"),

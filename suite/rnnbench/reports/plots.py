@@ -234,19 +234,19 @@ def _builds(canvas: Canvas) -> None:
 def _growth(canvas: Canvas) -> None:
     points = [(e.chunk, s) for lines in canvas.panels.values() for line in lines for e, s, _ in built(line)]
     chunks = sorted({chunk for chunk, _ in points})
-    least = min(seconds for _, seconds in points)
+    shortest = min(seconds for _, seconds in points)
     most = max(seconds for _, seconds in points)
     thin = {**BEST, "linewidth": 1.5}
     for key, axis in canvas.axes.items():
         for power in (1, 2):
-            slope = [least * (chunk / chunks[0]) ** power for chunk in chunks]
+            slope = [shortest * (chunk / chunks[0]) ** power for chunk in chunks]
             axis.plot(chunks, slope, **thin, zorder=1)
         for line in canvas.panels.get(key, ()):
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
             axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _chunk_axis(axis, chunks)
-        axis.set_ylim(least / 1.5, most * 1.5)
+        axis.set_ylim(shortest / 1.5, most * 1.5)
     canvas.label("chunk: time steps per call", "build time, s")
     canvas.legend("growth", {"chunk¹; steeper: chunk²": thin})
 

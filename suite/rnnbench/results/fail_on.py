@@ -93,11 +93,11 @@ ACROSS_MACHINES_FAIL_ON = ("nonconforming", "failed", "unsupported")
 def parse_fail_on(texts: Iterable[str]) -> tuple[str, ...]:
     """Names, each text with one or several between commas; `all` is every name, `none` is none. Raises ValueError."""
     names = [name.strip() for text in texts for name in text.split(",")]
-    known = {**{name: (name,) for name in FAIL_ON}, "all": tuple(FAIL_ON), "none": ()}
+    meanings = {**{name: (name,) for name in FAIL_ON}, "all": tuple(FAIL_ON), "none": ()}
     for name in names:
-        if name not in known:
-            raise ValueError(f"unknown name '{name}'; {hint(name, known)}")
+        if name not in meanings:
+            raise ValueError(f"unknown name '{name}'; {hint(name, meanings)}")
     if "none" in names and len(set(names)) > 1:
         raise ValueError("'none' stands alone; leave it out, or leave out the other names")
-    wanted = {each for name in names for each in known[name]}
-    return tuple(name for name in FAIL_ON if name in wanted)
+    chosen = {each for name in names for each in meanings[name]}
+    return tuple(name for name in FAIL_ON if name in chosen)

@@ -193,8 +193,8 @@ def _name(merging: Merging) -> str:
 def _refuse_another_run(folder: Path, merging: Merging) -> None:
     """Raises StoreError unless what is in the folder's place was merged of the same plan."""
     with suppress(StoreError):
-        there = read_info(folder)[0].merged
-        if there is not None and there.plan == merging.plan.digest:
+        merged = read_info(folder)[0].merged
+        if merged is not None and merged.plan == merging.plan.digest:
             return
     raise StoreError(f"{folder} is there already, and is not what was merged of these shards; choose another with -o")
 

@@ -59,9 +59,12 @@ class Run:
 
     @cached_property
     def _parts(self) -> dict[str, Run]:
-        own = self.by_trial
+        by_trial = self.by_trial
         return {
-            trial: part for part in self.shards for trial, record in part.by_trial.items() if record is own.get(trial)
+            trial: part
+            for part in self.shards
+            for trial, record in part.by_trial.items()
+            if record is by_trial.get(trial)
         }
 
     def measured(self, record: Record) -> Record | None:

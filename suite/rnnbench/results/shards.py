@@ -89,8 +89,8 @@ def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
         where = ".".join(map(str, first["loc"])) or "its content"
         raise StoreError(visible(f"{file}: damaged: {where}: {first['msg']}; restore it")) from error
     numbers = (about.number,) if isinstance(about, ShardInfo) else about.numbers
-    known = numbers and len(set(numbers)) == len(numbers) and all(1 <= number <= about.of for number in numbers)
-    if plan.digest != about.plan or len(plan.shards) != about.of or not known:
+    is_known = numbers and len(set(numbers)) == len(numbers) and all(1 <= number <= about.of for number in numbers)
+    if plan.digest != about.plan or len(plan.shards) != about.of or not is_known:
         named = ", ".join(map(str, numbers)) or "none"
         raise StoreError(
             visible(

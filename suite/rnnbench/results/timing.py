@@ -135,6 +135,6 @@ class Timing(FrozenModel):
 
 def disturbed_share(latencies: Sequence[Latency]) -> float | None:
     """Share of disturbed blocks; None where it could not be read."""
-    known = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
-    blocks = sum(latency.sampling.blocks for latency in known)
-    return sum(latency.sampling.disturbed_blocks or 0 for latency in known) / blocks if blocks else None
+    watched = [latency for latency in latencies if latency.sampling.disturbed_blocks is not None]
+    blocks = sum(latency.sampling.blocks for latency in watched)
+    return sum(latency.sampling.disturbed_blocks or 0 for latency in watched) / blocks if blocks else None

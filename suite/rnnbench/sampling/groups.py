@@ -59,8 +59,8 @@ def device_holds(trials: Sequence[Checked]) -> bool:
     True if neither the driver nor the runtime reports it.
     """
     device = trials[0].examined.probe.device(trials[0].trial.device)
-    taken = sum(map(_on_device, trials))
-    return device is None or device.memory is None or taken <= MEMORY_SHARE * device.memory
+    held_bytes = sum(map(_on_device, trials))
+    return device is None or device.memory is None or held_bytes <= MEMORY_SHARE * device.memory
 
 
 def _on_device(checked: Checked) -> int:

@@ -163,8 +163,8 @@ def _answer(ranking: Ranking) -> str:
     names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *level_with)]
     assert first.entry.bound is not None, "ranked entries have a bound latency"
     figure = _per_step(first.entry.bound.median, first.entry.bound.interval, first.entry.chunk)
-    beside = f", level with {', '.join(names[1:])}" if level_with else ""
-    return f"{names[0]}, {figure} a step{beside}"
+    level = f", level with {', '.join(names[1:])}" if level_with else ""
+    return f"{names[0]}, {figure} a step{level}"
 
 
 def _cell(shown: Shown, fastest: Shown | None) -> Cell:

@@ -91,8 +91,8 @@ def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]
     One that is dated in the future is none of them, unless all are: its place among the others is not known.
     """
     nights = list(_stored(history)) if history else []
-    known = {night.entry.run_id for night in nights}
-    nights += [night for night in map(_night, runs) if night.entry.run_id not in known]
+    run_ids = {night.entry.run_id for night in nights}
+    nights += [night for night in map(_night, runs) if night.entry.run_id not in run_ids]
     ahead = ahead_of_others(night.entry.started for night in nights)
     dated = [night for night in nights if night.entry.started not in ahead]
     return tuple(sorted(dated, key=lambda night: (night.entry.started, night.entry.run_id)))

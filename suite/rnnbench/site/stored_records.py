@@ -104,8 +104,8 @@ def _floor(row: Row) -> Content | None:
     content = {name: row.get(column) for name, column in FLOOR_COLUMNS.items()}
     content |= {"nbytes": int(row["floor_bytes"]), "weights": int(row.get("weights_bytes", 0))}
     unmeasured = "" if content["seconds"] is not None else NAME_ONLY
-    known = {name: value for name, value in content.items() if value is not None}
-    return {**known, "hoisted": row.get("hoisted"), "level": known.get("level", ""), "unmeasured": unmeasured}
+    measured = {name: value for name, value in content.items() if value is not None}
+    return {**measured, "hoisted": row.get("hoisted"), "level": measured.get("level", ""), "unmeasured": unmeasured}
 
 
 def _device(row: Row) -> Content | None:

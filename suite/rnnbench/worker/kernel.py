@@ -12,7 +12,7 @@ import resource
 import signal
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,6 +66,16 @@ def keep_ended_children() -> None:
     ignored = re.search(r"^SigIgn:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
     if ignored and int(ignored[1], 16) >> (signal.SIGCHLD - 1) & 1:
         _LIBC.signal(int(signal.SIGCHLD), _SIG_DFL)
+
+
+def bind_threads(pid: int, cores: Iterable[int]) -> None:
+    """Bind every thread of a process to these cores. Threads that it starts later inherit them.
+
+    Raises FileNotFoundError if the process has ended.
+    """
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(ProcessLookupError):  # The thread has ended.
+            os.sched_setaffinity(int(thread), cores)
 
 
 def family(pid: int, mark: str) -> set[int]:

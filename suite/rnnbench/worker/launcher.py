@@ -27,6 +27,7 @@ from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongErro
 from rnnbench.worker.kernel import (
     MARK,
     OomKills,
+    bind_threads,
     family,
     keep_ended_children,
     kill_all,
@@ -187,8 +188,7 @@ class ChannelProcess(Generic[Ready]):
         before: set[int] = set()
         with suppress(ProcessLookupError, FileNotFoundError):
             before = os.sched_getaffinity(self.pid)
-            for thread in os.listdir(f"/proc/{self.pid}/task"):
-                os.sched_setaffinity(int(thread), cores)
+            bind_threads(self.pid, cores)
         return tuple(sorted(before))
 
     def resident(self, *, look: bool = False) -> int:

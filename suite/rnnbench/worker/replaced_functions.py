@@ -94,12 +94,12 @@ class Functions:
             return False
 
     def _take_up_new_modules(self) -> None:
-        there = list(sys.modules)  # In one step, since another thread may import.
-        last_seen = len(there), there[-1]
+        modules = list(sys.modules)  # In one step, since another thread may import.
+        last_seen = len(modules), modules[-1]
         if last_seen == self._last_seen:
             return
         self._last_seen = last_seen
-        for name in [name for name in there if name.startswith(SUITE) and name not in self._modules]:
+        for name in [name for name in modules if name.startswith(SUITE) and name not in self._modules]:
             self._modules.add(name)
             module = sys.modules.get(name)
             if name.partition(".")[0] == SUITE and isinstance(module, ModuleType):

@@ -61,11 +61,11 @@ class TailBuilds:
         while True:
             of_others = self._written_by_others(trial)
             changed = self._store.written_since(before).items()
-            own = (read_cached(self._list(trial.digest), _read) or {}).items()
-            theirs = {file for written in of_others.values() for file in (written or {}).items()} - own
+            own_files = (read_cached(self._list(trial.digest), _read) or {}).items()
+            theirs = {file for written in of_others.values() for file in (written or {}).items()} - own_files
             # A build may have begun, or ended, since the first look at builds.
             settled = None not in of_others.values() and of_others == self._written_by_others(trial)
-            if changed <= own | theirs or settled or monotonic() >= until:
+            if changed <= own_files | theirs or settled or monotonic() >= until:
                 return tuple(sorted(name for name, _ in changed - theirs))
             sleep(PAUSE_S)
 

@@ -196,10 +196,10 @@ class TrialPrograms:
 
     def tail_build_s(self, trial: Trial, seen: float | None) -> float | None:
         """The seconds that the adapter reports for the program of one step, or those that the suite saw if far more."""
-        said = self._loaded[trial.id].tail_build_s
-        if seen is None or seen * TAIL_SHARE - TAIL_ROOM_S <= (said or 0.0):
-            return said
-        what = "nothing" if said is None else f"{said:.3g} s"
+        tail_build_s = self._loaded[trial.id].tail_build_s
+        if seen is None or seen * TAIL_SHARE - TAIL_ROOM_S <= (tail_build_s or 0.0):
+            return tail_build_s
+        what = "nothing" if tail_build_s is None else f"{tail_build_s:.3g} s"
         self._find(f"the first ragged call took {seen:.3g} s longer than a later one, and {what} of it was said")
         return seen
 

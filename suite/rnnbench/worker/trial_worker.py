@@ -27,7 +27,7 @@ from rnnbench.worker.forking import Forking
 from rnnbench.worker.held_trials import HeldTrials, worker_state
 from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
-from rnnbench.worker.kernel import adopt_orphans, die_with_parent
+from rnnbench.worker.kernel import adopt_orphans, bind_threads, die_with_parent
 from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.preload import modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
@@ -68,9 +68,9 @@ class TrialWorker:
     def take_findings(self) -> tuple[Finding, ...]:
         """The findings since the last call of this method."""
         finders = (self._programs, self.sampler, self._watch)
-        taken = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
+        findings = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
         self._findings = []
-        return taken
+        return findings
 
     @property
     def handlers(self) -> Handlers:
@@ -294,13 +294,6 @@ def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, fl
     return result, time.perf_counter() - start - imports.seconds
 
 
-def hold_to(cores: tuple[int, ...]) -> None:
-    """Bind every thread to these cores. Threads that the runtime starts later inherit them."""
-    for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # A thread of the import may have ended.
-            os.sched_setaffinity(int(thread), cores)
-
-
 def main() -> None:
     """Carry out the commands of the channel until its other end closes."""
     die_with_parent()
@@ -310,7 +303,7 @@ def main() -> None:
     assert isinstance(start, commands.Start), "the first command says what the worker is"
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
-    hold_to(start.affinity)
+    bind_threads(os.getpid(), start.affinity)
     channel.send(encode_reply(imports, worker.take_findings()))
     with suppress(ChannelClosedError):
         forking = Forking(channel, worker.handlers, worker.take_findings, worker.prepare_fork)

@@ -50,7 +50,9 @@ PROJECT = {
 def _write(run: Run, folder: Path) -> None:
     time = started(run.info)
     if time is None:
-        raise StoreError(f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it")
+        raise StoreError(
+            f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it; choose another format"
+        )
     if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
         raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
     commit = _commit(folder, run, time)
@@ -82,9 +84,9 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
             "version": RESULT_VERSION,
         },
     )
-    known = _read(results / BENCHMARKS)
+    benchmarks = _read(results / BENCHMARKS)
     added = {_name(*one): _benchmark(*one) for one in figures}
-    _save(results / BENCHMARKS, {**known, **added, "version": BENCHMARKS_VERSION})
+    _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
 
 
 def _name(trial: ExportedTrial, figure: Figure) -> str:

@@ -22,7 +22,10 @@ def _write(run: Run, stream: TextIO) -> None:
     refuse_several_machines(run, EXPORT.name)
     entries = [_entry(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
     if not entries:
-        raise StoreError(f"{run.path}: no trial has figures, and the action refuses a list without an entry")
+        raise StoreError(
+            f"{run.path}: no trial has figures, and the action refuses a list without an entry; export a run with a "
+            "trial that was timed"
+        )
     json.dump(entries, stream, indent=1)
     stream.write("\n")
 

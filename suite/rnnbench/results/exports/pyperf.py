@@ -33,7 +33,10 @@ def _write(run: Run, stream: TextIO) -> None:
         _benchmark(trial, figure.name, latency) for trial in exported_trials(run) for figure, latency in trial.latencies
     ]
     if not benchmarks:
-        raise StoreError(f"{run.path}: no trial has a latency, and pyperf reads no file without a benchmark")
+        raise StoreError(
+            f"{run.path}: no trial has a latency, and pyperf reads no file without a benchmark; export a run with a "
+            "trial that was timed"
+        )
     facts = machine_facts(run)
     metadata = {name: facts[key] for key, name in MACHINE.items() if key in facts}
     json.dump(

@@ -48,7 +48,7 @@ _QUANTISED_OPERATORS = frozenset(
 )
 """Operators whose quantised form computes what the other one does, and rounds the result to its range."""
 _QUANTISED_TYPES = (*QUANTISED, "int32", "int64")
-"""The types of quantised constants; the last two are those of biases."""
+"""Of constants: the latter are biases."""
 
 
 class TfliteOracle:
