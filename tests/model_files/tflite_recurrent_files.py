@@ -12,12 +12,12 @@ STEPS, INPUT, HIDDEN, CELLS, BESIDE = 5, 3, 4, 6, 2
 
 
 class _Of:
-    """Weights of a file. `kind`: float32, or weights, with matrices in int8."""
+    """Weights of a file. `kind`: float32; or weights, with matrices in int8; or uint8, which has the same bytes."""
 
     def __init__(self, kind: str) -> None:
         self.writer, self._draw, self._kind = Writer(), np.random.default_rng(0), kind
         self._aside: int | None = None
-        self.rows = 1 if kind == "weights" else 2
+        self.rows = 2 if kind == "float32" else 1
         """LiteRT quantises each row by its own range, and the oracle all rows by one."""
 
     def matrix(self, *shape: int) -> int:
@@ -25,7 +25,10 @@ class _Of:
         if self._kind == "float32":
             return self.writer.constant("W", values)
         scale = float(np.abs(values).max() / 127)
-        return self.writer.whole("W", np.rint(values / scale).astype(np.int8), scale)
+        number = self.writer.whole("W", np.rint(values / scale).astype(np.int8), scale)
+        if self._kind == "uint8":
+            self.writer.graph.tensors[number].type = schema.TensorType.UINT8
+        return number
 
     def vector(self, size: int) -> int:
         return self.writer.constant("b", (self._draw.standard_normal(size) * 0.5).astype(np.float32))
@@ -175,5 +178,5 @@ def svdf(kind: str = "float32", rank: int = 2, memory: int = 3) -> Writer:
     # In int8 LiteRT takes RELU alone, and computes none: its result ends at the zero point.
     kinds = schema.ActivationFunctionType
     fields = {"rank": rank, "fusedActivationFunction": kinds.RELU if kind == "int8" else kinds.NONE}
-    version = {"float32": 1, "weights": 2, "int8": 3}[kind]
+    version = {"float32": 1, "weights": 2, "uint8": 2, "int8": 3}[kind]
     return of.give("SVDF", [x, feature, time, bias, state], [y], "SVDFOptions", version, **fields)

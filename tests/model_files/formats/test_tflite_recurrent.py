@@ -15,7 +15,7 @@ from rnnbench.rnn import Arithmetic, RandomRounding
 
 LSTM, SEQUENCE, BOTH = "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
 BOTH_RNN = "BIDIRECTIONAL_SEQUENCE_RNN"
-KINDS = ("float32", "weights")
+KINDS = ("float32", "weights", "uint8")
 FILES = {
     **{f"rnn {kind}": lambda kind=kind: files.rnn("RNN", kind) for kind in KINDS},
     **{f"sequence rnn {kind}": lambda kind=kind: files.rnn("UNIDIRECTIONAL_SEQUENCE_RNN", kind) for kind in KINDS},
@@ -64,7 +64,7 @@ def test_a_stream_is_what_litert_gives_with_the_operators_own_state(tmp_path, na
     found, oracle = describe(path), oracle_of(path)
     dtype = f"int8_{found.activations}" if found.activations else "float32"
     nearest = oracle.in_arithmetic(Arithmetic(dtype))
-    assert found.activations == {"weights": "dynamic", "int8": "static"}.get(name.split()[-1], "")
+    assert found.activations == {"weights": "dynamic", "uint8": "dynamic", "int8": "static"}.get(name.split()[-1], "")
     before = {pair.before: pair.after for pair in found.state}
     interpreter = Interpreter(model_path=str(path))
     runner = interpreter.get_signature_runner()
@@ -144,12 +144,13 @@ def small_state(writer):
         buffer.data = None if buffer.data is None else buffer.data[: buffer.data.size // 2]
 
 
-def shifted_state(writer):
-    writer.graph.tensors[writer.graph.operators[0].inputs[4]].quantization.zeroPoint = np.array([1], np.int64)
+def with_zero_point(place, zero=1):
+    def change(writer):
+        writer.graph.tensors[writer.graph.operators[0].inputs[place]].quantization.zeroPoint = np.array(
+            [zero], np.int64
+        )
 
-
-def of_uint8(writer):
-    writer.graph.tensors[writer.graph.operators[0].inputs[1]].type = schema.TensorType.UINT8
+    return change
 
 
 def without_state(writer):
@@ -168,8 +169,15 @@ def without_weights(writer):
 
 REFUSED = {
     "small state": (lambda: files.svdf("int8"), small_state, "the state int8, y int8. LiteRT reads .* as int16"),
-    "shifted state": (lambda: files.svdf("int8"), shifted_state, "a state whose zero point is not 0"),
-    "uint8": (lambda: files.svdf("weights"), of_uint8, "W is uint8 with a scale, and SVDF has weights of int8"),
+    "shifted state": (lambda: files.svdf("int8"), with_zero_point(4), "a state whose zero point is not 0"),
+    "shifted weights": (lambda: files.svdf("weights"), with_zero_point(1), "W are weights with a zero point"),
+    "shifted weights beside int8": (lambda: files.svdf("int8"), with_zero_point(1), "W has a zero point, which LiteRT"),
+    "shifted bias": (lambda: files.svdf("int8"), with_zero_point(3), "b has a zero point, which LiteRT takes for 0"),
+    "zero point of no int8": (
+        lambda: files.svdf("int8"),
+        with_zero_point(0, -131079),
+        "'x' has a zero point that is no",
+    ),
     "no state": (lambda: files.rnn("RNN"), without_state, "has no state of its own"),
     "whole rnn": (lambda: files.rnn("RNN"), whole_input, "x is int8 with a scale, which RNN does not take"),
     "whole lstm": (lambda: files.lstm(BOTH), whole_input, f"{BOTH} of both directions that gives y0 takes int8"),
