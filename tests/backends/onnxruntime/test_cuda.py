@@ -123,7 +123,7 @@ def test_each_binding_has_a_graph_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("in_the_runtimes_memory")
 def test_a_stream_takes_the_places_and_graphs_of_a_closed_one(tmp_path: Path) -> None:
-    """CUDA's provider gives no graph back: new ones for each stream would add up."""
+    """CUDA's provider keeps its graphs: new ones for each stream would add up."""
     program = recording_program(ask(device="cpu"), tmp_path)
     x = draw_inputs(LSTM, 8, 2, seed=1)
     expected = run_reference(LSTM, program.request.weights, x).y
