@@ -65,7 +65,7 @@ def test_an_adapter_without_a_stream_has_a_reason_and_no_such_metric(
 ) -> None:
     clock = RecordedClock()
     worker, ready = prepared(monkeypatch, tmp_path, clock, lambda: 6)
-    assert ready.unmeasured == {"device_time": NO_STREAM}
+    assert ready.unmeasured == {"device_time": NO_STREAM.format(TRIAL.target.backend)}
     assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
     assert clock.streams == []
 

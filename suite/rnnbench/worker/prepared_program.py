@@ -34,8 +34,8 @@ DEVICE_CALLS = 20
 """Calls that are timed with the device's own events, one at a time."""
 Clock = Callable[[Callable[[], object]], float]
 FIRST_CALLS = 2 * RING
-"""Calls before these in a stream of the suite's: a runtime may record or choose something in each chunk's first two."""
-NO_STREAM = "The runtime has streams of its own: it names none to its caller, and takes none."
+"""Calls in a stream of the suite's that are not counted: a runtime may record something in each chunk's first two."""
+NO_STREAM = "The runtime of {} has streams of its own: it names none to its caller, and takes none."
 
 
 class PreparedProgram:
@@ -87,7 +87,7 @@ class PreparedProgram:
             self._device_clock = kind.open_clock(stream)
             self._open_device_call = lambda: (bound.in_stream(stream), FIRST_CALLS)
         else:
-            raise UnmeasuredError(NO_STREAM)
+            raise UnmeasuredError(NO_STREAM.format(self._reference.trial.target.backend))
 
     def device_seconds(self) -> float | None:
         """The median seconds of a bound call by the device's own events; None if no clock was opened.

@@ -6,6 +6,7 @@ The runtime's own memory on the processor stands in for a device's: the code is 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,11 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 from device_programs import built_as_the_reference
+from few_turns import set_turns
 
 from rnnbench.backends.base import BuildError, Lack, Request, TakesStream
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, packages
 from rnnbench.backends.onnxruntime.recording import in_turn
-from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.cases.trial import Limits, Measure, Precision, State, Strategy, Target, Trial
+from rnnbench.conformance import ReferenceTrajectories, run_checks
 from rnnbench.devices import UnmeasuredError
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
@@ -123,7 +126,7 @@ def test_each_binding_has_a_graph_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("in_the_runtimes_memory")
 def test_a_stream_takes_the_places_and_graphs_of_a_closed_one(tmp_path: Path) -> None:
-    """CUDA's provider gives no graph back: new ones for each stream would add up."""
+    """CUDA's provider keeps its graphs: new ones for each stream would add up."""
     program = recording_program(ask(device="cpu"), tmp_path)
     x = draw_inputs(LSTM, 8, 2, seed=1)
     expected = run_reference(LSTM, program.request.weights, x).y
@@ -187,6 +190,50 @@ def test_threads_take_turns_where_graphs_are_recorded(tmp_path: Path, records: b
         for _ in range(8):
             list(pool.map(lambda session: session.step({"x": x}), sessions))
     assert overlaps.most == at_once
+
+
+class RecordingRuntime:
+    """The runtime, with the rule of CUDA's provider: a thread's first call of a graph records it.
+
+    What other threads ask meanwhile fails.
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self.io_binding = runtime.io_binding
+        self._run = runtime.run_with_iobinding
+        self._recorded: set[tuple[int, str]] = set()
+        self._recorder: int | None = None
+
+    def run_with_iobinding(self, binding: Any, options: Any) -> None:
+        graph = threading.get_ident(), options.get_run_config_entry("gpu_graph_id")
+        if self._recorder not in (None, graph[0]):
+            raise RuntimeError("CUDA failure 900: operation not permitted when stream is capturing")
+        if graph in self._recorded:
+            self._run(binding, options)
+            return
+        self._recorder = graph[0]
+        sleep(1e-4)
+        self._run(binding, options)
+        self._recorder = None
+        self._recorded.add(graph)
+
+
+@pytest.mark.usefixtures("in_the_runtimes_memory")
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+def test_a_program_with_graphs_passes_every_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State
+) -> None:
+    set_turns(monkeypatch)
+    request = ask(STACK, state=state, device="cpu")
+    program = recording_program(request, tmp_path)
+    program.runtime = RecordingRuntime(program.runtime)
+    numbers = {"steps": 16, "batch": 2, "dtype": "float32", "device": "cpu", "threads": 1, "seed": 1}
+    target = Target("onnxruntime", "onnx")
+    trial = Trial("graphs", target, STACK, request.strategy, **numbers, limits=Limits(), measure=Measure())
+    results = dict(run_checks(program, ReferenceTrajectories(trial, tmp_path)))
+    failed = {name: result.detail for name, result in results.items() if result.verdict == "fail"}
+    assert not failed
+    assert sum(result.verdict == "pass" for result in results.values()) > 10
 
 
 def test_a_bound_call_goes_on_in_a_stream_of_the_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

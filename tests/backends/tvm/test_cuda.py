@@ -284,6 +284,17 @@ def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
 
 
 @pytest.mark.usefixtures("with_nvrtc")
+@pytest.mark.parametrize("capability", ["sm_75", "sm_86", "sm_89", "sm_100", "sm_120"])
+def test_nvrtc_makes_machine_code_for_each_gpu(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], tmp_path: Path, capability: str
+) -> None:
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: replace(H100, capability=capability))
+    for request in (on_cuda(request_for, "looped"), persistent(request_for, TWO_GRUS)):
+        folder = built(monkeypatch, request, tmp_path).folder
+        assert (folder / nvrtc.KERNELS).read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.usefixtures("with_nvrtc")
 def test_what_nvrtc_refuses_is_an_error_with_its_message() -> None:
     with pytest.raises(BuildError, match=r"NVRTC failed for sm_90: .*\n(.*\n)*.*no_such_type"):
         nvrtc.compiled('extern "C" __global__ void kernel(no_such_type* y) {}', "sm_90")

@@ -1,7 +1,7 @@
 """What a stream reads and writes: two sets of states, and for each chunk of a ring its x, its y and its bindings.
 
 A CUDA graph has the addresses of its arrays. CUDA's provider keeps the graphs that it has recorded until its session
-ends, and gives none back. So the places of a closed stream are kept for the next stream of the program, which replays
+ends. So the places of a closed stream are kept for the next stream of the program, which replays
 the graphs that are there. Otherwise each stream that comes and goes would take more memory.
 """
 
