@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.history import Alerts, CheckEntry, FailedTrial, History
+from rnnbench.history import Alerts, CheckEntry, FailedTrial, History, check_changes
 from rnnbench.night import conformance
 from rnnbench.night.conformance import (
     alerts_that_hold,
@@ -50,6 +50,13 @@ def check(*failures, version="1.1", trials=TRIALS, started=f"{DAY}T02:00:00", **
 
 
 EARLIER = check(version="1.0", started="2026-01-09T02:00:00")
+
+
+def test_what_was_not_checked_again_is_not_mended():
+    """A version that dropped a trial, or a check of other cases."""
+    before = check(failed(TRIALS[0]), failed(TRIALS[1]), version="1.0", started="2026-01-09T02:00:00")
+    (_, found) = check_changes([before, check(trials=TRIALS[1:])])
+    assert found.mended == (before.failed[1],)
 
 
 @pytest.fixture
