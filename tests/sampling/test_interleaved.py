@@ -147,6 +147,21 @@ def test_trials_of_another_state_have_a_smallest_program_of_their_own():
     ]
 
 
+def test_a_smallest_program_that_needs_another_environment_is_no_floor(monkeypatch):
+    monkeypatch.setattr(dispatch_floor, "worker_key", lambda examined: examined.trial.model)
+    examined = examine(make_trial())
+    assert DispatchFloor([examined]).samples_of(examined).unmeasured == (
+        "a counter needs another environment than this trial"
+    )
+
+
+def test_without_a_state_no_copy_of_one_is_timed(tmp_path):
+    trial = make_trial("numpy:eager", state="none", measure=Measure(budget=0.1, processes=1))
+    _, records = run_trials([trial], tmp_path)
+    assert records[trial.id].outcome == "ok"
+    assert records[trial.id].timing.state_copy is None
+
+
 def test_on_a_software_device_there_is_no_floor(monkeypatch):
     examined = examine(make_trial())
     monkeypatch.setattr(Examined, "on_software_device", True)
