@@ -221,7 +221,6 @@ class StateOfLayersInReverse(HonestSession):
 
 
 @fault("values", layers=2)
-@fault("state", layers=2)
 class HiddenAndCellOfTheSecondLayerSwapped(HonestSession):
     """Where they are read and where they are set: its own come back right."""
 
@@ -235,6 +234,21 @@ class HiddenAndCellOfTheSecondLayerSwapped(HonestSession):
     def _swapped(state):
         h, c = state["h"], state["c"]
         return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
+
+
+@fault("state", layers=2)
+class HiddenOfTheSecondLayerNegated(HonestSession):
+    """As its own, too."""
+
+    def _read_state(self):
+        return self._negated(self.state)
+
+    def _write_state(self, state):
+        super()._write_state(self._negated(state))
+
+    @staticmethod
+    def _negated(state):
+        return {"h": np.concatenate([state["h"][:1], -state["h"][1:]]), "c": state["c"].copy()}
 
 
 # Exchange: states that were not its own.
@@ -258,6 +272,31 @@ class KnowsOnlyStatesItGaveOut(HonestSession):
     def _write_state(self, state):
         packed = self.known.get(state["h"].tobytes(), {name: array * 0 for name, array in state.items()})
         super()._write_state(packed)
+
+
+@fault("exchange")
+class AStateOfAnotherLastsOneChunk(HonestSession):
+    """After it, the program goes on from where it was."""
+
+    before: dict[str, np.ndarray] | None = None
+
+    def __init__(self, program):
+        self.own: set[bytes] = set()
+        super().__init__(program)
+
+    def _read_state(self):
+        self.own.add(self.state["h"].tobytes())
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.before = self.state if state["h"].any() and state["h"].tobytes() not in self.own else None
+        super()._write_state(state)
+
+    def compute(self, x):
+        y = super().compute(x)
+        if self.before is not None:
+            self.state, self.before = self.before, None
+        return y
 
 
 @fault("exchange")

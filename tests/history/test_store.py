@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from pathlib import Path
+from time import tzset
 from types import SimpleNamespace
 
 import fake_records as fake
@@ -16,7 +17,7 @@ pytest.importorskip("duckdb")
 
 from rnnbench.history import History, find_changes
 from rnnbench.history.database import ZONES
-from rnnbench.history.entry import run_id
+from rnnbench.history.entry import run_id, utc_of
 from rnnbench.results import StoreError, append_record, read_run
 
 OLD = Path(__file__).parents[1] / "results" / "runs_of_schema_1" / "scaling"
@@ -77,6 +78,40 @@ def test_a_resumed_run_replaces_itself_and_an_older_copy_does_not(root: Path, ru
     assert History(root).add(run).what == "updated"
     assert History(root).add(tmp_path / "before").what == "already there"
     assert History(root).sql("SELECT count(*), count(DISTINCT run_id) FROM rows").rows == ((6, 1),)
+
+
+def test_a_run_that_ended_since_replaces_itself(root: Path, tmp_path: Path) -> None:
+    records = [fake.record()]
+    going_on = fake.write_run(tmp_path / "run", records, finished=None)
+    ended = fake.write_run(tmp_path / "ended" / "run", records)
+    assert [History(root).add(run).what for run in (going_on, ended, going_on)] == ["added", "updated", "already there"]
+
+
+def test_an_entry_names_the_targets_that_are_baselines(root: Path, tmp_path: Path) -> None:
+    records = [fake.record(), fake.record("fakebase", "ops", baseline=True)]
+    assert History(root).add(fake.write_run(tmp_path / "run", records)).entry.baseline == ("fakebase:ops",)
+
+
+def test_a_time_without_a_zone_is_utc(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        tzset()
+        assert utc_of("2026-01-31T12:00:00", read_run(run)) == "2026-01-31T12:00:00"
+        assert utc_of("2026-01-31T12:00:00+09:00", read_run(run)) == "2026-01-31T03:00:00"
+    tzset()
+
+
+@pytest.mark.parametrize("folder", ["runs", "checks"])
+def test_an_entry_under_another_name_is_damaged(root: Path, run: Path, folder: str) -> None:
+    """A copy of it would count a second time."""
+    history = History(root)
+    (history.add if folder == "runs" else history.add_checks)(run)
+    (file, *_) = sorted((root / folder).iterdir())
+    shutil.copy(file, file.with_stem("copy"))
+    found = History(root)
+    assert [warning.split(":")[0] for warning in found.warnings] == [str(file.with_stem("copy"))]
+    assert len({entry.run_id for entry in found.runs}) == len(found.runs)
+    assert len({entry.name for entry in found.checks}) == len(found.checks)
 
 
 def _add(root: Path, run: Path) -> None:

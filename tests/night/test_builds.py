@@ -67,6 +67,11 @@ def test_an_index_that_does_not_answer_is_a_problem_of_the_package_that_was_aske
     assert found == BackendNight(package="rnnbench-fake", problem="the index does not answer")
 
 
+def test_the_baseline_has_no_newest_version_since_its_trials_are_anchors(monkeypatch) -> None:
+    monkeypatch.setattr(builds, "released_package", lambda backend: pytest.fail("nobody asks for it"))
+    assert newest_of(["numpy"], Sought()) == {"numpy": BackendNight()}
+
+
 def test_a_changed_backend_has_a_job_and_the_others_with_a_package_share_one() -> None:
     nights = {
         "fake": BackendNight(package="rnnbench-fake", newest=build("1.2")),

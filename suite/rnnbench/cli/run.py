@@ -264,4 +264,5 @@ def _time(finished: Run) -> str:
     from rnnbench.fleet import describe_nodes
     from rnnbench.measure import describe_seconds
 
-    return describe_nodes(finished.info) if finished.info.nodes else describe_seconds(finished.info.seconds)
+    info = finished.info  # Of a run that has not ended, nodes of a cluster have left trials.
+    return describe_nodes(info) if info.nodes or not info.finished else describe_seconds(info.seconds)
