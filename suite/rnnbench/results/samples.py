@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.disk import open_plain, write_whole
+from rnnbench.disk import any_damage_is_told, open_plain, write_whole
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
@@ -47,7 +47,7 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
     file = samples_file(run, trial[-8:], path)
     try:
-        with open_plain(file) as stream:
+        with any_damage_is_told(), open_plain(file) as stream:  # A header may ask for any size.
             rows: npt.NDArray[np.float64] = np.load(stream)
         if not isinstance(rows, np.ndarray):
             raise ValueError(f"it is a {type(rows).__name__} and no array")
@@ -58,7 +58,7 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
             f"another trial (`same_as`), or the run's samples were not kept, or it was killed before it wrote them"
         ) from error
-    except (OSError, ValueError, EOFError, MemoryError) as error:  # A header may ask for any size.
+    except (OSError, ValueError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows
 
