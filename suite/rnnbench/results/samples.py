@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.disk import any_damage_is_told, open_plain, write_whole
+from rnnbench.disk import any_damage_is_told, open_plain, write_bytes
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
@@ -36,8 +37,10 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
     file = samples_file(run, digest, path)
+    content = io.BytesIO()  # Of a full disk, NumPy says only that it has written less.
+    np.save(content, rows)
     try:
-        write_whole(file, lambda stream: np.save(stream, rows))
+        write_bytes(file, content.getvalue())
     except OSError as error:
         raise unwritable(file, error) from error
     return len(rows)
