@@ -162,6 +162,31 @@ def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, c
     assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
 
 
+@pytest.mark.parametrize("name", ["runs", "comparisons", "checks"])
+def test_a_folder_that_cannot_be_read_is_no_empty_one(root: Path, run: Path, name: str) -> None:
+    History(root).add(run)
+    if (root / name).is_dir():
+        shutil.rmtree(root / name)
+    (root / name).touch()
+    with pytest.raises(StoreError, match=rf"/{name}: cannot be read: Not a directory; see what lies there"):
+        _ = History(root).warnings
+
+
+def test_an_entry_that_a_newer_rnnbench_wrote_is_told_and_stays(root: Path, run: Path) -> None:
+    History(root).add(run)
+    (file,) = (root / "runs").iterdir()
+    newer = json.dumps({**json.loads(file.read_text()), "schema_version": 2, "new": "field"})
+    file.write_text(newer)
+    history = History(root)
+    assert history.runs == ()
+    (warning,) = history.warnings
+    assert warning.startswith(f"{file}: skipped: it has schema 2")
+    assert warning.endswith("upgrade rnnbench to read it")
+    with pytest.raises(StoreError, match="upgrade rnnbench to read it"):
+        History(root).add(run)
+    assert file.read_text() == newer
+
+
 @pytest.mark.parametrize("time", ["no time", "9999-12-31T23:59:59", "0001-01-01T00:00:00", "2026-01-01T00:00:00Z"])
 def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: str) -> None:
     """Weeks are subtracted from it, and it is compared with times without a zone."""

@@ -168,7 +168,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
 
 def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
     """A path that was given in the working folder `directory`, which is relative to the run's folder."""
-    if directory is None or path.is_absolute():
+    if directory is None or path.is_absolute() or path.parts[:1] == ("~",):
         return path
     began_in = Path(os.path.realpath(run / directory))
     return path if began_in == Path.cwd().resolve() else began_in / path
