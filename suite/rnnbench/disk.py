@@ -10,8 +10,8 @@ import stat
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -203,6 +203,20 @@ def read_or_copy(path: Path) -> tuple[bytes, bool]:
         if is_json(copy):
             return copy, True
     return read_plain(path) if content is None else content, False
+
+
+@contextmanager
+def any_damage_is_told() -> Iterator[None]:
+    """Raise ValueError for what a reader raises beside it and OSError where a file is damaged.
+
+    Of one flipped bit, NumPy and zipfile raise errors of a dozen types: of a token, a struct, a compression, a size.
+    """
+    try:
+        yield
+    except (OSError, ValueError):
+        raise
+    except Exception as error:
+        raise ValueError(f"damaged ({type(error).__name__}: {error})") from error
 
 
 def read_cached(path: Path, read: Callable[[Path], T]) -> T | None:

@@ -54,6 +54,26 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[N
         os.close(descriptor)
 
 
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """While no other process holds the lock of this folder. No file is made in it.
+
+    One that waits for more than a second says so on standard error. Raises OSError where it is no folder.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with _said_after(SILENT_S, folder):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError:
+            pass  # The file system has no locks of folders, so a second process cannot be noticed.
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def note_holder(descriptor: int) -> None:
     """Write into a locked file who holds it: for those that wait, or are refused. Raises OSError."""
     os.ftruncate(descriptor, 0)

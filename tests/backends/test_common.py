@@ -215,6 +215,18 @@ def test_a_bound_call_advances_by_the_next_chunk_of_the_ring(stream) -> None:
         bench.check()
 
 
+def test_the_arrays_of_a_ring_are_the_callers_once_it_is_bound(stream) -> None:
+    """Who refills one buffer for every chunk changes no ring that was bound before."""
+    session, given = stream.open(), [stream.inputs(stream.chunk, seed).copy() for seed in range(RING)]
+    first = given[0].copy()
+    bound = session.bind([{"x": x} for x in given])
+    for x in given:
+        x.fill(99)
+    bound()
+    bound.sync()
+    stream.assert_close(bound.output()["y"], stream.oracle(first).y)
+
+
 def test_binding_runs_no_step(stream) -> None:
     session, state = stream.open(), stream.state()
     session.set_state(state)

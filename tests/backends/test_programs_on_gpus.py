@@ -50,3 +50,14 @@ def test_the_table_says_what_the_adapters_answer(backend: str) -> None:
     table = rows()
     for route in registry.find(backend).probe().routes:
         assert table[f"{backend}:{route}"] == [supported(backend, route, *column) for column in COLUMNS]
+
+
+def test_each_backend_of_make_test_gpu_has_programs_in_the_files_that_it_runs() -> None:
+    """It runs no other files: many of those need packages of other backends, which a user with a GPU may not have."""
+    makefile = (OVERVIEW.parents[2] / "Makefile").read_text()
+    named = re.search(r"^GPU_BACKENDS \?= (.+)$", makefile, re.MULTILINE)
+    assert named is not None
+    assert "tests/backends/$$backend/test_cuda*.py -k test_a_gpu_gives" in makefile
+    for backend in named[1].split():
+        files = list((Path(__file__).parent / backend).glob("test_cuda*.py"))
+        assert any("def test_a_gpu_gives" in file.read_text() for file in files), backend

@@ -51,6 +51,18 @@ def test_a_comparison_decides_and_is_written_beside_what_people_wrote(
     assert "0 alerts to compare" in again.stdout, "it is decided"
 
 
+def test_one_confirmed_alert_of_several_is_told_by_the_status(rnnbench, alerts, monkeypatch):
+    file = alerts()
+    second = (
+        file.read_text().partition("alerts:\n")[2].replace("id: slow", "id: later").replace("fake 1.1]", "fake 1.2]")
+    )
+    file.write_text(file.read_text() + second)
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": 1.0, "1.2": 1.05})
+    done = rnnbench("history", "confirm", "tiny.yaml", status=1)
+    assert "slow: refuted" in done.stdout
+    assert "later: confirmed" in done.stdout
+
+
 def test_what_cannot_be_compared_is_left_and_said_where_it_was_named(rnnbench, alerts):
     file = alerts(what="build")
     before = file.read_text()

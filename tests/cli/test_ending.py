@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from killed_runs import kill_and_resume, left_of, records, start
@@ -144,15 +145,42 @@ def test_an_interrupt_while_a_mistake_is_told_ends_with_130_too(monkeypatch, cap
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
-def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder):
-    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (20, 20))
-    process = start(folder, "list", "tiny.yaml", preexec_fn=limit)
+@pytest.mark.parametrize(("most", "command"), [(20, ("list", "tiny.yaml")), (10, ONE_TRIAL)], ids=["list", "run"])
+def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder, most, command):
+    """The sentence needs modules that are not imported yet, and no further file can be opened."""
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most, most))
+    process = start(folder, *command, preexec_fn=limit)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert errors.startswith(
         "rnnbench: a limit of this machine or of its user is reached: Too many open files; raise it"
     )
     assert errors.count("\n") == 1
+
+
+def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
+    """As in `rnnbench run … | head -1`."""
+    process = start(folder, *RUN)
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(PATIENCE_S) == 130
+    (run,) = (folder / "results").iterdir()
+    assert errors == (
+        f"Interrupted: nobody reads the output any more. results/{run.name} has 1 finished trial. "
+        f"To continue: rnnbench run --resume results/{run.name}\n"
+    )
+
+
+def test_without_proc_a_command_ends_with_a_sentence(capsys):
+    """As in a sandbox that does not mount it."""
+
+    def command(_):
+        Path("/proc/nowhere").read_bytes()
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert "cannot use /proc/nowhere: No such file or directory; mount /proc: " in capsys.readouterr().err
 
 
 def test_a_folder_that_was_removed_under_a_command_ends_it_with_a_sentence(folder):

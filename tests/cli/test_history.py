@@ -57,3 +57,12 @@ def test_alerts_and_triage_of_a_history(rnnbench, folder):
     failed = rnnbench("triage", status=2)
     assert "alerts.yaml:2:10: the key 'state' is missing in alerts[0]; add it: one of new, " in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_a_home_that_no_shell_has_replaced_is_the_home_of_the_user(rnnbench, folder, monkeypatch):
+    """A shell leaves `~` as it is in `--history=~/history`."""
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    shutil.copytree(STORED, folder / "run")
+    rnnbench("history", "add", "run", "--history=~/history")
+    assert (folder / "home" / "history" / "runs").is_dir()
+    assert not (folder / "~").exists()

@@ -16,6 +16,7 @@ import pytest
 from harness_command import records_in, run_command
 from harness_trials import make_trial
 
+from rnnbench.fleet.dispatch import Left
 from rnnbench.plan import begin_run
 from rnnbench.results import Store
 
@@ -42,6 +43,15 @@ def test_a_suite_that_was_started_with_ended_children_ignored_runs_all_the_same(
         assert "4 trials: 4 ok" in rnnbench("run", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2").stdout
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_trials_that_a_cluster_has_left_are_told_by_the_status(rnnbench, monkeypatch, command):
+    """No record of them says so."""
+    monkeypatch.setattr("rnnbench.fleet.require_cluster", lambda place: None)
+    monkeypatch.setattr("rnnbench.fleet.run_on_cluster", lambda plan, *_, **__: [Left(plan.trials, "a node was lost")])
+    done = rnnbench(command, "tiny.yaml", "--backend=fake:honest", "--on=ray", status=3)
+    assert "a node was lost" in done.stdout + done.stderr
 
 
 def test_only_the_trial_asked_for_runs(rnnbench, folder):

@@ -74,6 +74,24 @@ def test_a_small_network_is_measured_on_all_of_its_rows() -> None:
     assert rounding.at(0) >= DTYPES["bfloat16"].unit * largest
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_saturated_network_rounds_by_the_unit_of_its_values(dtype: str) -> None:
+    """Every output is 1 or -1 in any order of summation, and random roundings stay below the unit."""
+    model = Model(cell="rnn", input=2, hidden=1)
+    data = problem(model, 4, 1, dtype=dtype)
+    x = np.full_like(data.x, 1000)
+    assert (np.abs(run_reference(model, data.weights, x).y) == 1).all()
+    rounding = expected_rounding(model, data.weights, x, None, dtype, seed=0)
+    assert rounding.measured[0] >= DTYPES[dtype].unit
+
+
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_every_step_of_a_network_that_runs_backwards_may_be_as_far_off_as_the_worst(direction) -> None:
+    """The first step comes last, after all roundings of the others."""
+    measured = expected(Model(cell="lstm", input=3, hidden=9, direction=direction), 40).measured
+    assert (measured == measured[0]).all()
+
+
 @pytest.mark.parametrize(
     ("errors", "step", "times"), [([1, 1, 1, 1], 999, 1), ([1, 1, 2, 2], 7, 2), ([1, 2, 3, 4], 15, 4)]
 )
@@ -102,6 +120,11 @@ def test_chaos_is_where_the_errors_share_has_grown_to_the_tolerance() -> None:
     assert not incomparable(np.exp(np.arange(6.0)), np.exp(np.arange(6.0))).any(), "values that grow with their errors"
 
 
+def test_after_chaos_nothing_is_compared_though_the_values_grow_beyond_the_errors() -> None:
+    error, scale = np.array([1e-7, 0.2, 0.2]), np.array([1.0, 1.0, 100.0])
+    assert list(incomparable(error, scale)) == [False, True, True]
+
+
 def test_a_chaotic_network_is_recognised_and_a_tame_one_is_not() -> None:
     assert expected(CHAOTIC, 200).at(3) < 1e-4
     assert expected(CHAOTIC, 200).at(199) == np.inf
@@ -119,6 +142,12 @@ def test_counts_are_exact_as_far_as_the_dtype_has_whole_numbers() -> None:
     assert expected(counter, 9, "bfloat16").at(8) == 0
     assert expected(counter, 9, "bfloat16").at(10_000) == np.inf
     assert expected(counter, 9, "float32").at(10_000) == 0
+
+
+def test_a_counter_is_exact_up_to_the_largest_count_that_its_inputs_may_reach() -> None:
+    """float16 has every whole number up to 2,048. From a state of 4, inputs of 4 reach it at step 510."""
+    rounding = Rounding(np.zeros(9), "float16")
+    assert [rounding.at(step) for step in (510, 511)] == [0, np.inf]
 
 
 def of(model: Model, dtype: str = "float32"):
@@ -161,14 +190,15 @@ def test_a_decision_within_the_tolerance_ends_the_comparison() -> None:
     assert not undecided(error[:3], margin[[0, 2, 3]]).any()
 
 
-def test_a_search_is_compared_where_its_decisions_are_clear() -> None:
+@pytest.mark.parametrize(("dtype", "seed"), [("float32", 0), ("float16", 1)])
+def test_a_search_is_compared_where_its_decisions_are_clear(dtype: str, seed: int) -> None:
     network = network_of(
         {"network": "rnnt", "input": 16, "hidden": 6, "prediction": 6, "blank_bias": 6, "max_symbols": 2}
     )
-    weights, x = draw_weights(network, 0), draw_inputs(network, 12, 1, 0)
+    weights, x = draw_weights(network, seed), draw_inputs(network, 12, 1, seed)
     margin = run_reference(network, weights, x).margin
     assert margin is not None
-    measured = expected_rounding(network, weights, x, None, "float32", 0).measured
+    measured = expected_rounding(network, weights, x, None, dtype, 0).measured
     tolerance = 2 * FACTOR * measured[np.isfinite(measured)].max()
     assert np.isfinite(measured).sum() == (margin.min(axis=1) > tolerance).cumprod().sum() > 0
 

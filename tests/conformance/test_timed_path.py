@@ -158,6 +158,12 @@ def test_the_first_calls_are_checked_before_any_is_timed(path_of, path):
     assert "after 3 calls" in result.detail
 
 
+def test_many_calls_are_checked_as_well_as_the_first(path_of):
+    result = path_of(TimedPath, WrongFromTheThirdCall).verify()
+    assert result.verdict == "fail"
+    assert "after 1 calls" not in result.detail
+
+
 def test_the_timed_public_call_keeps_nothing(path_of):
     """Else its timing would contain the freeing of the last output."""
     path = path_of(PublicPath, WrongOnceTimed)

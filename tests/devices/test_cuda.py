@@ -97,6 +97,12 @@ def test_a_call_is_timed_between_two_events_of_its_stream(api: FakeCuda) -> None
     assert api.contexts == []
 
 
+def test_a_stream_does_not_wait_for_the_default_one(api: FakeCuda) -> None:
+    assert [CUDA.open_stream(), CUDA.open_stream()] == [101, 102]
+    assert api.streams == [1, 1], "CU_STREAM_NON_BLOCKING"
+    assert api.contexts == []
+
+
 def test_an_error_of_the_driver_is_a_reason(api: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "cuMemAlloc", lambda _nbytes: (SimpleNamespace(name="CUDA_ERROR_OUT_OF_MEMORY"), 0))
     with pytest.raises(UnmeasuredError, match=re.escape("CUDA's cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY.")):

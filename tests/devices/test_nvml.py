@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rnnbench.devices import KINDS, Device, NoGpuError, UnmeasuredError, first_gpu, nvml
+from rnnbench.devices import KINDS, Device, NoGpuError, UnmeasuredError, first_gpu, newest_cuda, nvml
 
 CUDA = KINDS["cuda"]
 IDLE, POWER_CAP, SET_BY_A_PERSON, HARDWARE_HEAT = 1, 4, 2, 64
@@ -22,7 +22,11 @@ IDLE, POWER_CAP, SET_BY_A_PERSON, HARDWARE_HEAT = 1, 4, 2, 64
 
 
 class NVMLError(Exception):
-    pass
+    """As in nvidia-ml-py: `value` is the number in NVML's header, and the text is its own of that number."""
+
+    def __init__(self, value: int = 3, text: str = "Not Supported") -> None:
+        super().__init__(text)
+        self.value = value
 
 
 class Answers(SimpleNamespace):
@@ -31,23 +35,45 @@ class Answers(SimpleNamespace):
     clock, reasons, heat, power, energy = 1980, IDLE, 34, 71_250, 5_000
     processes: tuple[SimpleNamespace, ...] = ()
     refused: tuple[str, ...] = ()
+    cuda, compute_mode, mig, instances = 13000, 0, (0, 0), ()
+    uuids = ("GPU-5f2a0b1c-0000", "GPU-9e1d4c2b-0001")
 
 
-def recorded(count: int = 2, broken: str = "", answers: Answers | None = None) -> SimpleNamespace:
-    """What NVML 580.159.04 answers on a machine with H100s; `broken` is the message of a driver that is not there."""
+def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | None = None) -> SimpleNamespace:
+    """What NVML 580.159.04 answers on a machine with H100s; `broken` is the error of a driver that is not there."""
     now = answers or Answers()
 
+    def whole(answer):
+        """What NVML answers of a whole GPU, and of no instance of one."""
+
+        def answer_of(handle: object, *more: object) -> object:
+            if isinstance(handle, str):
+                raise NVMLError
+            return answer()
+
+        return answer_of
+
     def tell(name: str):
-        def answer(_handle: object, *_: object) -> object:
+        def answer(*_: object) -> object:
             if name in now.refused:
-                raise NVMLError("Not Supported")
+                raise NVMLError
             return getattr(now, name)
 
         return answer
 
     def begin() -> None:
         if broken:
-            raise NVMLError(broken)
+            raise broken if isinstance(broken, NVMLError) else NVMLError(999, broken)
+
+    def by_uuid(uuid: str) -> str:
+        if uuid not in now.instances:
+            raise NVMLError(6, "Not Found")
+        return uuid
+
+    def instance(_board: int, index: int) -> str:
+        if index >= len(now.instances):
+            raise NVMLError(6, "Not Found")
+        return now.instances[index]
 
     return SimpleNamespace(
         NVMLError=NVMLError,
@@ -56,16 +82,23 @@ def recorded(count: int = 2, broken: str = "", answers: Answers | None = None) -
         nvmlSystemGetDriverVersion=lambda: "580.159.04",
         nvmlDeviceGetCount=lambda: count,
         nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        nvmlDeviceGetHandleByUUID=by_uuid,
+        nvmlDeviceGetUUID=lambda handle: handle if isinstance(handle, str) else now.uuids[handle],
+        nvmlSystemGetCudaDriverVersion_v2=lambda: now.cuda,
+        nvmlDeviceGetComputeMode=tell("compute_mode"),
+        nvmlDeviceGetMigMode=tell("mig"),
+        nvmlDeviceGetMaxMigDeviceCount=lambda _board: 7,
+        nvmlDeviceGetMigDeviceHandleByIndex=instance,
+        nvmlDeviceGetDeviceHandleFromMigDeviceHandle=lambda _instance: 0,
         nvmlDeviceGetName=lambda handle: f"NVIDIA H100 80GB HBM3 ({handle})",
-        nvmlDeviceGetCudaComputeCapability=lambda _handle: (9, 0),
+        nvmlDeviceGetCudaComputeCapability=whole(lambda: (9, 0)),
         nvmlDeviceGetMemoryInfo=lambda _handle: SimpleNamespace(total=81559 * 2**20),
         NVML_CLOCK_SM=1,
         NVML_TEMPERATURE_GPU=0,
-        nvmlDeviceGetClockInfo=tell("clock"),
-        nvmlDeviceGetCurrentClocksThrottleReasons=tell("reasons"),
-        nvmlDeviceGetTemperature=tell("heat"),
-        nvmlDeviceGetPowerUsage=tell("power"),
+        nvmlDeviceGetClockInfo=whole(tell("clock")),
+        nvmlDeviceGetCurrentClocksThrottleReasons=whole(tell("reasons")),
+        nvmlDeviceGetTemperature=whole(tell("heat")),
+        nvmlDeviceGetPowerUsage=whole(tell("power")),
         nvmlDeviceGetTotalEnergyConsumption=tell("energy"),
         nvmlDeviceGetComputeRunningProcesses=tell("processes"),
     )
@@ -89,14 +122,23 @@ def test_the_first_gpu_is_described() -> None:
 
 
 @pytest.mark.usefixtures("answers")
-@pytest.mark.parametrize(("visible", "handle"), [("1,0", "1"), ("GPU-5f2a", "GPU-5f2a")])
+@pytest.mark.parametrize(("visible", "handle"), [("1,0", "1"), ("GPU-5f2a", "0"), ("GPU-9e1d4c2b-0001", "1")])
 def test_it_is_the_first_one_that_is_visible(monkeypatch: pytest.MonkeyPatch, visible: str, handle: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert first_gpu().name == f"NVIDIA H100 80GB HBM3 ({handle})"
 
 
 @pytest.mark.usefixtures("answers")
-@pytest.mark.parametrize(("visible", "why"), [("", "hides every GPU"), ("-1", "hides every GPU"), ("2", "no GPU 2")])
+@pytest.mark.parametrize(
+    ("visible", "why"),
+    [
+        ("", "hides every GPU"),
+        ("-1", "hides every GPU"),
+        ("2", "no GPU 2"),
+        ("GPU-77", "no GPU GPU-77"),
+        ("MIG-77", "may name what is not there: nvidia-smi -L"),
+    ],
+)
 def test_a_gpu_that_is_hidden_is_not_there(monkeypatch: pytest.MonkeyPatch, visible: str, why: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with pytest.raises(NoGpuError, match=why):
@@ -107,6 +149,68 @@ def test_a_driver_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pynvml", recorded(broken="Driver Not Loaded"))
     with pytest.raises(NoGpuError, match="Driver Not Loaded"):
         first_gpu()
+
+
+INSTANCE = "MIG-c7384736-0"
+
+
+def test_a_gpu_in_mig_mode_wants_one_of_its_instances(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers.mig, answers.instances = (1, 1), (INSTANCE, "MIG-c7384736-1")
+    with pytest.raises(NoGpuError, match=f"MIG mode.*CUDA_VISIBLE_DEVICES={INSTANCE}"):
+        first_gpu()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", INSTANCE)
+    gpu = first_gpu()
+    assert (gpu.name, gpu.capability) == (f"NVIDIA H100 80GB HBM3 ({INSTANCE})", "sm_90")
+    now = CUDA.conditions()
+    assert (now.clock, now.temperature, now.power) == (1.98e9, 34.0, None)
+    with pytest.raises(UnmeasuredError, match="an instance of one"):
+        CUDA.open_energy()
+
+
+def test_a_gpu_in_mig_mode_without_an_instance_says_how_to_leave_it(answers: Answers) -> None:
+    answers.mig = (1, 1)
+    with pytest.raises(NoGpuError, match="nvidia-smi -mig 0"):
+        first_gpu()
+
+
+@pytest.mark.parametrize("mode", [2, 3])
+def test_a_gpu_that_lets_in_one_process_or_none_says_how_to_open_it(answers: Answers, mode: int) -> None:
+    """NVML_COMPUTEMODE_PROHIBITED and NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: the suite has several processes."""
+    answers.compute_mode = mode
+    with pytest.raises(NoGpuError, match="nvidia-smi -c DEFAULT"):
+        first_gpu()
+
+
+def test_a_gpu_that_has_no_such_modes_is_described(answers: Answers) -> None:
+    answers.refused = ("mig", "compute_mode")
+    assert first_gpu().capability == "sm_90"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "remedy"),
+    [
+        (4, "Insufficient Permissions", "may not open /dev/nvidia"),
+        (9, "Driver Not Loaded", "modprobe nvidia"),
+        (12, "NVML Shared Library Not Found", "--gpus all"),
+        (15, "GPU is lost", "Restart the machine"),
+        (18, "RM has detected an NVML/RM version mismatch.", "Restart the machine"),
+    ],
+)
+def test_an_error_of_the_driver_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, value: int, text: str, remedy: str
+) -> None:
+    """The numbers and texts of nvidia-ml-py 13.615."""
+    monkeypatch.setitem(sys.modules, "pynvml", recorded(broken=NVMLError(value, text)))
+    with pytest.raises(NoGpuError, match=remedy) as raised:
+        first_gpu()
+    assert text in str(raised.value)
+    assert raised.value.says_remedy
+
+
+@pytest.mark.parametrize(("cuda", "major"), [(12040, 12), (13000, 13)])
+def test_the_driver_says_its_newest_cuda(answers: Answers, cuda: int, major: int) -> None:
+    answers.cuda = cuda
+    assert newest_cuda() == major
 
 
 def test_without_the_package_no_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,8 @@ class FakeCuda(SimpleNamespace):
         self.recorded: list[tuple[int, int]] = []
         """Each event that was recorded, and in which stream."""
         self.waited_for: set[int] = set()
+        self.streams: list[int] = []
+        """The flags of each stream that was made."""
         self.CUdevice_attribute = SimpleNamespace(**{PREFIX + name: name for name in H100})
 
     def __getattr__(self, name: str) -> Any:
@@ -70,6 +72,11 @@ class FakeCuda(SimpleNamespace):
 
     def CUstream(self, number: int) -> int:
         return number
+
+    def cuStreamCreate(self, flags: int) -> tuple[int, int]:
+        assert self.contexts, "a stream needs a current context"
+        self.streams.append(flags)
+        return 0, 100 + len(self.streams)
 
     def cuEventCreate(self, _flags: int) -> tuple[int, int]:
         assert self.contexts, "an event needs a current context"

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 from faulty_contents import StepByStep
 from honest_adapter import HonestBound, HonestSession
-from planted import BATCH, RAGGED, fault
+from planted import BATCH, RAGGED, fault, timed
 
 # Alike: results are kept under less than all that a call depends on.
 
@@ -77,6 +77,17 @@ class AStateIsWrittenWhereItsEndsDiffer(HonestSession):
         ends = [(array.flat[0], array.flat[-1]) for array in state.values()]
         if ends != [(array.flat[0], array.flat[-1]) for array in self.state.values()] or not any(map(any, ends)):
             super()._write_state(state)
+
+
+@timed("alike")
+class ABoundCallIsKnownByItsFirstNumber(HonestBound):
+    def __call__(self):
+        session, x = self.session, self._next()
+        known = session.__dict__.setdefault("known", {})
+        key = float(x.flat[0]), *(array.tobytes() for array in session.state.values())
+        if key not in known:
+            known[key] = session.compute(x), session.state
+        self.y, session.state = known[key]
 
 
 # Rings that are taken for an earlier one.

@@ -25,6 +25,15 @@ class SecondRowTakesTheFirstsOutput(HonestSession):
         return y
 
 
+@fault("batch", **BATCH)
+class ACallWhoseFirstRowIsZeroIsSkipped(HonestSession):
+    """As padding."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        return y if x[:, 0].any() else y * 0
+
+
 @fault("nan", **BATCH)
 class NanSpreadsOverTheBatch(HonestSession):
     def compute(self, x):

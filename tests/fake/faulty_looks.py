@@ -200,6 +200,15 @@ class AStateThatIsSetWaitsInOnePlace(HonestSession):
         return super()._read_state()
 
 
+@fault("isolation")
+class AStateThatIsSetWaitsInOnePlaceAndAResetInNone(AStateThatIsSetWaitsInOnePlace):
+    """So that no session that is opened changes what waits."""
+
+    def reset(self):
+        self.waits = False
+        HonestSession._write_state(self, {s.name: np.zeros(self._shape(s), s.dtype) for s in self._states})
+
+
 @fault("closing")
 class ASecondCloseClosesAFileOfAnother(HonestSession):
     """It closes the number of its file, which somebody else has by then."""

@@ -47,6 +47,22 @@ class ItsOwnStateIsTakenToBeCurrentOnTheTimedPath(HonestSession):
 
 
 @fault("rewind")
+class AResetLeavesAStateThatWaits(HonestSession):
+    """The next call takes it, also where a reset came after it."""
+
+    waiting: dict[str, np.ndarray] | None = None
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.waiting = self.state
+
+    def compute(self, x):
+        if self.waiting is not None:
+            self.state, self.waiting = self.waiting, None
+        return super().compute(x)
+
+
+@fault("rewind")
 class TwoResetsBringTheOldStateBack(HonestSession):
     """A reset takes a second set of buffers, which are zero, and the next one the first set."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from honest_adapter import HonestSession
-from planted import fault
+from planted import fault, let_others_run
 
 # Start and reset.
 
@@ -144,17 +144,10 @@ class CloseLeavesItsStateBehind(HonestSession):
 @fault("threads")
 class ScratchSharedByThreads(HonestSession):
     scratch: dict[str, np.ndarray] = {}  # noqa: RUF012 that it is shared is the fault
-    both_wrote = threading.Barrier(2, timeout=1)
-    """Where the check's time is over, one of its threads makes a call more than the other one, and waits alone."""
 
     def _advance(self, x):
-        """Of public calls, which the check makes in two threads at once. It makes bound ones in one other thread."""
         type(self).scratch = self.state
-        if threading.current_thread() is not threading.main_thread():
-            try:
-                self.both_wrote.wait()
-            except threading.BrokenBarrierError:
-                self.both_wrote.reset()
+        let_others_run()
         self.state = type(self).scratch
         return super()._advance(x)
 
@@ -227,6 +220,37 @@ class StateOfLayersInReverse(HonestSession):
         return {name: array[::-1].copy() for name, array in self.state.items()}
 
 
+@fault("values", layers=2)
+class HiddenAndCellOfTheSecondLayerSwapped(HonestSession):
+    """Where they are read and where they are set: its own come back right."""
+
+    def _read_state(self):
+        return self._swapped(self.state)
+
+    def _write_state(self, state):
+        super()._write_state(self._swapped(state))
+
+    @staticmethod
+    def _swapped(state):
+        h, c = state["h"], state["c"]
+        return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
+
+
+@fault("state", layers=2)
+class HiddenOfTheSecondLayerNegated(HonestSession):
+    """As its own, too."""
+
+    def _read_state(self):
+        return self._negated(self.state)
+
+    def _write_state(self, state):
+        super()._write_state(self._negated(state))
+
+    @staticmethod
+    def _negated(state):
+        return {"h": np.concatenate([state["h"][:1], -state["h"][1:]]), "c": state["c"].copy()}
+
+
 # Exchange: states that were not its own.
 
 
@@ -248,6 +272,31 @@ class KnowsOnlyStatesItGaveOut(HonestSession):
     def _write_state(self, state):
         packed = self.known.get(state["h"].tobytes(), {name: array * 0 for name, array in state.items()})
         super()._write_state(packed)
+
+
+@fault("exchange")
+class AStateOfAnotherLastsOneChunk(HonestSession):
+    """After it, the program goes on from where it was."""
+
+    before: dict[str, np.ndarray] | None = None
+
+    def __init__(self, program):
+        self.own: set[bytes] = set()
+        super().__init__(program)
+
+    def _read_state(self):
+        self.own.add(self.state["h"].tobytes())
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.before = self.state if state["h"].any() and state["h"].tobytes() not in self.own else None
+        super()._write_state(state)
+
+    def compute(self, x):
+        y = super().compute(x)
+        if self.before is not None:
+            self.state, self.before = self.before, None
+        return y
 
 
 @fault("exchange")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
-from planted import fault, timed
+from planted import BATCH, fault, timed
 
 LUMP = 1 << 15
 """Numbers that a leaking call leaves behind: at a quarter of a MiB a few calls show what a real leak shows in many."""
@@ -148,6 +148,27 @@ class SecondLayerStandsStillWhereItIsTimed(HonestBound):
         super().__call__()
         for name, array in self.session.state.items():
             array[1:] = before[name][1:]
+
+
+@fault("bound")
+class ThePublicPathDoesNotSeeTimedCalls(HonestSession):
+    """It goes on from its own last call. A state that is read is right."""
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        self.public = self.state
+
+    def _advance(self, x):
+        self.state = self.public
+        y = self.compute(x)
+        self.public = self.state
+        return y
+
+
+@fault("bound", **BATCH)
+class TheStateOfEveryRowIsReadAsTheFirsts(HonestSession):
+    def _read_state(self):
+        return {name: np.repeat(array[:, :1], array.shape[1], axis=1) for name, array in self.state.items()}
 
 
 @timed("isolation")

@@ -185,6 +185,15 @@ class StateAfterARaggedRestIsLost(HonestSession):
         return y
 
 
+@fault("chunks")
+class OfSixChunksTheLastAreDropped(HonestSession):
+    def _in_chunks(self, x):
+        y = super()._in_chunks(x)
+        if len(x) >= 6 * self._chunk:
+            y[5 * self._chunk :] = 0
+        return y
+
+
 @fault("values")
 class LastStepOfEachCallNotCarriedOn(HonestSession):
     def compute(self, x):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import mmap
-import threading
-import time
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
-from planted import BATCH, fault, timed
+from planted import BATCH, fault, let_others_run, timed
 
 # Kept: thousands of calls of both paths are one stream.
 
@@ -132,7 +130,7 @@ class RingsOfTwoThreadsShareTheirInput(HonestSession):
             def __call__(self):
                 self.calls += 1
                 self.session._program.__dict__["input"] = self._next()
-                _let_others_run()
+                let_others_run()
                 self.y = self.session.compute(self.session._program.input)
 
         return Bound(self, ring)
@@ -142,7 +140,7 @@ class RingsOfTwoThreadsShareTheirInput(HonestSession):
 class StatesOfTwoThreadsAreReadInOnePlace(HonestSession):
     def _read_state(self):
         self._program.__dict__["read"] = self.state
-        _let_others_run()
+        let_others_run()
         return {name: array.copy() for name, array in self._program.read.items()}
 
 
@@ -150,7 +148,7 @@ class StatesOfTwoThreadsAreReadInOnePlace(HonestSession):
 class StatesOfTwoThreadsAreSetInOnePlace(HonestSession):
     def _write_state(self, state):
         self._program.__dict__["given"] = state
-        _let_others_run()
+        let_others_run()
         super()._write_state(self._program.given)
 
 
@@ -158,13 +156,8 @@ class StatesOfTwoThreadsAreSetInOnePlace(HonestSession):
 class RestsOfTwoThreadsShareTheirInput(HonestSession):
     def _in_chunks(self, x):
         self._program.__dict__["rest"] = x
-        _let_others_run()
+        let_others_run()
         return super()._in_chunks(self._program.rest)
-
-
-def _let_others_run():
-    if threading.current_thread() is not threading.main_thread():
-        time.sleep(1e-4)
 
 
 # Memory: what is no call of a whole chunk.

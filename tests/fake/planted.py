@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,3 +44,9 @@ def timed(found_by: str, **trial: Any) -> Callable[[type[HonestBound]], type[Hon
         return bound
 
     return enlist
+
+
+def let_others_run() -> None:
+    """Give another thread time to be in the same place, without waiting for it: it may have gone."""
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(1e-4)

@@ -80,6 +80,8 @@ def objects():
         base64.b64encode(b"no array").decode(),
         base64.b64encode(pickle.dumps({})).decode(),
         objects(),
+        base64.b64encode(b"PK\x03\x04 no archive").decode(),
+        base64.b64encode(b"\x93NUMPY\x01\x00\x10\x00{'descr': ('f8'  \n").decode(),
         encode_samples(np.zeros((2, 3))),
         encode_samples(np.zeros(len(SAMPLE_COLUMNS))),
         encode_samples(np.zeros((SAMPLES_CAP + 1, len(SAMPLE_COLUMNS)))),

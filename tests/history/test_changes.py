@@ -20,6 +20,7 @@ from rnnbench.history import (
     machines_without_anchors,
     without_anchors,
 )
+from rnnbench.history.series import trials_of_machines
 from rnnbench.results import Finding, FindingKind, Record
 
 NIGHTS, STEP = 16, 8
@@ -90,12 +91,34 @@ def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Pat
     assert "the same program with the same versions" in changes[0].reason
 
 
+def test_memory_that_grows_is_the_programs_though_nothing_of_it_changed(tmp_path: Path) -> None:
+    """The speed of the machine does not enter it."""
+
+    def night(n: int, record: Record) -> Record:
+        grown = (5 if record.backend == "fakelib" and n >= STEP else 4) << 20
+        return record.model_copy(update={"memory": record.memory.model_copy(update={"run_peak": grown})})
+
+    changes = find_changes(made.make(tmp_path, NIGHTS, night))
+    assert [(change.measure, change.backend, change.cause) for change in changes] == [
+        ("run_memory", "fakelib", "program")
+    ] * 2
+
+
 def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
     machines = [made.MACHINE, {**made.MACHINE, "cpu": "Fake CPU 1"}]
     history = made.make(
         tmp_path, NIGHTS, lambda n, record: made.slower(record, 1 + n % 2), machine=lambda n: machines[n % 2]
     )
     assert bound(history) == []
+
+
+def test_the_runs_of_a_machine_are_those_on_it(tmp_path: Path) -> None:
+    """The nights between two of them are no nights of its own, by which a change is dated."""
+    history = made.make(tmp_path, 4, machine=lambda n: {**made.MACHINE, "cores": 2 + n % 2})
+    found = dict(trials_of_machines(history))
+    assert len(found) == 2
+    for machine, trials in found.items():
+        assert [run.machine for run in trials.runs] == [machine] * 2
 
 
 def test_trials_that_come_and_go_do_not_move_their_backend(tmp_path: Path) -> None:

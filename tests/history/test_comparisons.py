@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import fake_records as fake
 import pytest
@@ -91,6 +92,17 @@ def test_false_alarms_are_counted_by_machine_with_an_exact_interval(compare, tmp
     assert first.comparisons.interval == pytest.approx((0.0025, 0.4450), abs=1e-4)
     assert alarms["Other CPU"].verdicts.count == 0
     assert "wrong verdicts: 2 of 20, 10.0 % (1.2 % to 31.7 %)" in "\n".join(false_alarm_lines(list(alarms.values())))
+
+
+def test_false_alarms_are_from_the_first_comparison_to_the_last():
+    entries = [
+        SimpleNamespace(
+            same=True, verdicts=[SimpleNamespace(verdict="SAME")], machine="m", machine_cpu="a CPU", started=started
+        )
+        for started in ("2026-01-02T02:00:00", "2026-01-03T02:00:00", "2026-02-01T02:00:00")
+    ]
+    (alarms,) = false_alarms(SimpleNamespace(comparisons=entries))
+    assert (alarms.first, alarms.last) == ("2026-01-02", "2026-02-01")
 
 
 def test_without_a_measurement_no_number_is_shown(tmp_path):

@@ -93,7 +93,8 @@ def test_what_rises_is_worse_and_what_falls_surely_is_better() -> None:
     rise, fall, unsure = change(A), change(B, ratio=0.9), change(B, 40, ratio=0.8)
     found = levels(rise, fall, unsure, published=(rise, fall))
     assert members(found) == [(A,)]
-    assert [(one.members, one.ratio) for one in found.better()] == [((B,), 0.9)]
+    assert [(one.members, one.ratio, one.evidence) for one in found.better()] == [((B,), 0.9, "published")]
+    assert members(levels(change(A, ratio=1.011))) == [(A,)]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from pathlib import Path
+from time import tzset
 from types import SimpleNamespace
 
 import fake_records as fake
@@ -16,7 +17,7 @@ pytest.importorskip("duckdb")
 
 from rnnbench.history import History, find_changes
 from rnnbench.history.database import ZONES
-from rnnbench.history.entry import run_id
+from rnnbench.history.entry import run_id, utc_of
 from rnnbench.results import StoreError, append_record, read_run
 
 OLD = Path(__file__).parents[1] / "results" / "runs_of_schema_1" / "scaling"
@@ -79,6 +80,40 @@ def test_a_resumed_run_replaces_itself_and_an_older_copy_does_not(root: Path, ru
     assert History(root).sql("SELECT count(*), count(DISTINCT run_id) FROM rows").rows == ((6, 1),)
 
 
+def test_a_run_that_ended_since_replaces_itself(root: Path, tmp_path: Path) -> None:
+    records = [fake.record()]
+    going_on = fake.write_run(tmp_path / "run", records, finished=None)
+    ended = fake.write_run(tmp_path / "ended" / "run", records)
+    assert [History(root).add(run).what for run in (going_on, ended, going_on)] == ["added", "updated", "already there"]
+
+
+def test_an_entry_names_the_targets_that_are_baselines(root: Path, tmp_path: Path) -> None:
+    records = [fake.record(), fake.record("fakebase", "ops", baseline=True)]
+    assert History(root).add(fake.write_run(tmp_path / "run", records)).entry.baseline == ("fakebase:ops",)
+
+
+def test_a_time_without_a_zone_is_utc(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        tzset()
+        assert utc_of("2026-01-31T12:00:00", read_run(run)) == "2026-01-31T12:00:00"
+        assert utc_of("2026-01-31T12:00:00+09:00", read_run(run)) == "2026-01-31T03:00:00"
+    tzset()
+
+
+@pytest.mark.parametrize("folder", ["runs", "checks"])
+def test_an_entry_under_another_name_is_damaged(root: Path, run: Path, folder: str) -> None:
+    """A copy of it would count a second time."""
+    history = History(root)
+    (history.add if folder == "runs" else history.add_checks)(run)
+    (file, *_) = sorted((root / folder).iterdir())
+    shutil.copy(file, file.with_stem("copy"))
+    found = History(root)
+    assert [warning.split(":")[0] for warning in found.warnings] == [str(file.with_stem("copy"))]
+    assert len({entry.run_id for entry in found.runs}) == len(found.runs)
+    assert len({entry.name for entry in found.checks}) == len(found.checks)
+
+
 def _add(root: Path, run: Path) -> None:
     History(root).add(run)
 
@@ -125,6 +160,31 @@ def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, c
     assert History(root).add(run).what != "already there"
     assert History(root).warnings == ()
     assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
+
+
+@pytest.mark.parametrize("name", ["runs", "comparisons", "checks"])
+def test_a_folder_that_cannot_be_read_is_no_empty_one(root: Path, run: Path, name: str) -> None:
+    History(root).add(run)
+    if (root / name).is_dir():
+        shutil.rmtree(root / name)
+    (root / name).touch()
+    with pytest.raises(StoreError, match=rf"/{name}: cannot be read: Not a directory; see what lies there"):
+        _ = History(root).warnings
+
+
+def test_an_entry_that_a_newer_rnnbench_wrote_is_told_and_stays(root: Path, run: Path) -> None:
+    History(root).add(run)
+    (file,) = (root / "runs").iterdir()
+    newer = json.dumps({**json.loads(file.read_text()), "schema_version": 2, "new": "field"})
+    file.write_text(newer)
+    history = History(root)
+    assert history.runs == ()
+    (warning,) = history.warnings
+    assert warning.startswith(f"{file}: skipped: it has schema 2")
+    assert warning.endswith("upgrade rnnbench to read it")
+    with pytest.raises(StoreError, match="upgrade rnnbench to read it"):
+        History(root).add(run)
+    assert file.read_text() == newer
 
 
 @pytest.mark.parametrize("time", ["no time", "9999-12-31T23:59:59", "0001-01-01T00:00:00", "2026-01-01T00:00:00Z"])

@@ -7,16 +7,17 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from tflite_files import Writer, scaled, schema
 
-STEPS, INPUT, HIDDEN, CELLS = 5, 3, 4, 6
-"""Steps of a sequence; sizes of x and h; and of c where a projection makes h of it."""
+STEPS, INPUT, HIDDEN, CELLS, BESIDE = 5, 3, 4, 6, 2
+"""Steps of a sequence; sizes of x and h; of c where a projection makes h of it; and of an auxiliary input."""
 
 
 class _Of:
-    """Weights of a file. `kind`: float32, or weights, with matrices in int8."""
+    """Weights of a file. `kind`: float32; or weights, with matrices in int8; or uint8, which has the same bytes."""
 
     def __init__(self, kind: str) -> None:
         self.writer, self._draw, self._kind = Writer(), np.random.default_rng(0), kind
-        self.rows = 1 if kind == "weights" else 2
+        self._aside: int | None = None
+        self.rows = 2 if kind == "float32" else 1
         """LiteRT quantises each row by its own range, and the oracle all rows by one."""
 
     def matrix(self, *shape: int) -> int:
@@ -24,7 +25,10 @@ class _Of:
         if self._kind == "float32":
             return self.writer.constant("W", values)
         scale = float(np.abs(values).max() / 127)
-        return self.writer.whole("W", np.rint(values / scale).astype(np.int8), scale)
+        number = self.writer.whole("W", np.rint(values / scale).astype(np.int8), scale)
+        if self._kind == "uint8":
+            self.writer.graph.tensors[number].type = schema.TensorType.UINT8
+        return number
 
     def vector(self, size: int) -> int:
         return self.writer.constant("b", (self._draw.standard_normal(size) * 0.5).astype(np.float32))
@@ -34,18 +38,32 @@ class _Of:
         self.writer.graph.tensors[number].isVariable = True
         return number
 
+    def auxiliary(self, told: str, lead: Sequence[int], rows: Sequence[int]) -> list[int]:
+        """An auxiliary input of its own size, and its weights; or of the size of x, without weights."""
+        width = BESIDE if told == "with weights" else INPUT
+        self._aside = self.writer.value("aside", (*lead, width)) if told else None
+        return [self._aside or -1, *(self.matrix(size, BESIDE) if told == "with weights" else -1 for size in rows)]
+
     def give(
         self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: str, version: int = 1, **fields: object
     ) -> Writer:
-        """The file, of the operator alone: x is its first input."""
+        """The file, of the operator alone: x is its first input. An auxiliary input is the other one."""
         self.writer.operator(name, inputs, outputs, options, **fields)
         self.writer.model.operatorCodes[-1].version = version
-        self.writer.ends({"x": inputs[0]}, {f"y{place}": number for place, number in enumerate(outputs)})
+        given = {"x": inputs[0]}
+        if self._aside is not None:
+            given["aside"] = self._aside
+        self.writer.ends(given, {f"y{place}": number for place, number in enumerate(outputs)})
         return self.writer
 
 
-def rnn(name: str, kind: str = "float32", *, merged: bool = False, time_major: bool = False) -> Writer:
-    """An RNN of one step, of a sequence, or of both directions. `merged`: one y of both directions."""
+def rnn(
+    name: str, kind: str = "float32", *, merged: bool = False, time_major: bool = False, auxiliary: str = ""
+) -> Writer:
+    """An RNN of one step, of a sequence, or of both directions. `merged`: one y of both directions.
+
+    `auxiliary`: with weights, read by both directions; or alone, by the backward one in the place of x.
+    """
     of, both = _Of(kind), name.startswith("BI")
     lead = (of.rows,) if name == "RNN" else ((STEPS, of.rows) if time_major else (of.rows, STEPS))
     x = of.writer.value("x", (*lead, INPUT))
@@ -61,14 +79,15 @@ def rnn(name: str, kind: str = "float32", *, merged: bool = False, time_major: b
     kinds = {"RNN": "RNNOptions", "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions"}
     if both:
         fields["mergeOutputs"] = merged
-    inputs = [x, *own[0], *(own[1] if both else []), *([-1] * 3 if both else [])]
+    aside = of.auxiliary(auxiliary, lead, [HIDDEN] * 2) if both else []
+    inputs = [x, *own[0], *(own[1] if both else []), *aside]
     return of.give(name, inputs, outputs, kinds.get(name, "BidirectionalSequenceRNNOptions"), **fields)
 
 
 def lstm(name: str, kind: str = "float32", parts: Collection[str] = (), *, time_major: bool = False) -> Writer:
     """LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM or BIDIRECTIONAL_SEQUENCE_LSTM.
 
-    `parts`: joint, peepholes, projection, norms, clips, merged.
+    `parts`: joint, peepholes, projection, norms, clips, merged, diagonal, alone or with weights (an auxiliary input).
     """
     of, both = _Of(kind), name.startswith("BI")
     cells = CELLS if "projection" in parts else HIDDEN
@@ -85,7 +104,9 @@ def lstm(name: str, kind: str = "float32", parts: Collection[str] = (), *, time_
         if "joint" in parts:
             peepholes[0] = biases[0] = -1
         projection = [of.matrix(HIDDEN, cells), of.vector(HIDDEN)] if "projection" in parts else [-1, -1]
-        return [*gates(INPUT), *gates(HIDDEN), *peepholes, *biases, *projection]
+        of_x = gates(INPUT)
+        of_h = [of.matrix(cells) for _ in range(4)] if "diagonal" in parts else gates(HIDDEN)
+        return [*of_x, *of_h, *peepholes, *biases, *projection]
 
     own = [direction() for _ in range(1 + both)]
     states = [of.state(of.rows, size) for _ in range(1 + both) for size in (HIDDEN, cells)]
@@ -101,15 +122,18 @@ def lstm(name: str, kind: str = "float32", parts: Collection[str] = (), *, time_
         fields["timeMajor"] = time_major
     if both:
         fields["mergeOutputs"] = "merged" in parts
+        told = next((part for part in parts if part in ("alone", "with weights")), "")
         return of.give(
             name,
-            [x, *own[0], *own[1], *states, *[-1] * 9],
+            [x, *own[0], *own[1], *states, *of.auxiliary(told, lead, [cells] * 8)],
             outputs,
             "BidirectionalSequenceLSTMOptions",
             3 if kind == "float32" else 2,
             **fields,
         )
     options = "LSTMOptions" if name == "LSTM" else "UnidirectionalSequenceLSTMOptions"
+    if "diagonal" in parts:
+        fields["diagonalRecurrentTensors"] = True
     return of.give(name, [x, *own[0], *states, *norms], outputs, options, 1 if kind == "float32" else 3, **fields)
 
 
@@ -154,5 +178,5 @@ def svdf(kind: str = "float32", rank: int = 2, memory: int = 3) -> Writer:
     # In int8 LiteRT takes RELU alone, and computes none: its result ends at the zero point.
     kinds = schema.ActivationFunctionType
     fields = {"rank": rank, "fusedActivationFunction": kinds.RELU if kind == "int8" else kinds.NONE}
-    version = {"float32": 1, "weights": 2, "int8": 3}[kind]
+    version = {"float32": 1, "weights": 2, "uint8": 2, "int8": 3}[kind]
     return of.give("SVDF", [x, feature, time, bias, state], [y], "SVDFOptions", version, **fields)

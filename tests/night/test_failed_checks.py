@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import fake_records as fake
 import pytest
 from harness_trials import make_trial
 
-from rnnbench.history import Alerts, CheckEntry, FailedTrial, History
+from rnnbench.history import Alerts, CheckEntry, FailedTrial, History, check_changes
+from rnnbench.history.checks import checks_of
 from rnnbench.night import conformance
 from rnnbench.night.conformance import (
     alerts_that_hold,
@@ -21,6 +24,7 @@ from rnnbench.night.conformance import (
 )
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import SideError
+from rnnbench.results import ExpectedFailureResult, Run
 
 DAY = "2026-01-10"
 TRIALS = tuple(f"case/{name}" for name in "abcd")
@@ -50,6 +54,38 @@ def check(*failures, version="1.1", trials=TRIALS, started=f"{DAY}T02:00:00", **
 
 
 EARLIER = check(version="1.0", started="2026-01-09T02:00:00")
+
+
+def test_what_was_not_checked_again_is_not_mended():
+    """A version that dropped a trial, or a check of other cases."""
+    before = check(failed(TRIALS[0]), failed(TRIALS[1]), version="1.0", started="2026-01-09T02:00:00")
+    (_, found) = check_changes([before, check(trials=TRIALS[1:])])
+    assert found.mended == (before.failed[1],)
+
+
+def test_a_check_is_compared_with_the_one_before_it():
+    days = [failed(TRIALS[0])], [failed(TRIALS[0]), failed(TRIALS[1])], [], [failed(TRIALS[0])]
+    checks = [check(*of, started=f"2026-01-0{day}T02:00:00") for day, of in enumerate(days, 1)]
+    found = list(check_changes(checks))
+    assert [[one.trial for one in each.worse] for each in found] == [[TRIALS[0]], [TRIALS[1]], [], [TRIALS[0]]]
+    assert [len(each.mended) for each in found] == [0, 0, 2, 0]
+
+
+def test_of_a_run_what_was_checked_and_what_failed_without_being_expected_is_kept():
+    expected = ExpectedFailureResult(what="timed", verdict="failed", reason="known", upstream="")
+    ok, known, wrong, died, refused, absent = records = [
+        fake.record(chunk=1),
+        fake.record(chunk=2, outcome="nonconforming", expected_failures=(expected,)),
+        fake.record(chunk=4, outcome="nonconforming"),
+        fake.record(chunk=8, outcome="crashed"),
+        fake.record(chunk=16, outcome="unsupported"),
+        fake.record(chunk=32, outcome="unavailable"),
+    ]
+    (entry,) = checks_of(Run(Path("run"), fake.info(), tuple(records)))
+    assert set(entry.trials) == {one.trial for one in (ok, known, wrong, died)}
+    assert {one.trial: one.symptom for one in entry.failed} == {wrong.trial: "timed", died.trial: "crashed"}
+    assert (entry.expected_failures, entry.unsupported, len(entry.unavailable)) == (1, 1, 1)
+    assert {refused.trial, absent.trial}.isdisjoint(entry.trials)
 
 
 @pytest.fixture

@@ -245,8 +245,11 @@ def test_a_night_without_one_of_its_backends_begins_anew(nights):
         ("good: &a {}\nheld: *a\n", "an alias; write the value out"),
         ("good: " + "[" * 3000, "cannot be read: "),
         ("night: {started: never, trials: a, backends: {}}", "night.started: "),
+        ("good: {}\nheld: {}\ngood: {}\n", "the key 'good' is here twice"),
+        ("held: {fake: {version: '1', alerts: []}, fake: {version: '2', alerts: []}}", "the key 'fake' is here twice"),
+        ("#" * ((8 << 20) + 1), "expected at most 8 MiB, and it is larger"),
     ],
-    ids=["an alias", "deep", "no time"],
+    ids=["an alias", "deep", "no time", "twice", "twice within", "large"],
 )
 def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
     file = tmp_path / "night.yaml"

@@ -55,3 +55,23 @@ def test_a_folder_that_cannot_be_written_is_a_warning(monkeypatch, tmp_path):
     assert usable_cache(warnings.append) is None
     (warning,) = warnings
     assert "file/cache cannot be written (Not a directory): every program is built, and none is kept" in warning
+
+
+def test_a_user_without_a_home_has_no_cache_and_is_told(monkeypatch):
+    """A container may run as a user that it does not know. A folder `~` in the working folder would be no home."""
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(CacheError, match=rf"no home folder for ~/.cache/rnnbench/artifacts; .* with {FOLDER}"):
+        user_cache()
+    warnings = []
+    assert usable_cache(warnings.append) is None
+    assert len(warnings) == 1
+    monkeypatch.setenv(SIZE, "0")
+    assert usable_cache(pytest.fail) is None
+
+
+def test_a_home_that_no_shell_has_replaced_is_replaced(monkeypatch, tmp_path):
+    """As in `ENV RNNBENCH_CACHE=~/cache` of a Dockerfile."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(FOLDER, "~/cache")
+    assert user_cache().path == tmp_path / "cache"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_releases import fake_measurements
 from harness_trials import SilentObserver, make_trial
 
 from rnnbench.history import Detection
-from rnnbench.pipeline import SideError, confirm
+from rnnbench.pipeline import SideError, confirm, confirmation
 from rnnbench.pipeline.confirmation import Confirmation, requirements_of, smallest_change, trials_of_alert
 from rnnbench.results import Judgement, Store
 
@@ -85,6 +87,33 @@ def test_the_same_and_the_opposite_refute_and_a_failure_decides_nothing(confirme
 def test_more_than_half_of_the_trials_decide(verdicts, answer, tmp_path):
     judged = {str(k): Judgement(1.0, (0.9, 1.1), verdict, 6) for k, verdict in enumerate(verdicts)}
     assert Confirmation(alert(), judged, ("", ""), (tmp_path, tmp_path)).answer == answer
+
+
+def test_a_fall_is_confirmed_by_what_is_faster(confirmed):
+    fall = alert(ratio=0.94, interval=(0.93, 0.95))
+    assert confirmed(fall, {"1.0": 1.0, "1.1": 0.9}).answer == "confirmed"
+
+
+def test_the_trial_with_the_median_ratio_stands_for_all(tmp_path):
+    judged = {str(k): Judgement(k, (k - 0.01, k + 0.01), "SLOWER", 6) for k in (1.05, 1.5, 1.02)}
+    assert Confirmation(alert(), judged, ("", ""), (tmp_path, tmp_path)).measured("2026-01-03").ratio == 1.05
+
+
+def test_an_alert_is_confirmed_on_its_own_latency_path(monkeypatch, tmp_path):
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": 1.05})
+    compare = confirmation.compare_sides
+
+    def of_both_paths(*given, **named):
+        found = compare(*given, **named)
+        public = (replace(c, path="public", judged=replace(c.judged, verdict="SAME")) for c in found.latencies)
+        return replace(found, latencies=(*found.latencies, *public))
+
+    monkeypatch.setattr(confirmation, "compare_sides", of_both_paths)
+    answers = [
+        confirm(alert(what=path), TRIALS, 60, Store(tmp_path / path), tmp_path, SilentObserver()).answer
+        for path in ("bound", "public")
+    ]
+    assert answers == ["confirmed", "refuted"]
 
 
 def test_a_small_change_is_looked_for_with_a_small_threshold():

@@ -34,6 +34,7 @@ def test_a_batch_has_its_steps_in_a_second_and_one_stream_has_not():
     processes = [blocks([0.5, 0.5])]
     assert summary(processes, chunk=8, batch=4).figures == {"steps_per_s": 64}
     assert summary(processes, chunk=8).figures == {}
+    assert summary(processes, chunk=8, batch=4).per_step == 0.5 / 8, "all streams take a step together"
 
 
 def test_the_figures_that_a_path_declares_come_from_its_setting():

@@ -229,3 +229,11 @@ def test_a_place_in_which_none_can_be_made_is_told_with_the_option_that_names_an
         monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(StoreError, match=f"cannot write to {cache}: .* another place with --environments"):
         make_environment("fake==1", [], cache)
+
+
+def test_a_user_without_a_home_makes_no_folder_of_that_name(tmp_path, monkeypatch):
+    """Python leaves `~` as it is for a user that the machine does not know, as in a container."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=r"this user has no home folder; .* with --environments"):
+        make_environment("fakepackage==1.0", [], Path("~/.cache/rnnbench/environments"))
+    assert list(tmp_path.iterdir()) == []

@@ -65,6 +65,15 @@ def test_unsupported_trials_are_there_once_for_each_reason(slow_honest):
     assert [trial.target for trial in refused] == [HONEST, WRONG]
 
 
+def test_a_target_has_an_unsupported_trial_for_each_of_its_reasons():
+    no_operator = make_trial(time="fused")
+    pinned = replace(make_trial(chunk=2), pinned="rnnbench-fake==0.9")
+    again = [make_trial(time="fused", chunk=2), replace(make_trial(chunk=1), pinned="rnnbench-fake==0.9")]
+    covering = covering_trials([no_operator, pinned, *again])
+    assert len(covering.trials) == 2
+    assert {trial.pinned for trial in covering.trials} == {"", "rnnbench-fake==0.9"}
+
+
 def test_sentences_say_what_was_left_out(slow_honest):
     first, second = covering_trials([*trials_of(HONEST), *trials_of(WRONG)]).sentences()
     assert "6 of 12 trials" in first

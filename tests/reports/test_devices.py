@@ -71,6 +71,7 @@ def test_a_report_names_the_devices_that_its_trials_ran_on_but_the_processor() -
     assert f"On {words}." in stream.getvalue()
     processor = on("cpu", 1, 10.0).model_copy(update={"device": Device("a processor")})
     assert "a processor" not in page(view(processor), [], "")
+    assert f"On the processor, and on {words}." in page(view(processor, on("cuda", 1, 30.0)), [], "")
 
 
 @pytest.mark.parametrize(

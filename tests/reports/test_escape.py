@@ -31,6 +31,10 @@ def test_what_most_cells_show_takes_the_short_way(text: str) -> None:
     assert escape._PLAIN.fullmatch(text)
 
 
+def test_an_entity_of_the_text_is_shown_as_it_is_written() -> None:
+    assert escaped("a &lt;b&#62; & c") == "a &amp;lt;b&amp;#62; & c"
+
+
 def test_a_long_word_that_is_not_plain_at_its_end_is_searched_once() -> None:
     assert escape._PLAIN.fullmatch("a" * LONGEST_SHOWN + "*") is None
 

@@ -9,7 +9,8 @@ import fake_records as fake
 import pytest
 from rich.console import Console
 
-from rnnbench.reports.paths import path_answer, path_table
+from rnnbench.devices import Device
+from rnnbench.reports.paths import path_answer, path_table, plain_path_answer
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
@@ -65,6 +66,12 @@ def test_a_terminal_of_80_columns_has_every_ratio_whole(capsys: pytest.CaptureFi
 
 def test_where_all_keep_up_that_is_all_there_is_to_say() -> None:
     assert "all 2 keep up; no program missed a deadline." in path_answer([streamed(), streamed(chunk=1)])
+
+
+def test_a_software_device_is_in_no_answer() -> None:
+    played = streamed(steps_per_s=54321.0, misses=3).record
+    played = played.model_copy(update={"device": Device("a player", software=True)})
+    assert path_answer([Entry(played, played)]) == plain_path_answer([Entry(played, played)]) == ""
 
 
 def test_of_a_batch_the_answer_has_the_most_steps_a_second() -> None:

@@ -76,6 +76,29 @@ def test_a_word_from_noisy_builds_is_the_true_one_or_none(fixed: float) -> None:
     assert not words & {"constant", "linear", "cubic"}
 
 
+def test_a_cost_that_looks_constant_may_grow_above_a_fixed_part() -> None:
+    """The memory of six builds of one compiler, in two runs: a word for one must be the word for the other."""
+    for megabytes in (
+        (308.5, 324.1, 352.2, 407.5, 523.9, 757.4),
+        (309.3, 324.6, 352.0, 407.3, 523.8, 757.2),
+    ):
+        growth = fit_growth(dict(zip(BUILDS, megabytes, strict=False)))
+        assert growth is not None
+        assert growth_word(growth.exponent) == "linear"
+        assert growth.fixed == pytest.approx(293, rel=0.03)
+
+
+def test_a_constant_cost_stays_constant_whatever_its_noise() -> None:
+    generator = np.random.default_rng(0)
+    for noise in (0.003, 0.03, 0.1):
+        words = []
+        for _ in range(100):
+            growth = fit_growth({chunk: float(np.exp(generator.normal(0, noise))) for chunk in BUILDS})
+            assert growth is not None
+            words.append((growth_word(growth.exponent), growth.fixed))
+        assert words.count(("constant", 0.0)) >= 97
+
+
 def test_four_points_are_too_few_to_tell_a_fixed_part() -> None:
     growth = fit_growth({chunk: 1.5 + (chunk / 64) ** 2 for chunk in BUILDS[:4]})
     assert growth is not None

@@ -329,6 +329,15 @@ def test_a_merged_run_that_names_no_shard_or_one_twice_is_refused(tmp_path, numb
         read_run(run.path)
 
 
+def test_a_merged_run_with_another_shard_in_the_place_of_one_is_refused(tmp_path):
+    run = merged(tmp_path, made.make_shards(tmp_path))
+    second = run.path / "shards" / "2-of-4"
+    shutil.rmtree(second)
+    shutil.copytree(run.path / "shards" / "1-of-4", second)
+    with pytest.raises(StoreError, match="is not shard 2/4 of the plan; merge the shards again"):
+        read_run(run.path)
+
+
 def test_a_merged_run_that_lost_a_shard_says_where_it_was(tmp_path):
     run = merged(tmp_path, made.make_shards(tmp_path))
     shutil.rmtree(run.path / "shards" / "2-of-4")
@@ -353,6 +362,24 @@ def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("rnnbench.results.merge.shutil.copyfile", full)
         with pytest.raises(StoreError, match="No space left on device"):
+            write_merged(merge_shards(shards), tmp_path / "results", first.path)
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_cannot_be_put_in_its_place_leaves_what_was_there(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+    first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
+    before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
+    rename = Path.rename
+
+    def broken(path, target):
+        if path.suffix == ".part":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", broken)
+        with pytest.raises(StoreError, match="Input/output error"):
             write_merged(merge_shards(shards), tmp_path / "results", first.path)
     assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
 

@@ -53,6 +53,34 @@ def test_samples_that_are_not_there_or_broken_say_why(tmp_path: Path) -> None:
             read_samples(tmp_path, "3f9a01c2", "bound")
 
 
+@pytest.mark.filterwarnings("ignore:Reading `.npy`")
+def test_one_flipped_bit_of_a_header_gives_rows_or_a_sentence(tmp_path: Path) -> None:
+    save_samples(tmp_path, "3f9a01c2", "bound", rows(7))
+    file = samples_file(tmp_path, "3f9a01c2", "bound")
+    content = file.read_bytes()
+    refused = 0
+    for bit in range(8 * (len(content) - rows(7).nbytes)):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(flipped)
+        try:
+            read_samples(tmp_path, "3f9a01c2", "bound")
+        except StoreError:
+            refused += 1
+    assert refused > 300
+
+
+def test_an_archive_in_the_place_of_samples_is_refused_whole_or_torn(tmp_path: Path) -> None:
+    file = samples_file(tmp_path, "3f9a01c2", "bound")
+    file.parent.mkdir()
+    np.savez(file.with_suffix(".npz"), rows=rows(7))
+    archive = file.with_suffix(".npz").read_bytes()
+    for length in (4, 100, len(archive) - 1, len(archive)):
+        file.write_bytes(archive[:length])
+        with pytest.raises(StoreError, match="cannot be read: "):
+            read_samples(tmp_path, "3f9a01c2", "bound")
+
+
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="process, block, end, seconds, disturbed"):
         save_samples(tmp_path, "3f9a01c2", "bound", rows(7)[:, :3])

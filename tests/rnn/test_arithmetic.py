@@ -79,3 +79,10 @@ def test_a_product_of_a_row_is_its_own_however_far_it_is_from_its_exact_one(dtyp
     most = (np.abs(x) + 1) @ np.abs(weight).T
     if not DTYPES[dtype].activations:
         assert np.all(np.abs(got - exact)[2:] <= (8 * DTYPES[dtype].unit + 2.0**-22) * most[2:])
+
+
+@pytest.mark.parametrize(("dtype", "of_part"), [("float32", "float16"), ("float16", "float32"), ("float32", "float64")])
+def test_a_part_in_a_narrower_dtype_rounds_as_that_and_one_in_a_wider_dtype_as_the_network(dtype, of_part) -> None:
+    unit = max(DTYPES[dtype].unit, DTYPES[of_part].unit)
+    moved = RandomRounding(dtype, 0, 0).narrowed(of_part)(np.ones((65, 1)))
+    assert unit / 2 < np.abs(moved - 1).max() <= unit

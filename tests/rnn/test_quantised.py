@@ -74,6 +74,13 @@ def test_a_range_covers_its_values_to_half_a_step_and_has_zero(low: float, high:
     np.testing.assert_array_equal(found.nearest(values), values)
 
 
+@pytest.mark.parametrize(("low", "high"), [(1.0, 3.0), (-3.0, -1.0)])
+def test_a_range_has_zero_though_its_values_are_all_on_one_side_of_it(low: float, high: float) -> None:
+    found = Range.of(low, high)
+    assert found.nearest(np.zeros(1)) == 0
+    assert found.nearest(np.array([low, high])) == pytest.approx([low, high], abs=0.51 * found.scale)
+
+
 def test_beyond_its_ends_a_range_saturates() -> None:
     found = Range.of(-1.0, 3.0)
     far = np.array([-np.inf, -7.0, 7.0, 1e30, np.inf], np.float32)

@@ -105,6 +105,20 @@ def test_a_child_that_works_on_other_cores_is_found_at_its_own_trial_however_bus
         child.wait(PATIENCE_S)
 
 
+def test_a_thread_is_that_of_the_trial_in_whose_command_it_was_first_seen(monkeypatch):
+    """It may go on in the commands of others."""
+    seen, charged = iter([{1}, {1, 2}, {1, 2, 3}]), []
+    monkeypatch.setattr(command_watch, "family_tasks", lambda pid: next(seen))
+    monkeypatch.setattr(command_watch, "cpu_seconds_beyond", lambda cores, tasks: charged.append(tasks) or 0.0)
+    watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
+    for trial in ("first", "second"):
+        watch.begin(trial)
+        watch.end()
+    for trial in ("first", "second"):
+        watch.findings(trial, 1)
+    assert charged == [[2], [3]]
+
+
 def test_a_child_that_works_on_the_cores_of_its_trial_is_no_finding():
     watch = CommandWatch(os.getpid(), os.sched_getaffinity(0))
     watch.begin("trial")

@@ -10,6 +10,7 @@ import pytest
 from harness_trials import make_trial, run_trials
 
 from rnnbench.cases import Measure
+from rnnbench.measure import Block
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
 from rnnbench.plan import examine
@@ -17,6 +18,7 @@ from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import TrialSampling, dispatch_floor, groups
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.interleaved import InterleavedSampling
+from rnnbench.stages import Examined
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -136,6 +138,60 @@ def test_a_smallest_program_without_a_block_in_some_process_is_no_floor(blocks):
     assert floor.samples_of(examined).unmeasured == "the rounds ended before it had a block"
 
 
+def test_trials_of_another_state_have_a_smallest_program_of_their_own():
+    group = [examine(make_trial(state=state)) for state in ("stitched", "stateful")]
+    floor = DispatchFloor(group)
+    assert [str(one.trial.strategy) for one in floor.for_trials([TrialSampling(one) for one in group])] == [
+        "unrolled-stitched",
+        "unrolled-stateful",
+    ]
+
+
+def test_a_smallest_program_that_needs_another_environment_is_no_floor(monkeypatch):
+    monkeypatch.setattr(dispatch_floor, "worker_key", lambda examined: examined.trial.model)
+    examined = examine(make_trial())
+    assert DispatchFloor([examined]).samples_of(examined).unmeasured == (
+        "a counter needs another environment than this trial"
+    )
+
+
+def test_without_a_state_no_copy_of_one_is_timed(tmp_path):
+    trial = make_trial("numpy:eager", state="none", measure=Measure(budget=0.1, processes=1))
+    _, records = run_trials([trial], tmp_path)
+    assert records[trial.id].outcome == "ok"
+    assert records[trial.id].timing.state_copy is None
+
+
+def test_on_a_software_device_there_is_no_floor(monkeypatch):
+    examined = examine(make_trial())
+    monkeypatch.setattr(Examined, "on_software_device", True)
+    floor = DispatchFloor([examined])
+    assert floor.for_trials([TrialSampling(examined)]) == []
+    assert floor.samples_of(examined).unmeasured == "a floor of a software device would say nothing"
+
+
+def test_the_smallest_program_has_few_blocks_of_a_process():
+    examined = examine(make_trial())
+    floor = DispatchFloor([examined])
+    (smallest,) = floor.for_trials([TrialSampling(examined)])
+
+    class Worker:
+        trials = (smallest,)
+
+        def warm_up(self, sampling, blocks, warmup):
+            warmup.windows.append(Block(0.0, 0, np.full(3, 1e-3)))
+
+        def sample(self, sampling, blocks, plan):
+            return Block(0.0, 0, np.full(3, 1e-3))
+
+    for _ in range(2):
+        floor.warm_up([Worker()])
+        for _ in range(20):
+            floor.sample([Worker()])
+    (first, second) = floor.samples_of(examined).processes
+    assert len(first) == len(second) == dispatch_floor.BLOCKS
+
+
 def test_growth_rests_on_the_calls_that_were_sampled(everything):
     _, record = everything
     memory, timing = record.memory, record.timing
@@ -160,6 +216,8 @@ def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
     assert {anchor.trial for anchor in anchors} == {trials[0].id}
     assert all(anchor.bound > 0 for anchor in anchors)
     assert anchors[0].bound == records[trials[0].id].latency("bound").median
+    for trial in trials:
+        assert len(records[trial.id].latency("bound").process_medians) == 1, "as the case asks"
 
 
 def test_processes_that_import_side_by_side_are_sampled_one_after_the_other(monkeypatch, tmp_path):

@@ -338,6 +338,34 @@ def test_a_ratio_is_b_over_a_round_by_round() -> None:
     assert pair.scatters["bound"] == [pytest.approx(0.0)]
 
 
+def test_the_ratio_of_a_pair_is_that_of_its_own_processes() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    for sampling, last in ((pair.a, 1.0), (pair.b, 1.2)):
+        blocks = blocks_of(sampling, 1.0)
+        blocks.begin_process(WarmUp(1.0, 0.01))
+        blocks.add(Block(0.0, 0, np.full(3, last)))
+    pairs._note_ratios(pair, ["bound"])
+    assert pair.ratios["bound"] == [pytest.approx(1.2)]
+
+
+def test_either_side_is_the_first_of_a_round() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    blocks_of(pair.a), blocks_of(pair.b)
+    pair.calls_per_sample["bound"] = 1
+    order: list[TrialSampling] = []
+
+    class Worker:
+        def sample(self, sampling: TrialSampling, *_: object) -> Block:
+            order.append(sampling)
+            return Block(0.0, 0, np.ones(3))
+
+    turn = pairs._PairTurn(pair, Worker(), Worker(), random.Random(0))
+    for _ in range(20):
+        turn.sample("bound")
+    rounds = list(zip(order[::2], order[1::2], strict=True))
+    assert set(rounds) == {(pair.a, pair.b), (pair.b, pair.a)}
+
+
 def test_of_a_trial_that_failed_the_empty_process_goes_with_its_warm_up() -> None:
     pair, _ = planned_pair(0.0, 0.0)
     first = blocks_of(pair.a, 1.0)

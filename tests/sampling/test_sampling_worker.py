@@ -14,9 +14,10 @@ from waiting import wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
+from rnnbench.plan import examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.sampling.sampling_worker import SHARED_DEATH
-from rnnbench.worker import Verify
+from rnnbench.worker import Verify, WorkerError
 
 MEMORY = Limits(memory=170 << 20)
 """A worker has some 60 MiB resident before it loads a program."""
@@ -64,11 +65,45 @@ def test_a_trial_s_limit_is_raised_by_what_other_trials_added_and_not_by_what_it
     process = SimpleNamespace(
         resident=lambda look: next(resident) << 20, ask=lambda command, seconds, memory: limits.append(memory >> 20)
     )
-    worker = SimpleNamespace(_added=added, _buffer=0)
+    worker = SimpleNamespace(_added=added, _buffer=8 << 20)
     first, second = (SimpleNamespace(trial=make_trial(chunk=chunk, limits=MEMORY)) for chunk in (2, 4))
     for sampling in (first, second, first):
         SamplingWorker._ask_within_limits(worker, process, sampling, Verify(sampling.trial))
-    assert limits == [170, 170 + 100, 170 + 5]
+    assert limits == [170 + 8, 170 + 8 + 100, 170 + 8 + 5], "and by the suite's own buffer"
+
+
+def test_streams_may_take_half_of_the_memory_that_their_trial_has_left():
+    commands, sampling = [], SimpleNamespace(trial=make_trial(limits=MEMORY))
+    worker = SimpleNamespace(
+        _added={sampling.trial.id: 70 << 20},
+        _ask_or_restart=lambda _, command, __: commands.append(command) or SimpleNamespace(streams=3),
+    )
+    assert SamplingWorker.open_streams(worker, sampling, 4) == 3
+    assert [command.room >> 20 for command in commands] == [(170 - 70) // 2]
+
+
+def test_a_new_process_has_nothing_of_what_was_in_the_one_before(tmp_path):
+    first, second = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
+    worker = SamplingWorker([first, second], context_in(tmp_path), "sample.log")
+    worker._added[second.trial.id] = 1 << 30
+    worker._ran.add(second.trial.id)
+    worker.close()
+    limits = []
+    process = SimpleNamespace(resident=lambda look: 0, ask=lambda command, seconds, memory: limits.append(memory))
+    worker._ask_within_limits(process, first, Verify(first.trial))
+    assert limits == [first.trial.limits.memory]
+    assert worker._shared_death(first, WorkerError("crashed", "it died", alive=False)) == "it died"
+
+
+@pytest.mark.parametrize("outcome", ["crashed", "timed-out", "out-of-memory"])
+def test_what_ran_before_may_have_led_to_an_end_and_not_to_a_lack_of_memory(tmp_path, outcome):
+    """Which is counted by trial."""
+    first, second = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
+    worker = SamplingWorker([first, second], context_in(tmp_path), "sample.log")
+    worker._ran.add(second.trial.id)
+    reason = worker._shared_death(first, WorkerError(outcome, "it ended", alive=False))
+    assert ("1 other trial had run in its process" in reason) == (outcome != "out-of-memory")
+    assert (SHARED_DEATH in second._findings) == (outcome != "out-of-memory")
 
 
 def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):

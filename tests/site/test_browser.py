@@ -98,6 +98,22 @@ def trial_page(made: Any, backend: str) -> str:
     return next(f"trials/{f.name}" for f in (made.root / "trials").iterdir() if record.trial in f.read_text("utf-8"))
 
 
+def stored(file: Path) -> Any:
+    """The content of a data file."""
+    text = file.read_text("utf-8")
+    return json.loads(text[text.index(",") + 1 : text.rindex(")")])
+
+
+def night_of(made: Any, number: int) -> dict[str, Any]:
+    """A night of the index that the compare page loads, with its id and the name of its data file."""
+    (index,) = (made.root / "data").glob("nights-*.js")
+    return stored(index)["nights"][number]
+
+
+def address_of_nights(made: Any, a: int, b: int) -> str:
+    return f"a={night_of(made, a)['id']}&b={night_of(made, b)['id']}"
+
+
 def rows(page: Any, table: str) -> list[list[str]]:
     return page.evaluate(
         "(id) => Array.from(document.querySelector(id).tBodies[0].rows).filter((r) => !r.hidden)"
@@ -376,7 +392,7 @@ def test_the_arrow_keys_read_a_chart_night_by_night(made, desktop):
 
 
 def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
-    page = desktop.open(made.root, "compare.html#a=5&b=13")
+    page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
     page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
     shown = {row[1]: row[0] for row in rows(page, "#compared") if "no verdict" not in row[0]}
     found = compare_runs(made.runs[5], made.runs[13]).latencies
@@ -385,14 +401,13 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
 
 
 def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desktop):
-    head, tail = 'rnnbench.put("night-13",', ");"
-    night = json.loads(
-        (made.root / "data" / "night-13.js").read_text("utf-8").strip().removeprefix(head).removesuffix(tail)
-    )
+    name = night_of(made, 13)["file"]
+    night = stored(made.root / "data" / f"{name}.js")
     for row in night:
         row[5] = [[0 for _ in path] for path in row[5]]
-    desktop.page.route("**/data/night-13.js", lambda route: route.fulfill(body=head + json.dumps(night) + tail))
-    page = desktop.open(made.root, "compare.html#a=5&b=13")
+    body = f'rnnbench.put("{name}",{json.dumps(night)});'
+    desktop.page.route(f"**/data/{name}.js", lambda route: route.fulfill(body=body))
+    page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
     page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
     assert {(row[0], row[4]) for row in rows(page, "#compared")} == {("no verdict: a latency is not above zero", "—")}
     assert desktop.complaints == []
@@ -401,11 +416,12 @@ def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desk
 def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):
     listed = "Array.from(document.querySelector('[name=a]').options, (option) => option.text)"
     held: list[Any] = []
-    desktop.page.route("**/data/night-0.js", lambda route: held.append(route))
+    first = night_of(made, 0)
+    desktop.page.route(f"**/data/{first['file']}.js", lambda route: held.append(route))
     page = desktop.open(made.root, "compare.html")
     nights = page.evaluate(listed)
     page.locator("[name=by]").select_option("backends")
-    page.locator("[name=night]").select_option("0")
+    page.locator("[name=night]").select_option(first["id"])
     until = time.monotonic() + PATIENCE_S
     while not held:
         assert time.monotonic() < until, "it was not loaded"
@@ -413,7 +429,7 @@ def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made,
     page.locator("[name=by]").select_option("nights")
     assert page.evaluate(listed) == nights
     held[0].continue_()
-    page.evaluate("rnnbench.load('night-0').then(() => null)")
+    page.evaluate("(name) => rnnbench.load(name).then(() => null)", first["file"])
     assert page.evaluate(listed) == nights
 
 
@@ -460,9 +476,28 @@ def test_the_chooser_shows_what_fits_in_the_order_of_the_ranking(made, desktop):
 
 def test_a_data_file_that_is_missing_is_a_sentence(made, desktop):
     page = desktop.page
-    page.route("**/data/list-0.js", lambda route: route.abort())
+    page.route("**/data/list-*.js", lambda route: route.abort())
     page.goto((made.root / "trials.html").as_uri())
     page.wait_for_function("() => document.getElementById('answer')?.textContent.includes('could not be loaded')")
+
+
+@pytest.mark.parametrize("lacking", ["data/list-*.js", "static/site.js", "static/trials.js"])
+def test_a_page_whose_files_do_not_come_says_that_it_loads(made, desktop, lacking):
+    """The file is slow, or it was not copied."""
+    page = desktop.page
+    page.route(f"**/{lacking}", lambda route: None if lacking.startswith("data") else route.abort())
+    page.goto((made.root / "trials.html").as_uri(), wait_until="commit")
+    page.wait_for_selector("#answer", state="attached")
+    told = page.evaluate("getComputedStyle(document.getElementById('answer'), '::before').content")
+    assert told.startswith('"Loading the data. If this stays, ')
+
+
+def test_a_chart_whose_data_are_missing_says_so_alone(made, desktop):
+    page = desktop.page
+    page.route("**/data/series-*.js", lambda route: route.abort())
+    page.goto((made.root / trial_page(made, "fakemlir")).as_uri())
+    page.wait_for_function("() => document.getElementById('reading')?.textContent.includes('could not be loaded')")
+    assert not page.locator("#chart").is_visible()
 
 
 def test_what_has_no_figure_stands_last_up_and_down(made, desktop):
@@ -499,7 +534,7 @@ def test_a_budget_that_is_no_number_is_told(made, desktop, typed):
 
 def test_the_compare_page_says_why_it_compares_nothing(made, desktop):
     for choice, told in (
-        ("by=nights&a=3&b=3", "A and B are the same. Choose two."),
+        (f"by=nights&{address_of_nights(made, 3, 3)}", "A and B are the same. Choose two."),
         ("by=machines", "There is only one to choose: "),
         ("by=strategies", "There is only one to choose: looped-stitched."),
         ("by=backends&a=fakemlir:linalg&b=fakemlir:linalg", "A and B are the same. Choose two."),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fake_records as fake
 
+from rnnbench.reports import seconds
 from rnnbench.results import read_run
 from rnnbench.site.content import read_content
 from rnnbench.site.fastest import heat_maps
+
+STATES = {"stateful": 80e-6, "stitched": 160e-6}
 
 
 def test_each_program_stands_under_its_own_origin_and_is_compared_there(tmp_path):
@@ -33,3 +36,17 @@ def test_each_program_stands_under_its_own_origin_and_is_compared_there(tmp_path
         ("authored", "fakelib:ops", "looped-stitched"): "slower",
         ("authored", "fakemlir:linalg", "looped-stitched"): "fastest",
     }
+
+
+def test_a_cell_has_the_latency_of_a_step_and_no_verdict_on_another_run(tmp_path):
+    """What was not sampled in turn has a ratio alone."""
+    records = [fake.record("fakemlir", "linalg", state=state, bound=of) for state, of in STATES.items()]
+    runs = [
+        read_run(fake.write_run(tmp_path / day, [record], started=f"2026-01-{day}T12:00:00Z"))
+        for day, record in zip(("30", "31"), records, strict=True)
+    ]
+    (found,) = heat_maps(read_content(runs, None))
+    cells = [cell for group in found.groups for cell in group.cells]
+    for cell, record, words in zip(cells, records, ("fastest", "another run: no verdict"), strict=True):
+        assert cell.figure.startswith(seconds(record.latency("bound").median / record.params.chunk))
+        assert words in cell.words

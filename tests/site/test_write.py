@@ -5,14 +5,20 @@ from __future__ import annotations
 import html.parser
 import re
 import shutil
+import threading
+import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import fake_records as fake
+import made_history
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.history import Alert, Alerts, Detection, History
+from rnnbench.locks import locked_folder
 from rnnbench.results import Run, StoreError, read_run
 from rnnbench.site import write_site
 
@@ -182,8 +188,10 @@ def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
 def test_the_history_of_a_trial_has_its_nights_and_its_change(made):
     step = next(r for r in made.runs[-1].records if r.backend == "fakemlir")
     page = next(f for f in (made.root / "trials").iterdir() if step.trial in f.read_text(encoding="utf-8"))
-    assert f"{len(made.runs)} nights." in page.read_text(encoding="utf-8")
-    series = (made.root / "data" / f"series-{page.stem}.js").read_text()
+    text = page.read_text(encoding="utf-8")
+    assert f"{len(made.runs)} nights." in text
+    name = re.search(r'data-series="([\w-]+)"', text)
+    series = (made.root / "data" / f"{name[1]}.js").read_text()
     assert '"at":7' in series
     assert '"cause":"program"' in series
 
@@ -222,3 +230,38 @@ def test_what_the_site_does_not_make_stays_beside_it(small, small_site, tmp_path
     mine = {".git/index.html": b"mine", "CNAME": b"mine"}
     assert contents(tmp_path) == {**contents(small_site), **mine}
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_data_file_has_one_content_in_every_state_of_a_site(tmp_path):
+    """A browser may keep a page or a data file of an earlier state. An older night has taken the place of another."""
+    pytest.importorskip("duckdb")
+    history, states = History(tmp_path / "history"), []
+    for day in (12, 13, 10):
+        made = [made_history.slower(record, day / 10) for record in made_history.trials()]
+        run = fake.write_run(tmp_path / f"night{day}", made, started=f"2026-01-{day}T02:00:00+00:00")
+        history.add(run)
+        history = History(history.root)
+        write_site([read_run(run)], history, tmp_path / "site")
+        states.append({name: text for name, text in contents(tmp_path / "site").items() if name.startswith("data/")})
+    assert all(len(state) > 3 for state in states)
+    for before, after in pairwise(states):
+        assert [name for name in before.keys() & after.keys() if before[name] != after[name]] == []
+
+
+def test_a_second_command_that_makes_a_site_waits_for_the_first(small, small_site, tmp_path, capsys):
+    """It would take a file that the first one is writing for a part that an earlier one has left."""
+    shutil.copytree(small_site, tmp_path, dirs_exist_ok=True)
+    part = tmp_path / ".index.html.7-7.part"
+    part.write_text("of the first")
+    second = threading.Thread(target=write_site, args=([small], None, tmp_path))
+    with locked_folder(tmp_path):
+        second.start()
+        said = ""
+        deadline = time.monotonic() + PATIENCE_S
+        while "waiting for the lock" not in said and time.monotonic() < deadline:
+            time.sleep(0.05)
+            said += capsys.readouterr().err
+        assert f"waiting for the lock {tmp_path}, held by another process" in said
+        assert part.exists()
+    second.join(PATIENCE_S)
+    assert contents(tmp_path) == contents(small_site)

@@ -14,7 +14,7 @@ from moved_work import worker_with
 
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.worker import commands, trial_sampler
-from rnnbench.worker.prepared_program import DEVICE_CALLS
+from rnnbench.worker.prepared_program import DEVICE_CALLS, FIRST_CALLS, NO_STREAM
 from rnnbench.worker.trial_worker import TrialWorker
 
 CALL_S = 0.008
@@ -39,9 +39,9 @@ class RecordedClock:
 
 
 def prepared(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, open_clock: object
+    monkeypatch: pytest.MonkeyPatch, folder: Path, open_clock: object, open_stream: object = None
 ) -> tuple[TrialWorker, commands.Prepared]:
-    kind = replace(KINDS["cpu"], open_clock=open_clock)
+    kind = replace(KINDS["cpu"], open_clock=open_clock, open_stream=open_stream)
     monkeypatch.setattr(trial_sampler, "KINDS", {"cpu": kind})
     worker = worker_with(TRIAL, HonestSession, folder)
     return worker, worker.sampler.prepare(commands.Prepare(TRIAL))
@@ -60,11 +60,47 @@ def test_a_call_in_a_stream_has_the_median_of_the_devices_seconds(
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
 
 
-def test_an_adapter_that_names_no_stream_has_no_such_metric(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_adapter_without_a_stream_has_a_reason_and_no_such_metric(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     clock = RecordedClock()
-    worker, _ = prepared(monkeypatch, tmp_path, clock)
+    worker, ready = prepared(monkeypatch, tmp_path, clock, lambda: 6)
+    assert ready.unmeasured == {"device_time": NO_STREAM.format(TRIAL.target.backend)}
     assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
     assert clock.streams == []
+
+
+def test_an_adapter_that_takes_a_stream_is_timed_in_one_of_the_suites(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its first calls there are made before: it may record or choose something in them."""
+    taken = []
+
+    def in_stream(bound: HonestBound, stream: int) -> HonestBound:
+        taken.append(stream)
+        return bound
+
+    monkeypatch.setattr(HonestBound, "in_stream", in_stream, raising=False)
+    clock = RecordedClock()
+    worker, ready = prepared(monkeypatch, tmp_path, clock, lambda: 6)
+    assert (clock.streams, taken, dict(ready.unmeasured)) == ([6], [], {}), (
+        "the program is loaded again only at the end"
+    )
+    verified = worker.sampler.verify(commands.Verify(TRIAL))
+    assert verified.metrics["device_time_per_step"] == CALL_S / TRIAL.strategy.chunk
+    assert (taken, clock.calls) == ([6], FIRST_CALLS + DEVICE_CALLS)
+    assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
+
+
+def test_a_stream_that_a_runtime_refuses_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(_bound: HonestBound, _stream: int) -> None:
+        raise UnmeasuredError("The runtime does not take the stream.")
+
+    monkeypatch.setattr(HonestBound, "in_stream", refuse, raising=False)
+    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(), lambda: 6)
+    verified = worker.sampler.verify(commands.Verify(TRIAL))
+    assert verified.unmeasured == {"device_time": "The runtime does not take the stream."}
+    assert (verified.timed.verdict, "device_time_per_step" in verified.metrics) == ("pass", False)
 
 
 def test_a_clock_that_cannot_be_had_has_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -53,6 +53,21 @@ def test_output_that_is_no_text_is_shown_all_the_same():
     assert run_helper(["printf", "\\377"], 60).stdout == "\ufffd"
 
 
+def test_its_text_is_utf_8_whatever_the_locale():
+    """The texts of issues have ≈ and ×, which the encodings of many locales lack."""
+    script = "from rnnbench.worker import run_helper; print(ascii(run_helper(['cat'], 60, '\\u2248').stdout))"
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **plain},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.stdout == "'\\u2248'\n"
+
+
 def test_what_is_not_there_is_an_error_of_the_system():
     with pytest.raises(FileNotFoundError):
         run_helper(["/nowhere/at/all"], 60)

@@ -97,6 +97,31 @@ def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker
     assert not raised.value.alive
 
 
+@pytest.mark.parametrize(
+    ("number", "outcome", "told"),
+    [(signal.SIGKILL, "out-of-memory", "out-of-memory killer ended it"), (signal.SIGSEGV, "crashed", "SIGSEGV")],
+)
+def test_of_the_signals_that_end_a_worker_one_alone_is_the_out_of_memory_killers(
+    worker, number, outcome, told, monkeypatch
+):
+    """It may end another process meanwhile."""
+    monkeypatch.setattr("rnnbench.worker.launcher.OomKills.happened", lambda kills: True)
+    worker.ready()
+    os.kill(worker.pid, number)
+    with pytest.raises(WorkerError, match=told) as raised:
+        worker.ask(EndFork(), LIMIT_S)
+    assert raised.value.outcome == outcome
+
+
+def test_a_worker_that_has_more_than_its_limit_of_memory_is_killed(worker):
+    worker.ready()
+    resident = worker.resident(look=True)
+    assert worker.ask(Load(make_trial("fake:honest")), LIMIT_S, 2 * resident).artifact
+    with pytest.raises(WorkerError, match="MiB resident, over its limit of") as raised:
+        worker.ask(Load(make_trial(chunk=2)), LIMIT_S, resident // 2)
+    assert (raised.value.outcome, raised.value.alive) == ("out-of-memory", False)
+
+
 def test_an_interpreter_that_ends_at_once_is_told_with_its_status(tmp_path):
     """However soon: it may have ended before its first command is sent."""
     for _ in range(20):

@@ -538,3 +538,22 @@ def test_equal_programs_share_samples_only_where_a_short_sampling_agrees(tmp_pat
         again = same.compare(dataclasses.replace(checked), worker)
         assert words in again.findings[-1].detail
     assert same.same_as == {}
+
+
+def test_equal_programs_share_samples_only_where_they_are_called_alike(tmp_path):
+    checked = check_trial(TRIAL, context_in(tmp_path))
+
+    class Alike:
+        def ask(self, command, timeout, memory=None):
+            return type("Blocks", (), {"first": (1.0,), "second": (1.0,)})
+
+    def shares(**changes):
+        trial = dataclasses.replace(TRIAL, strategy=dataclasses.replace(TRIAL.strategy, **changes))
+        examined = dataclasses.replace(checked.examined, trial=trial)
+        same = SamePrograms()
+        for one in (checked, dataclasses.replace(checked, built=dataclasses.replace(checked.built, examined=examined))):
+            same.compare(one, Alike())
+        return trial.id in same.same_as
+
+    assert shares(time="unrolled"), "both were compiled to the same"
+    assert not any(shares(**changes) for changes in ({"state": "stateful"}, {"chunk": 2}, {"launch": "graph"}))

@@ -91,7 +91,7 @@
       answer.textContent = "No workload of these runs has this network, size and batch.";
       return;
     }
-    rnnbench.load(chosen.value).then(function (programs) {
+    rnnbench.load(chosen.dataset.file).then(function (programs) {
       if (workload.value !== chosen.value) return;
       const all = programs.map((program) => judged(program, wanted));
       const fitting = all.filter((each) => each.fits);

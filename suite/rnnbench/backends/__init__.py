@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Request,
         Session,
         Support,
+        TakesStream,
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable

@@ -6,7 +6,7 @@ are passed by name: an RNN uses `x` and `y`, and for its state `h` (an LSTM also
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -46,6 +46,7 @@ __all__ = [
     "Session",
     "Signature",
     "Support",
+    "TakesStream",
     "request_of",
 ]
 
@@ -134,10 +135,14 @@ def request_of(trial: Trial, weights: Weights) -> Request:
 
 @dataclass(frozen=True)
 class Lack:
-    """Why something is unavailable, and the command that installs it."""
+    """Why something is unavailable, and the command that installs it; empty where the reason says what to do."""
 
     reason: str
     install: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.reason}; install it with: {self.install}" if self.install else self.reason
 
 
 def processor() -> dict[str, Device | Lack]:
@@ -331,6 +336,23 @@ class InStream(Protocol):
 
     stream: int
     """The stream's handle, as the device's driver knows it. 0 is CUDA's default stream."""
+
+
+@runtime_checkable
+class TakesStream(Protocol):
+    """A bound call whose runtime can queue its work in a stream that the suite has made.
+
+    The device's own events can then time it too.
+    """
+
+    def in_stream(self, stream: int) -> Callable[[], object]:
+        """The call on the stream with this handle.
+
+        It goes on with the session's state and ring, and may return before the work is done.
+
+        Asked for once all other calls were timed: it may load the program once more. Raises UnmeasuredError.
+        """
+        ...
 
 
 class Session(Protocol):

@@ -140,7 +140,8 @@ def _told_results(folder: Path, reports: Path, smallest: Sequence[str], left: Se
     print_conformance(finished, console())
     for sentence in smallest:
         tell(sentence)
-    tell(_cost(finished))
+    if finished.info.finished:  # Otherwise nodes of a cluster have left trials, and nothing is known of its seconds.
+        tell(_cost(finished))
     tell(f"\nrecords  {folder}\nreport   {write_report([finished], reports / finished.name)}")
     if left:
         tell_left(left, "check the same cases again: a check that was interrupted is not resumed")

@@ -32,6 +32,7 @@ _MEND = {
     errno.EIO: "see whether its disk is broken",
 }
 """The advice for errors of a disk that is not full."""
+_MOUNT = "mount /proc: rnnbench reads there what the kernel says of the machine and of processes"
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
@@ -103,7 +104,10 @@ def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Seque
         sys.exit(error.exit_code)
     except BrokenPipeError:
         _drop_output()
-        sys.exit(1)
+        if not ending.sentence():
+            sys.exit(1)
+        _say(f"Interrupted: nobody reads the output any more.{ending.sentence()}")
+        sys.exit(INTERRUPTED)
     except Exception as error:
         sentence = _mistake(error)
         if sentence is None:
@@ -133,6 +137,8 @@ def _uninterrupted(command: Callable[[Ending], object], ending: Ending, interrup
 
 def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
+    if isinstance(error, OSError):  # Nothing is imported for it: no further file may be opened.
+        return _of_system(error)
     from rnnbench.backends import BackendError
     from rnnbench.fleet import FleetError
     from rnnbench.model_files import ModelFileError
@@ -156,17 +162,23 @@ def _mistake(error: Exception) -> str | None:
         | StoreError,
     ):
         return str(error)
-    if isinstance(error, OSError) and is_disk_error(error):
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Of `Path.resolve`, until 3.12.
+        return f"{error}; {_OTHER_PLACE}"
+    return None
+
+
+def _of_system(error: OSError) -> str | None:
+    """The sentence of an error of the system."""
+    if is_disk_error(error):
         what = error.filename or "the output"
         mend = _MEND.get(error.errno or 0, "free space on its disk")
         return f"cannot write {what}: {error.strerror}; {mend}, or choose another one"
-    if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
-        return f"cannot use {error.filename}: {error.strerror}; {_OTHER_PLACE}"
-    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Of `Path.resolve`, until 3.12.
-        return f"{error}; {_OTHER_PLACE}"
+    if error.errno in PATH_ERRORS and error.filename:
+        what_to_do = _MOUNT if str(error.filename).startswith("/proc/") else _OTHER_PLACE
+        return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
     if isinstance(error, FileNotFoundError) and not _has_folder():
         return "the folder in which this command runs was removed; change to another one"
-    if isinstance(error, OSError) and error.errno in LIMIT_ERRORS:
+    if error.errno in LIMIT_ERRORS:
         what_to_do = "raise it (`ulimit -n` for open files, `ulimit -u` for processes), or end other programs"
         return f"a limit of this machine or of its user is reached: {error.strerror}; {what_to_do}"
     return None
@@ -264,9 +276,15 @@ def _end_quietly() -> None:
 
 
 def _say(sentence: str) -> None:
-    """Print a sentence on standard error. Errors are ignored: it may be a file on a full disk."""
+    """Print a sentence on standard error. Errors are ignored: it may be a file on a full disk.
+
+    Where no further file can be opened, what makes a sentence safe cannot be imported. It is one of this module then.
+    """
     with suppress(OSError):
-        tell(sentence, is_error=True)
+        try:
+            tell(sentence, is_error=True)
+        except OSError:
+            os.write(2, f"{sentence}\n".encode("ascii", "backslashreplace"))
 
 
 def _drop_output() -> None:

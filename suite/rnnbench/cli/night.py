@@ -274,7 +274,7 @@ def _collected(
     from rnnbench.night import collect_night
 
     summary, page = collect_night(nights, folders, tell, checked, lost_checks), folders.reports / "night.md"
-    tell(f"\n{page.read_text()}\nsummary  {page}")
+    tell(f"\n{page.read_text(encoding='utf-8')}\nsummary  {page}")
     return _status(summary)
 
 

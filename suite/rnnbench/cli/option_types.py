@@ -12,7 +12,10 @@ from click.types import StringParamType
 
 
 class GivenPath(click.Path):
-    """A path. An empty text is refused: an unset variable of a shell does not mean the working folder."""
+    """A path. An empty text is refused: an unset variable of a shell does not mean the working folder.
+
+    A `~/` at its beginning is the home folder. A shell leaves it as it is in `--results=~/runs`.
+    """
 
     def __init__(self, **how: Any) -> None:
         super().__init__(path_type=Path, **how)
@@ -20,7 +23,15 @@ class GivenPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("expected a path, got an empty text", param, ctx)
-        return super().convert(value, param, ctx)
+        return super().convert(self.from_home(value, param, ctx), param, ctx)
+
+    def from_home(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str | Path) or Path(value).parts[:1] != ("~",):
+            return value
+        path = os.path.expanduser(value)
+        if path == os.fspath(value):
+            self.fail(f"'{value}': this user has no home folder; give the whole path", param, ctx)
+        return path
 
 
 class GivenText(StringParamType):
@@ -43,6 +54,7 @@ class ExistingPath(GivenPath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from rnnbench.spelling import near_path
 
+        value = self.from_home(value, param, ctx)
         path = Path(value)
         if value and not os.path.lexists(path) and (near := near_path(path)):
             self.fail(f"'{path}' does not exist; {near}", param, ctx)

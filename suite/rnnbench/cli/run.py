@@ -168,7 +168,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
 
 def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
     """A path that was given in the working folder `directory`, which is relative to the run's folder."""
-    if directory is None or path.is_absolute():
+    if directory is None or path.is_absolute() or path.parts[:1] == ("~",):
         return path
     began_in = Path(os.path.realpath(run / directory))
     return path if began_in == Path.cwd().resolve() else began_in / path
@@ -264,4 +264,5 @@ def _time(finished: Run) -> str:
     from rnnbench.fleet import describe_nodes
     from rnnbench.measure import describe_seconds
 
-    return describe_nodes(finished.info) if finished.info.nodes else describe_seconds(finished.info.seconds)
+    info = finished.info  # Of a run that has not ended, nodes of a cluster have left trials.
+    return describe_nodes(info) if info.nodes or not info.finished else describe_seconds(info.seconds)

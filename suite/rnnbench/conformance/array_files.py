@@ -12,25 +12,28 @@ import numpy as np
 
 from rnnbench.backends import Arrays
 from rnnbench.conformance.kept_references import KeptReferences
-from rnnbench.disk import open_plain, read_cached, write_whole
+from rnnbench.disk import any_damage_is_told, open_plain, read_cached, write_whole
 from rnnbench.locks import locked
 
 NAME = "name of this file"
-"""The key under which a file has its own name. The name of a trajectory has a digest of everything it depends on."""
+"""The key under which a file has its own name, and those of its arrays: an archive with a damaged directory may seem to
+have fewer. The name of a trajectory has a digest of everything it depends on."""
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
     """Write the file as a whole or not at all. Raises OSError."""
-    named = {NAME: np.array(path.name), **arrays}
+    named = {NAME: np.array([path.name, *arrays]), **arrays}
     write_whole(path, lambda file: np.savez(file, **named))  # type: ignore[arg-type]  # no array is named as its option
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Raises OSError, KeyError, ValueError, EOFError or BadZipFile where the file is damaged, or has another name."""
-    with open_plain(path) as file, np.load(file) as archive:
+    """Raises OSError or ValueError where the file is damaged, or has another name."""
+    with any_damage_is_told(), open_plain(path) as file, np.load(file) as archive:
         arrays = dict(archive)
-    if str(arrays.pop(NAME)) != path.name:
-        raise ValueError(f"{path} was written under another name")
+    if NAME not in arrays:
+        raise ValueError(f"{path} has no name of its own")
+    if arrays.pop(NAME).tolist() != [path.name, *arrays]:
+        raise ValueError(f"{path} was written under another name, or lacks an array")
     return arrays
 
 

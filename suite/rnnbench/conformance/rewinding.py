@@ -47,24 +47,26 @@ def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
     """Reset a session and set its state, without a call in between. The last of these counts.
 
-    The calls before and after are shorter than a chunk, if possible, since another program may run such calls.
+    The calls before and after are of a whole chunk, and shorter ones if possible, since another program may run those.
     """
     session, chunk = open_session(), reference.trial.strategy.chunk
-    short = {"x": reference.ring[1]["x"][: max(1, min(chunk - 1, SHORT))]}
-    session.step(reference.ring[0])
-    after: dict[Turn, tuple[Arrays, np.ndarray, np.ndarray]] = {}
+    whole, short = reference.ring[0], {"x": reference.ring[1]["x"][: min(chunk - 1, SHORT)]}
+    session.step(whole)
+    after: dict[tuple[Turn, int], tuple[Arrays, np.ndarray, np.ndarray]] = {}
     for what, before, last in _turns(reference):
-        if last not in after:
-            once = open_session()
-            last(once)
-            after[last] = once.get_state(), once.step(short)["y"], once.step(reference.ring[0])["y"]
-        states, of_short, of_next = after[last]
-        session.step(short)
-        for turn in (*before, last):
-            turn(session)
-        yield from ((f"{what}, state {name}", array, states[name]) for name, array in session.get_state().items())
-        yield f"{what}, y of a call of {len(short['x'])} steps", session.step(short)["y"], of_short
-        yield f"{what}, y of the call after it", session.step(reference.ring[0])["y"], of_next
+        for call in (short, whole) if chunk > 1 else (whole,):
+            steps = len(call["x"])
+            if (last, steps) not in after:
+                once = open_session()
+                last(once)
+                after[last, steps] = once.get_state(), once.step(call)["y"], once.step(whole)["y"]
+            states, of_call, of_next = after[last, steps]
+            session.step(call)
+            for turn in (*before, last):
+                turn(session)
+            yield from ((f"{what}, state {name}", array, states[name]) for name, array in session.get_state().items())
+            yield f"{what}, y of a call of {steps} steps", session.step(call)["y"], of_call
+            yield f"{what}, y of the call after it", session.step(whole)["y"], of_next
 
 
 def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:

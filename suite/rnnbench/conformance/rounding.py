@@ -265,6 +265,6 @@ def _differing(arrays: list[np.ndarray], exact: list[np.ndarray]) -> np.ndarray 
 
 
 def _largest(arrays: list[np.ndarray]) -> np.ndarray:
-    """The largest absolute value at each step [steps]. Infinite if a value is NaN."""
-    largest = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
-    return np.where(np.isnan(largest), np.inf, largest)
+    """The largest absolute value at each step [steps]. NaN if a value is NaN."""
+    largest: np.ndarray = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
+    return largest

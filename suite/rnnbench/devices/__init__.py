@@ -16,6 +16,6 @@ if TYPE_CHECKING:
     from rnnbench.devices.device import Device, DeviceKind, Figure, RoofMeasurer, UnmeasuredError
     from rnnbench.devices.examined import ExaminedDevice, examine_devices
     from rnnbench.devices.kinds import KINDS
-    from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu
+    from rnnbench.devices.nvml import VARIABLES, NoGpuError, first_gpu, newest_cuda
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

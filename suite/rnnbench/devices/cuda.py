@@ -22,6 +22,12 @@ def _clock(stream: int) -> Callable[[Callable[[], object]], float]:
     return CudaDriver().clock(stream)
 
 
+def _stream() -> int:
+    from rnnbench.devices.cuda_driver import CudaDriver
+
+    return CudaDriver().stream()
+
+
 def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer:
     from rnnbench.devices.cuda_measuring import measure_roof
 
@@ -46,6 +52,7 @@ KIND = DeviceKind(
     make_evictor=_evictor,
     measure_roof=_roof,
     open_clock=_clock,
+    open_stream=_stream,
     roof_is_proven=False,
     process_memory=_process_memory,
 )

@@ -15,6 +15,8 @@ from rnnbench.devices.device import UnmeasuredError
 
 Value = ctypes.c_uint64 | ctypes.c_uint32 | ctypes.c_float
 """An argument of a kernel."""
+NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING of CUstream_flags."""
 
 
 class CudaDriver:
@@ -76,6 +78,11 @@ class CudaDriver:
                 raise UnmeasuredError(f"A program that measures the GPU failed: {started or done}.")
 
         return run
+
+    def stream(self) -> int:
+        """The handle of a new stream, whose work does not wait for that of the default stream."""
+        with self._current():
+            return int(self._do("cuStreamCreate", NON_BLOCKING))
 
     def clock(self, stream: int) -> Callable[[Callable[[], object]], float]:
         """A function that times the work which a call queues in a stream, in seconds, by the GPU's events.

@@ -80,6 +80,8 @@ class DeviceKind:
     open_clock: Callable[[int], Callable[[Callable[[], object]], float]] | None = None
     """Takes the handle of a stream. Returns a function that times the work which a call queues there, in seconds, by
     the device's own events. Called in the process of the timed programs."""
+    open_stream: Callable[[], int] | None = None
+    """Makes a stream of the device, and returns its handle. For runtimes that take one; called in the same process."""
     driver_threads: int = 0
     """Threads of a runtime that pass calls to the device while the caller waits. They need cores of their own."""
     process_memory: Callable[[int], int] | None = None

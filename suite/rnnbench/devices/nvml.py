@@ -1,9 +1,11 @@
 """NVIDIA's GPUs as the driver describes them, by NVML (package nvidia-ml-py, extra `cuda`), without a CUDA context.
 
 NVML lists GPUs in the order of the PCI bus. CUDA lists those in `CUDA_VISIBLE_DEVICES`, the fastest first. So programs
-run with `CUDA_DEVICE_ORDER=PCI_BUS_ID` (`VARIABLES`): CUDA's first device is then NVML's first visible one.
+run with `CUDA_DEVICE_ORDER=PCI_BUS_ID` (`VARIABLES`): CUDA's first device is then NVML's first visible one. A GPU in
+MIG mode is cut into instances, of which CUDA uses one. The user names it; the whole GPU is asked for what only it has.
 
-Source: NVML API Reference, docs.nvidia.com/deploy/nvml-api.
+Sources: NVML API Reference, docs.nvidia.com/deploy/nvml-api; CUDA Programming Guide, "CUDA Environment Variables";
+NVIDIA Multi-Instance GPU User Guide, "CUDA Device Enumeration".
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 
@@ -35,33 +37,59 @@ THROTTLED: Mapping[int, str] = {
 (1), if a person has set its clock (2), or if its clock follows another GPU's or a display's (16, 256)."""
 ENERGY_BLOCK_S = 2.0
 """Seconds of a block whose energy is measured. NVML updates its counter every 20 to 100 ms, depending on the GPU."""
+INSTANCE = "MIG-"
+"""How the UUID of an instance of a GPU in MIG mode begins."""
+REMEDIES: Mapping[int, str] = {
+    4: "This user may not open /dev/nvidia*: let the user do that, or start the container with its GPUs (--gpus all)",
+    6: "CUDA_VISIBLE_DEVICES may name what is not there: nvidia-smi -L lists what is",
+    9: "Load the kernel's module (modprobe nvidia), or start the container with its GPUs (--gpus all)",
+    12: "Install NVIDIA's driver, or start the container with its GPUs (--gpus all)",
+    15: "Restart the machine: the GPU fell off its bus",
+    18: "Restart the machine: the driver was replaced while its kernel module was loaded",
+}
+"""What helps against an error of NVML, by the number in its header (nvmlReturn_t)."""
+PROHIBITED, ONE_PROCESS = 2, 3
+"""Compute modes of nvmlComputeMode_t in which the suite cannot run: it has several processes on the GPU."""
 Answer = TypeVar("Answer")
 
 
 class NoGpuError(UnmeasuredError):
-    """There is no GPU that a program could use, or no driver. The message says what is missing."""
+    """There is no GPU that a program could use, or no driver. The message says what is missing.
+
+    `says_remedy` is set where the message says what to do, too.
+    """
+
+    def __init__(self, message: str, says_remedy: bool = False) -> None:
+        super().__init__(message)
+        self.says_remedy = says_remedy
 
 
 def first_gpu() -> Device:
     """The GPU that CUDA calls its first. Raises NoGpuError."""
     with _nvml() as nvml:
-        handle = _first_handle(nvml)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+        found = _first(nvml)
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(found.board)
         return Device(
-            name=nvml.nvmlDeviceGetName(handle),
+            name=nvml.nvmlDeviceGetName(found.handle),
             driver=f"NVIDIA {nvml.nvmlSystemGetDriverVersion()}",
             capability=f"sm_{major}{minor}",
-            memory=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+            memory=int(nvml.nvmlDeviceGetMemoryInfo(found.handle).total),
         )
+
+
+def newest_cuda() -> int:
+    """The newest major version of CUDA that the driver has. Raises NoGpuError."""
+    with _nvml() as nvml:
+        return int(nvml.nvmlSystemGetCudaDriverVersion_v2()) // 1000
 
 
 def gpu_conditions() -> DeviceConditions:
     """The conditions of the first GPU now. Those that the driver does not report are left out. Raises NoGpuError."""
     gpu = _OpenGpu.of_this_process()
-    clock = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
-    reasons = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
-    power = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle))
-    heat = gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+    clock = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetClockInfo(found.board, nvml.NVML_CLOCK_SM))
+    reasons = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(found.board)) or 0
+    power = None if gpu.is_instance else gpu.told(lambda nvml, found: nvml.nvmlDeviceGetPowerUsage(found.board))
+    heat = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetTemperature(found.board, nvml.NVML_TEMPERATURE_GPU))
     pids = [process.pid for process in gpu.told(_processes) or ()]
     seen = {pid: _who(pid) for pid in pids}
     return DeviceConditions(
@@ -81,6 +109,10 @@ class GpuEnergy:
 
     def __init__(self) -> None:
         self._gpu = _OpenGpu.of_this_process()
+        if self._gpu.is_instance:
+            raise UnmeasuredError(
+                "NVIDIA's driver counts the energy of a whole GPU, and this is an instance of one (MIG)."
+            )
         self._first = self._now()
         self.source = "NVML: total energy of the GPU"
 
@@ -89,7 +121,7 @@ class GpuEnergy:
         return (self._now() - self._first) * 1e-3
 
     def _now(self) -> int:
-        now = self._gpu.told(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        now = self._gpu.told(lambda nvml, found: nvml.nvmlDeviceGetTotalEnergyConsumption(found.board))
         if now is None:
             raise UnmeasuredError("NVIDIA's driver tells no total energy of this GPU.")
         return int(now)
@@ -108,22 +140,32 @@ def process_bytes(pid: int) -> int:
     return int(found[0].usedGpuMemory)
 
 
-class _OpenGpu:
-    """The library, kept open, with the handle of the first GPU. A forked child opens it again."""
+class _Found(NamedTuple):
+    """The first GPU, as NVML knows it."""
 
-    def __init__(self, nvml: Any, handle: Any) -> None:
+    handle: Any
+    """What CUDA uses: the GPU, or one of its instances."""
+    board: Any
+    """The whole GPU."""
+
+
+class _OpenGpu:
+    """The library, kept open, with the first GPU. A forked child opens it again."""
+
+    def __init__(self, nvml: Any, found: _Found) -> None:
         self._nvml = nvml
-        self._handle = handle
+        self._found = found
+        self.is_instance = found.handle is not found.board
 
     @classmethod
     def of_this_process(cls) -> _OpenGpu:
         """The open library of this process. Raises NoGpuError."""
         return opened(os.getpid())
 
-    def told(self, ask: Callable[[Any, Any], Answer]) -> Answer | None:
+    def told(self, ask: Callable[[Any, _Found], Answer]) -> Answer | None:
         """The driver's answer; None if it does not answer this question."""
         try:
-            return ask(self._nvml, self._handle)
+            return ask(self._nvml, self._found)
         except self._nvml.NVMLError:
             return None
 
@@ -134,11 +176,11 @@ def opened(_pid: int) -> _OpenGpu:
     nvml = _library()
     with _errors(nvml):
         nvml.nvmlInit()
-        return _OpenGpu(nvml, _first_handle(nvml))
+        return _OpenGpu(nvml, _first(nvml))
 
 
-def _processes(nvml: Any, handle: Any) -> Any:
-    return nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+def _processes(nvml: Any, found: _Found) -> Any:
+    return nvml.nvmlDeviceGetComputeRunningProcesses(found.handle)
 
 
 def _who(pid: int) -> str | None:
@@ -176,16 +218,65 @@ def _errors(nvml: Any) -> Iterator[None]:
     try:
         yield
     except nvml.NVMLError as error:
-        raise NoGpuError(f"NVIDIA's driver does not answer: {error}") from error
+        remedy = REMEDIES.get(getattr(error, "value", 0), "")
+        message = f"NVIDIA's driver does not answer: {error}"
+        raise NoGpuError(f"{message}. {remedy}" if remedy else message, bool(remedy)) from error
 
 
-def _first_handle(nvml: Any) -> Any:
+def _first(nvml: Any) -> _Found:
+    """Raises NoGpuError where there is none, or where its mode does not fit."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = "0" if visible is None else visible.split(",")[0].strip()
     if first in ("", "-1"):
-        raise NoGpuError(f"CUDA_VISIBLE_DEVICES is {visible!r}, which hides every GPU")
-    if not first.isdigit():
-        return nvml.nvmlDeviceGetHandleByUUID(first)
-    if int(first) >= nvml.nvmlDeviceGetCount():
-        raise NoGpuError(f"NVIDIA's driver lists no GPU {first}")
-    return nvml.nvmlDeviceGetHandleByIndex(int(first))
+        raise NoGpuError(f"CUDA_VISIBLE_DEVICES is {visible!r}, which hides every GPU. Unset it, or name a GPU", True)
+    if first.startswith(INSTANCE):
+        instance = nvml.nvmlDeviceGetHandleByUUID(first)
+        found = _Found(instance, nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance))
+    else:
+        board = _board(nvml, first)
+        found = _Found(board, board)
+        _refuse_whole(nvml, board, first)
+    if _asked(nvml, nvml.nvmlDeviceGetComputeMode, found.board) in (PROHIBITED, ONE_PROCESS):
+        raise NoGpuError(
+            f"GPU {first} lets in one process or none (its compute mode), and the suite has several. Let all in with: "
+            "sudo nvidia-smi -c DEFAULT",
+            True,
+        )
+    return found
+
+
+def _board(nvml: Any, named: str) -> Any:
+    """The whole GPU of a number, or of a UUID or its beginning, as CUDA takes them. Raises NoGpuError."""
+    count = nvml.nvmlDeviceGetCount()
+    if named.isdigit():
+        if int(named) < count:
+            return nvml.nvmlDeviceGetHandleByIndex(int(named))
+    else:
+        for board in map(nvml.nvmlDeviceGetHandleByIndex, range(count)):
+            if nvml.nvmlDeviceGetUUID(board).startswith(named):
+                return board
+    raise NoGpuError(
+        f"NVIDIA's driver lists no GPU {named}, which CUDA would use: set CUDA_VISIBLE_DEVICES to one of those that "
+        "nvidia-smi -L lists",
+        True,
+    )
+
+
+def _refuse_whole(nvml: Any, board: Any, named: str) -> None:
+    """Raise NoGpuError where CUDA would use an instance of the GPU, and not the whole."""
+    if (_asked(nvml, nvml.nvmlDeviceGetMigMode, board) or (0,))[0] == 0:
+        return
+    uuids = []
+    for index in range(_asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0):
+        if instance := _asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index):
+            uuids.append(nvml.nvmlDeviceGetUUID(instance))
+    what = f"CUDA_VISIBLE_DEVICES={uuids[0]}" if uuids else "sudo nvidia-smi -mig 0, since it has no instances"
+    raise NoGpuError(f"GPU {named} is in MIG mode, so CUDA would use one of its instances. Name one: {what}", True)
+
+
+def _asked(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
+    """The driver's answer; None if this GPU or this driver does not have what is asked."""
+    try:
+        return ask(*arguments)
+    except nvml.NVMLError:
+        return None

@@ -106,9 +106,10 @@ def worker_seconds(before: Mapping[str, NodeInfo], after: Mapping[str, NodeInfo]
 
 
 def describe_nodes(info: RunInfo) -> str:
-    """A sentence about the wall time of the run, and the seconds that each node was at work."""
+    """The wall time of the run, unless it has not ended, and the seconds that each node was at work."""
     nodes = [f"{name} {node.seconds.get('total', 0.0):.0f} s" for name, node in info.nodes.items()]
-    return f"{info.seconds.get('total', 0.0):.0f} s in total. Nodes measured: {', '.join(nodes) or 'none'}."
+    total = f"{info.seconds['total']:.0f} s in total. " if info.finished else ""
+    return f"{total}Nodes measured: {', '.join(nodes) or 'none'}."
 
 
 def _joined(first: Conditions | None, first_s: float, last: Conditions | None, last_s: float) -> Conditions | None:

@@ -7,7 +7,6 @@ measures, and sends `StageBegun` and `TrialDone`. Its last message is `GroupDone
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from pydantic import Field, TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.disk import any_damage_is_told
 from rnnbench.fleet.same_suite import SuiteFacts
 from rnnbench.outside_text import OutsideText
 from rnnbench.results import SAMPLE_COLUMNS, SAMPLES_CAP, Conditions, Record
@@ -126,8 +126,11 @@ def encode_samples(rows: npt.NDArray[np.float64]) -> str:
 def decode_samples(text: str) -> npt.NDArray[np.float64]:
     """Rows of SAMPLE_COLUMNS, at most SAMPLES_CAP of them. Raises MessageError."""
     try:
-        rows = np.load(io.BytesIO(base64.b64decode(text, validate=True)), allow_pickle=False)
-    except (binascii.Error, ValueError, EOFError, OSError) as error:
+        with any_damage_is_told():
+            rows = np.load(io.BytesIO(base64.b64decode(text, validate=True)), allow_pickle=False)
+            if not isinstance(rows, np.ndarray):
+                raise ValueError(f"they are a {type(rows).__name__} and no array")
+    except (OSError, ValueError) as error:
         raise MessageError(f"samples cannot be read: {error}") from error
     columns = len(SAMPLE_COLUMNS)
     if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != columns or len(rows) > SAMPLES_CAP:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -18,7 +18,7 @@ from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdi
 
 VERDICTS_FILE = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -37,7 +37,7 @@ class LatencyVerdict(FrozenModel):
 class ComparisonEntry(FrozenModel):
     """One comparison: the file, and rows of the table `verdicts`."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     run_id: str
     """The identity of the run of side b."""
     run: str

@@ -6,14 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
 from rnnbench.history.release_file import ReleaseInfo
 from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 """Version of an entry's file."""
 ID_DIGITS = 16
 EARLIEST_YEAR, LATEST_YEAR = 1970, 9998
@@ -34,7 +34,7 @@ StoredTime = Annotated[str, AfterValidator(_stored_time)]
 class RunEntry(FrozenModel):
     """One run of the history: a row of the table `runs`, and the file `runs/<run_id>.json`."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     run_id: str
     """Hex digits of the run's name, start and seed. A folder that was renamed or copied has the same."""
     run: str

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,10 +23,10 @@ from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_o
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
-from rnnbench.history.entry import RUN_TYPES, RunEntry, entry_of, run_id, run_row
+from rnnbench.history.entry import RUN_TYPES, SCHEMA, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.locks import locked
-from rnnbench.results import ahead_of_others, data_frame, parquet, read_run, sound, unwritable
+from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, read_run, sound, unwritable
 
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 Added = Literal["added", "updated", "already there"]
@@ -59,12 +60,15 @@ class History:
         entry = entry_of(run, hashlib.sha256(rows).hexdigest(), release and release.info)
         try:
             with self._held():
-                before = self._read_entry(self._entry_file(entry.run_id))
+                file = self._entry_file(entry.run_id)
+                before = self._read_entry(file)
+                if before is None and (newer := _of_newer(file)):
+                    raise StoreError(newer)
                 intact = before is not None and self._is_intact(before)
                 if before is not None and intact and before.completeness >= entry.completeness:
                     return Addition(before, "already there", (*run.warnings, *impossible))
                 write_bytes(self._rows_file(entry.run_id), rows)
-                write_text(self._entry_file(entry.run_id), entry.model_dump_json(indent=2) + "\n")
+                write_text(file, entry.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
@@ -86,9 +90,12 @@ class History:
         return entries
 
     def _write(self, folder: str, entry: CheckEntry | ComparisonEntry) -> None:
+        file = self.root / folder / f"{entry.name}.json"
         try:
             with self._held():
-                write_text(self.root / folder / f"{entry.name}.json", entry.model_dump_json() + "\n")
+                if newer := _of_newer(file):
+                    raise StoreError(newer)
+                write_text(file, entry.model_dump_json() + "\n")
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
 
@@ -109,10 +116,10 @@ class History:
         """The entries in a folder, oldest first, and a warning for each file that is not used."""
         entries: list[Entry] = []
         damaged: list[str] = []
-        for file in sorted((self.root / folder).glob("*.json")):
+        for file in _entry_files(self.root / folder):
             entry = read_cached(file, lambda path: kind.model_validate_json(read_plain(path)))
             if entry is None or entry.name != file.stem:
-                damaged.append(f"{file}: damaged, and skipped; delete it, or add {what} again")
+                damaged.append(_of_newer(file) or f"{file}: damaged, and skipped; delete it, or add {what} again")
             else:
                 entries.append(entry)
         entries.sort(key=lambda entry: (entry.started, entry.name))
@@ -133,10 +140,10 @@ class History:
     def _read(self) -> tuple[tuple[RunEntry, ...], tuple[str, ...]]:
         """The runs whose files are intact, oldest first, and a warning for each file that is not used."""
         entries, damaged = [], []
-        for file in sorted((self.root / "runs").glob("*.json")):
+        for file in _entry_files(self.root / "runs"):
             entry = self._read_entry(file)
             if entry is None:
-                damaged.append(f"{file}: damaged, and skipped; add its run again")
+                damaged.append(_of_newer(file) or f"{file}: damaged, and skipped; add its run again")
             elif not self._is_intact(entry):
                 rows = self._rows_file(entry.run_id)
                 damaged.append(f"{rows}: missing or damaged, and skipped; add the run {entry.run} again")
@@ -209,6 +216,29 @@ class History:
     def _held(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
         return locked(self.root / ".lock")
+
+
+def _entry_files(folder: Path) -> list[Path]:
+    """The files of entries. Raises StoreError where the folder cannot be read: it would pass for an empty one."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        what = error.strerror or error
+        raise StoreError(f"{folder}: cannot be read: {what}; see what lies there, and its permissions") from error
+
+
+def _of_newer(file: Path) -> str:
+    """A sentence about an entry that a newer rnnbench wrote; empty for any other. It is not damaged, and stays."""
+    content = read_cached(file, lambda path: json.loads(read_plain(path)))
+    schema = content.get("schema_version") if isinstance(content, dict) else None
+    if not isinstance(schema, int) or schema <= SCHEMA:
+        return ""
+    return (
+        f"{file}: skipped: it has schema {schema}, and this rnnbench reads schemas up to {SCHEMA}; upgrade rnnbench to "
+        f"read it"
+    )
 
 
 def _dated_ahead(file: Path, name: str, started: str) -> str:

@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
-from rnnbench.disk import followed, read_plain, write_text
+from rnnbench.disk import followed, open_plain, write_text
 from rnnbench.history import Detection, Measured
 from rnnbench.locks import holder_of, locked
 from rnnbench.results import FrozenModel, StoreError, unwritable
 
 SCHEMA: Literal[1] = 1
+MOST_BYTES = 8 << 20
+"""Of the file. With a hundred backends and their comparisons it has some 100 KiB, and a large one would be read for
+hours."""
 HEADER = "# Written by `rnnbench night`. To make a version the last good one by hand, edit `good`. See docs/night.md.\n"
 
 
@@ -124,13 +127,25 @@ class State(FrozenModel):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses aliases: a few lines of them can expand to more data than memory holds."""
+    """A loader that refuses aliases: a few lines of them can expand to more data than memory holds.
+
+    It also refuses a key that is there twice: one of the two values would be dropped without a word.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="an alias; write the value out", problem_mark=mark)
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        known: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in known:
+                raise yaml.MarkedYAMLError(problem=f"the key '{key.value}' is here twice", problem_mark=key.start_mark)
+            known.add(str(key.value))
+        return node
 
 
 @contextmanager
@@ -154,7 +169,11 @@ def hold_state(file: Path) -> Iterator[None]:
 def read_state(file: Path) -> State:
     """The state in a file; an empty state if there is no file. Raises StoreError."""
     try:
-        return State.model_validate(yaml.load(read_plain(file), _Loader) or {})
+        with open_plain(file) as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"expected at most {MOST_BYTES >> 20} MiB, and it is larger")
+        return State.model_validate(yaml.load(content, _Loader) or {})
     except FileNotFoundError:
         return State()
     except ValidationError as error:

@@ -162,7 +162,7 @@ def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], referenc
 
 def _ratios(run: Path) -> dict[str, dict[str, tuple[float, ...]]]:
     found: dict[str, dict[str, tuple[float, ...]]] = {}
-    for entry in json.loads((run / VERDICTS_FILE).read_text())["verdicts"]:
+    for entry in json.loads((run / VERDICTS_FILE).read_text(encoding="utf-8"))["verdicts"]:
         found.setdefault(entry["trial"], {})[entry["path"]] = tuple(entry["ratios"])
     return found
 

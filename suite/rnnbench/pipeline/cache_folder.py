@@ -19,23 +19,33 @@ class CacheError(ValueError):
     """An environment variable of the cache has an impossible value. The message says which and what to do."""
 
 
+class NoHomeError(CacheError):
+    """The user has no home folder, as in a container that does not know its user, and no variable names another."""
+
+
 def user_cache(*, reads: bool = True) -> CacheFolder:
     """The cache that the environment variables describe. It may not be writable. Raises CacheError."""
     text = os.environ.get(SIZE) or DEFAULT_SIZE
     size = parse_size(text)
     if size is None or size < 0:
         raise CacheError(f"{SIZE} is '{text}'; expected a size such as {DEFAULT_SIZE}, or 0 for no cache")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.environ.get(FOLDER) or Path(home) / "rnnbench" / "artifacts"
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = os.path.expanduser(os.environ.get(FOLDER) or os.path.join(home, "rnnbench", "artifacts"))
+    if size and folder.startswith("~"):
+        raise NoHomeError(f"this user has no home folder for {folder}; name another folder with {FOLDER}")
     return CacheFolder(Path(folder).absolute(), int(size), reads)
 
 
 def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheFolder | None:
-    """The cache; None if its size is 0, or if it cannot be written, which gives a warning.
+    """The cache; None if its size is 0, or if it cannot be written or has no place, which gives a warning.
 
     Only its owner can open the folder, since the programs in it are run. Raises CacheError.
     """
-    cache = user_cache(reads=reads)
+    try:
+        cache = user_cache(reads=reads)
+    except NoHomeError as error:
+        warn(f"{error}. Until then every program is built, and none is kept")
+        return None
     if not cache.bound:
         return None
     try:

@@ -227,6 +227,8 @@ def _make(
 def _require_writable(cache: Path) -> None:
     """Raises StoreError, with the option that names another folder, if no environment can be made there."""
     try:
+        if cache.parts[:1] == ("~",):
+            raise FileNotFoundError(errno.ENOENT, "this user has no home folder", str(cache))
         cache.mkdir(parents=True, exist_ok=True)
         if not os.access(cache, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))

@@ -57,7 +57,7 @@ def _failure(trial: Trial, installed: Probe, answer: Support) -> Failure | None:
     if answer.level == "unsupported":
         return Failure("support", "unsupported", answer.reason)
     if lack := installed.lack(trial.target.route) or installed.device_lack(trial.device):
-        return Failure("probe", "unavailable", f"{lack.reason}; install it with: {lack.install}")
+        return Failure("probe", "unavailable", lack.message)
     return None
 
 

@@ -34,7 +34,7 @@ def targets_of(
     chosen = targets(backends, reading=reading)
     for target in chosen if installed else ():
         if lack := probe_or_stand_in(target.backend).lack(target.route):
-            raise BackendError(f"{target} is not available: {lack.reason}; install it with: {lack.install}")
+            raise BackendError(f"{target} is not available: {lack.message}")
     return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
 
 
@@ -42,7 +42,7 @@ def require_devices(trials: Iterable[Trial]) -> None:
     """Raise BackendError if a device that a trial runs on is not available here. The message says what is missing."""
     for backend, device in dict.fromkeys((trial.target.backend, trial.device) for trial in trials):
         if lack := probe_or_stand_in(backend).device_lack(device):
-            reason = f"{backend} is not available on {device}: {lack.reason}; install it with: {lack.install}"
+            reason = f"{backend} is not available on {device}: {lack.message}"
             raise BackendError(reason)
 
 

@@ -33,6 +33,13 @@ def device_names(view: View) -> list[str]:
     return [device_in_words(device) for device, kind in found.items() if kind != "cpu"]
 
 
+def devices_sentence(view: View) -> str:
+    """The devices that the trials ran on; empty where that was the processor alone."""
+    names = ", ".join(device_names(view))
+    also = any(entry.measured and entry.record.params.device == "cpu" for entry in view.entries)
+    return f"On {'the processor, and on ' if also else ''}{names}." if names else ""
+
+
 def device_in_words(device: Device) -> str:
     """`NVIDIA H100 80GB HBM3 (sm_90, 79.6 GiB; NVIDIA 580.159.04)`."""
     what = (device.capability, units.nbytes(device.memory) if device.memory else "")

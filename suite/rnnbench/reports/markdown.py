@@ -11,7 +11,7 @@ from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.device_state import device_state_table
-from rnnbench.reports.devices import device_names, device_tables
+from rnnbench.reports.devices import device_tables, devices_sentence
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
@@ -78,8 +78,8 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield Markdown("> **Warning:** {}").format(warning)
     yield Markdown("## The answer")
     yield _outcomes(view)
-    if names := device_names(view):
-        yield f"On {', '.join(names)}."
+    if sentence := devices_sentence(view):
+        yield sentence
     answers = [part for workload, entries in view.workloads.items() for part in _answer(workload, entries)]
     yield from answers
     if meanings := [meaning for sign, meaning in ANSWER_SIGNS.items() if any(f" {sign} " in part for part in answers)]:

@@ -65,7 +65,7 @@ def plain_path_answer(entries: Sequence[Entry]) -> str:
 
 def _sentences(entries: Sequence[Entry], named: Named) -> str:
     """Only `named` brings text from outside into them."""
-    timed = [entry for entry in _timed(entries) if not entry.shares]
+    timed = [entry for entry in _timed(entries) if not entry.shares and not entry.on_software_device]
     return " ".join((*_pace(timed, named), *_slower(timed, named), *_throughput(timed, named)))
 
 

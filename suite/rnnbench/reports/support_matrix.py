@@ -140,7 +140,7 @@ def _backends(matrix: SupportMatrix[Target]) -> Table:
     for name, probe in matrix.probes.items():
         told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
-            told += [line(f"{name}:{route}: {lack.reason}", style="yellow"), line(lack.install)]
+            told += _told(f"{name}:{route}", lack)
         told += _devices(name, probe)
         if not probe.available:
             told = [line(probe.reason, style="yellow"), line(probe.install)]
@@ -156,8 +156,13 @@ def _devices(name: str, probe: Probe) -> list[Text]:
             software = "; a software device: the processor plays it" if found.software else ""
             told.append(line(f"{name} on {kind}: {found.name}, {found.driver}, {found.capability}{software}"))
         elif not isinstance(found, Device):
-            told += [line(f"{name} on {kind}: {found.reason}", style="yellow"), line(found.install)]
+            told += _told(f"{name} on {kind}", found)
     return told
+
+
+def _told(what: str, lack: Lack) -> list[Text]:
+    """Why something is not here, and how to install it."""
+    return [line(f"{what}: {lack.reason}", style="yellow"), *([line(lack.install)] if lack.install else [])]
 
 
 def _strategies(answers: _Answers[Target], reasons: dict[str, int]) -> Table:

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from rnnbench.reports import findings, units
-from rnnbench.reports.devices import crossing_tables, device_names
+from rnnbench.reports.devices import crossing_tables, devices_sentence
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
@@ -78,8 +78,8 @@ def print_outcomes(shown: View, console: Console) -> None:
     for text in (*_reasons(shown), *_not_believed(shown), *_expected(shown)):
         console.print(text, highlight=False)
     console.print(_outcomes(shown), highlight=False)
-    if names := device_names(shown):
-        show(console, f"On {', '.join(names)}.")
+    if sentence := devices_sentence(shown):
+        show(console, sentence)
 
 
 def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid | None:

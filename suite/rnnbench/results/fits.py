@@ -19,6 +19,10 @@ TELLING_POINTS = 5
 """Fewest points with which a fixed part is fitted too: with fewer its interval is too wide to be of use."""
 CHANCE = 0.2
 """Chance that a fixed part is fitted where there is none. That only widens the interval."""
+CHANCE_IF_CONSTANT = 0.01
+"""The same where the plain power is constant, as that of most costs is: few of them may lose that word by chance."""
+LEAST_GROWTH = 1.1
+"""The largest figure over the smallest one, below which a constant cost is not examined for a part that grows."""
 MOST_POWER = 6.0
 """Largest exponent that a fit may have."""
 ROUNDING = 1e-12
@@ -80,7 +84,8 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
     """The exponent of figures by chunk, by regression on logarithms; None for fewer than LEAST_POINTS above 0.
 
     A fixed part hides growth from a plain power of the chunk: 1 s + (chunk/64)² s looks linear up to 512. It is fitted
-    too where there are points enough, and kept where it explains the figures better than chance would (F test).
+    too where there are points enough, and kept where it explains the figures better than chance would (F test). A cost
+    that looks constant, as 500 MB + 2 MB · chunk does up to 64, needs stronger evidence, and a growth worth a word.
     """
     positive = {chunk: value for chunk, value in values.items() if value > 0}
     if len(positive) < LEAST_POINTS:
@@ -92,15 +97,16 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
         return Growth(Estimate(0.0, 0.0))
     line = stats.linregress(np.log(chunks), logs)
     plain = Growth(Estimate(float(line.slope), _students_t(len(chunks) - 2) * float(line.stderr)))
-    if len(chunks) < TELLING_POINTS or growth_word(plain.exponent) == WORDS[0]:
+    constant = growth_word(plain.exponent) == WORDS[0]
+    if len(chunks) < TELLING_POINTS or (constant and np.ptp(logs) < math.log(LEAST_GROWTH)):
         return plain
     above = _fit_above(chunks, logs)
     if above is None:
         return plain
     growth, left = above
-    freedom = len(chunks) - 3
+    freedom, chance = len(chunks) - 3, CHANCE_IF_CONSTANT if constant else CHANCE
     left_of_plain = float(np.sum((line.intercept + line.slope * np.log(chunks) - logs) ** 2))
-    better = left_of_plain - left > left / freedom * float(stats.f.ppf(1 - CHANCE, 1, freedom))
+    better = left_of_plain - left > left / freedom * float(stats.f.ppf(1 - chance, 1, freedom))
     return growth if better and left_of_plain > ROUNDING else plain
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.disk import open_plain, write_whole
+from rnnbench.disk import any_damage_is_told, open_plain, write_bytes
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
@@ -36,8 +37,10 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
     file = samples_file(run, digest, path)
+    content = io.BytesIO()  # Of a full disk, NumPy says only that it has written less.
+    np.save(content, rows)
     try:
-        write_whole(file, lambda stream: np.save(stream, rows))
+        write_bytes(file, content.getvalue())
     except OSError as error:
         raise unwritable(file, error) from error
     return len(rows)
@@ -47,7 +50,7 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
     file = samples_file(run, trial[-8:], path)
     try:
-        with open_plain(file) as stream:
+        with any_damage_is_told(), open_plain(file) as stream:  # A header may ask for any size.
             rows: npt.NDArray[np.float64] = np.load(stream)
         if not isinstance(rows, np.ndarray):
             raise ValueError(f"it is a {type(rows).__name__} and no array")
@@ -58,7 +61,7 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
             f"{file} does not exist: the path '{path}' of this trial was not sampled, it shares the measurement of "
             f"another trial (`same_as`), or the run's samples were not kept, or it was killed before it wrote them"
         ) from error
-    except (OSError, ValueError, EOFError, MemoryError) as error:  # A header may ask for any size.
+    except (OSError, ValueError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows
 

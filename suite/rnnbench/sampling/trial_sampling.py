@@ -110,6 +110,7 @@ class TrialSampling:
     def note_verified(self, verified: Verified) -> None:
         """Add the check after sampling, and the state of the process."""
         self.note_timed(verified.timed)
+        self.note_unmeasured(verified.unmeasured)
         for path, steps in verified.growth.items():
             self._growth.setdefault(path, []).append(tuple(steps))
         earlier = self._state.metrics if self._state else {}

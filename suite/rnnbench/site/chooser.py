@@ -16,18 +16,18 @@ def write_chooser(content: Content, folder: Folder) -> None:
     workloads = []
     for machine in content.machines:
         for workload, shown in machine.workloads.items():
-            name = f"chooser-{workload_name(machine, workload)}"
             programs = list(_programs(machine, shown))
             if programs:
-                folder.data(name, programs)
-                workloads.append(_described(machine, workload, name))
+                name = f"chooser-{workload_name(machine, workload)}"
+                workloads.append(_described(machine, workload, name, folder.data(name, programs)))
     folder.page("chooser.html", "chooser.html", content=content, workloads=workloads)
 
 
-def _described(machine: Machine, workload: Workload, name: str) -> dict[str, Any]:
+def _described(machine: Machine, workload: Workload, name: str, file: str) -> dict[str, Any]:
     family = workload.family
     return {
-        "file": name,
+        "name": name,
+        "file": file,
         "cell": family.computed,
         "hidden": workload.hidden,
         "batch": family.batch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
@@ -16,16 +17,16 @@ FINENESS = {name: 1e6 if name == "build_s" else 1.0 for name in FIGURES}
 """Figures are integers: microseconds and bytes. The page shows their ratios only."""
 
 
-def write_compare(content: Content, folder: Folder) -> None:
-    """`compare.html` with its data."""
+def write_compare(content: Content, folder: Folder) -> str:
+    """`compare.html` with its data. Returns the name of the index of nights."""
     trials, texts = Numbered(), Numbered()
-    for number, night in enumerate(content.nights):
-        folder.data(f"night-{number}", _night(night, trials, texts))
+    nights = [folder.data("night", _night(night, trials, texts)) for night in content.nights]
     rows = {row.identity: row for night in content.nights for row in night.rows}
     described = [_described(rows[identity], texts) for identity in trials.values]
-    folder.data("trials", {"trials": described, "texts": texts.values})
-    folder.data("nights", _index(content))
+    named = folder.data("trials", {"trials": described, "texts": texts.values})
+    index = folder.data("nights", _index(content, nights, named))
     settings = {
+        "nights": index,
         "paths": list(COMPARED_PATHS),
         "figures": list(FIGURES),
         "smallest": SMALLEST,
@@ -33,6 +34,7 @@ def write_compare(content: Content, folder: Folder) -> None:
         "ratio_confidence": RATIO_CONFIDENCE,
     }
     folder.page("compare.html", "compare.html", content=content, settings=settings, first=_first_kind(content))
+    return index
 
 
 def _first_kind(content: Content) -> str:
@@ -46,10 +48,13 @@ def _first_kind(content: Content) -> str:
     return "strategies"
 
 
-def _index(content: Content) -> dict[str, Any]:
+def _index(content: Content, files: Sequence[str], trials: str) -> dict[str, Any]:
+    """The nights with the names of their data files, and the name of the file of the trials that they number."""
     versions = Numbered()
     nights = [
         {
+            "id": night.entry.run_id,
+            "file": file,
             "run": night.entry.run,
             "started": night.entry.started,
             "machine": night.entry.machine,
@@ -57,10 +62,10 @@ def _index(content: Content) -> dict[str, Any]:
             "rnnbench": night.entry.rnnbench,
             "versions": [versions(item) for item in sorted(night.versions.items())],
         }
-        for night in content.nights
+        for night, file in zip(content.nights, files, strict=True)
     ]
     pages = [[machine, trial, page] for (machine, trial), page in content.pages.items()]
-    return {"nights": nights, "versions": versions.values, "pages": pages}
+    return {"nights": nights, "trials": trials, "versions": versions.values, "pages": pages}
 
 
 def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:

@@ -6,6 +6,7 @@ is JSON in ASCII without `<`, and the scripts of the site set it as `textContent
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -24,6 +25,8 @@ from rnnbench.spelling import count
 
 PURPOSE = "the site"
 EXTRA = "site"
+DIGEST_DIGITS = 12
+"""Of the content of a data file, in its name."""
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
 _FIGURE = re.compile(r"<pre\b.*?</pre>|(?<=\d) (?=%|(?:[nµm]?s|[KMG]iB|[kMG]?B)\b)", re.DOTALL)
@@ -47,9 +50,16 @@ class Folder:
         rendered = self._templates.get_template(template).render(root="../" * depth, path=path, **content)
         self.write(path, with_whole_figures(rendered).encode("utf-8", "backslashreplace"))
 
-    def data(self, name: str, value: object) -> None:
-        """A data file `data/<name>.js`, which pages load on demand: from `file://` nothing else can be loaded."""
-        self.write(f"data/{name}.js", f'rnnbench.put("{name}",{script_json(value)});\n'.encode())
+    def data(self, kind: str, value: object) -> str:
+        """A data file `data/<name>.js`, which pages load on demand: from `file://` nothing else can be loaded.
+
+        Returns its name, which has a digest of its content: a page, which a browser may have kept, never gets the data
+        of another state of the site.
+        """
+        content = script_json(value)
+        name = f"{kind}-{hashlib.sha256(content.encode()).hexdigest()[:DIGEST_DIGITS]}"
+        self.write(f"data/{name}.js", f'rnnbench.put("{name}",{content});\n'.encode())
+        return name
 
     def write(self, path: str, content: bytes) -> None:
         self.written.add(path)

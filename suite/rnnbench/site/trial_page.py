@@ -32,8 +32,8 @@ LIST_ROWS = 400
 """Rows of the list of trials in one data file."""
 
 
-def write_trials(content: Content, folder: Folder) -> None:
-    """`trials.html`, and for each trial a page, its record and its series."""
+def write_trials(content: Content, folder: Folder, nights: str) -> None:
+    """`trials.html`, and for each trial a page, its record and its series. `nights` is the data file of their index."""
     series = _series(content.nights)
     listed: list[dict[str, Any]] = []
     ranked = {id(machine): _places(machine) for machine in content.machines}
@@ -42,12 +42,10 @@ def write_trials(content: Content, folder: Folder) -> None:
         for trial, shown in machine.shown.items():
             points = series.get((machine.fingerprint, trial), [])
             changes = content.changes_of.get((machine.fingerprint, trial), [])
-            _write_trial(content, folder, machine, shown, points, changes, places.get(trial))
+            _write_trial(content, folder, machine, shown, points, changes, places.get(trial), nights)
             listed.append(_listed(machine, shown, points))
-    shards = [listed[start : start + LIST_ROWS] for start in range(0, len(listed), LIST_ROWS)]
-    for number, shard in enumerate(shards):
-        folder.data(f"list-{number}", shard)
-    folder.page("trials.html", "trials.html", content=content, shards=len(shards), listed=listed)
+    shards = [folder.data("list", listed[start : start + LIST_ROWS]) for start in range(0, len(listed), LIST_ROWS)]
+    folder.page("trials.html", "trials.html", content=content, shards=shards, listed=listed)
 
 
 def _series(nights: Sequence[Night]) -> dict[tuple[str, str], Points]:
@@ -77,13 +75,13 @@ def _write_trial(
     points: Points,
     changes: Sequence[Change],
     place: tuple[Ranking, Place] | None,
+    nights: str,
 ) -> None:
     record = shown.entry.record
     measured = shown.entry.measured or record
     folder.write(f"records/{shown.page}.json", _as_json(shown))
     timed = [(number, row) for number, row in points if any(row.latencies)]
-    if len(timed) > 1:
-        folder.data(f"series-{shown.page}", _drawn(timed, changes, content.nights))
+    series = folder.data("series", _drawn(timed, changes, content.nights)) if len(timed) > 1 else ""
     drawn = _drawn_latencies(measured)
     folder.page(
         f"trials/{shown.page}.html",
@@ -96,6 +94,7 @@ def _write_trial(
         shared_page=content.pages.get((machine.fingerprint, record.same_as or ""), ""),
         place=place,
         nights=len(timed),
+        chart={"series": series, "nights": nights},
         changes=[(change, sentence_of(change)) for change in changes],
         parts=call_parts(measured),
         preparation=preparation_parts(measured),
@@ -112,11 +111,10 @@ def _write_trial(
 
 
 def _files(page: str) -> dict[str, str]:
-    """Files of a trial beside its page; the series by its name as a data file."""
+    """Files of a trial beside its page."""
     return {
         "record": f"records/{page}.json",
         "releases": f"records/{releases_file(page)}",
-        "series": f"series-{page}",
     }
 
 

@@ -9,13 +9,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from rnnbench.history import Alerts, History
+from rnnbench.locks import locked_folder
 from rnnbench.results import Run, StoreError
 from rnnbench.site.alerts import write_alerts
 from rnnbench.site.changes import change_rows
 from rnnbench.site.chooser import write_chooser
 from rnnbench.site.compare import write_compare
 from rnnbench.site.conformance import write_conformance
-from rnnbench.site.content import read_content
+from rnnbench.site.content import Content, read_content
 from rnnbench.site.machines import write_machines
 from rnnbench.site.method import write_method
 from rnnbench.site.overview import INDEX, write_overview
@@ -34,22 +35,29 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
     Raises StoreError where there is nothing to show, or the folder has other files.
     """
     content = read_content(runs, history, alerts)
-    _check(root, [run.path for run in runs], history, alerts)
-    folder = Folder(root)
+    root.mkdir(parents=True, exist_ok=True)
+    with locked_folder(
+        root
+    ):  # Another command that writes it would take unfinished files for those of an earlier site.
+        _check(root, [run.path for run in runs], history, alerts)
+        _write_files(content, history, Folder(root))
+    return root / INDEX
+
+
+def _write_files(content: Content, history: History | None, folder: Folder) -> None:
     folder.write(MARK, MARK_TEXT.encode())
     _copy_static(files("rnnbench.site") / "static", "static", folder)
     changes = change_rows(content)
     write_overview(content, folder, changes)
     write_chooser(content, folder)
-    write_compare(content, folder)
-    write_trials(content, folder)
+    nights = write_compare(content, folder)
+    write_trials(content, folder, nights)
     write_releases(content, history, folder)
     write_conformance(content, folder, changes)
     write_alerts(content, folder, changes)
     write_machines(content, folder)
     write_method(content, folder)
     _remove_others(folder)
-    return root / INDEX
 
 
 def _copy_static(source: Traversable, path: str, folder: Folder) -> None:
@@ -65,7 +73,7 @@ def _check(root: Path, runs: Sequence[Path], history: History | None, alerts: Al
     for path in (*runs, *([history.root] if history else []), *([alerts.file] if alerts else [])):
         if Path(os.path.realpath(path)).is_relative_to(real):
             raise StoreError(f"{root} has {path} in it, which the site is made of; give a folder of its own with -o")
-    if root.is_dir() and any(root.iterdir()) and not (root / MARK).is_file():
+    if any(root.iterdir()) and not (root / MARK).is_file():
         raise StoreError(f"{root} has files that are no site; give an empty folder, or one that `rnnbench site` made")
 
 

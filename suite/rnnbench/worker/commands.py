@@ -221,6 +221,8 @@ class Verified:
     busy_threads: int | None
     growth: Mapping[str, tuple[GrowthStep, ...]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """As in `Prepared`."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def run_helper(
             stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             env={**os.environ, MARK: mark, **temporary.variables},
         )

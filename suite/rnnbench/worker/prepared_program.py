@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from rnnbench.backends import Arrays, Bound, InStream, Program
+from rnnbench.backends import Arrays, Bound, InStream, Program, TakesStream
 from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
+from rnnbench.devices import DeviceKind, UnmeasuredError
 from rnnbench.measure import (
     LatencyPath,
     TimedCall,
@@ -32,8 +33,9 @@ most seconds for these calls."""
 DEVICE_CALLS = 20
 """Calls that are timed with the device's own events, one at a time."""
 Clock = Callable[[Callable[[], object]], float]
-OpenClock = Callable[[int], Clock]
-"""`DeviceKind.open_clock`."""
+FIRST_CALLS = 2 * RING
+"""Calls in a stream of the suite's that are not counted: a runtime may record something in each chunk's first two."""
+NO_STREAM = "The runtime of {} has streams of its own: it names none to its caller, and takes none."
 
 
 class PreparedProgram:
@@ -44,9 +46,10 @@ class PreparedProgram:
         self._program = program
         self.public = PublicPath(program.open(), reference)
         self._reference = reference
+        bound = self.timed.bound
         self._new = NewArrays(reference.trial.seed)
         self._device_clock: Clock | None = None
-        bound = self.timed.bound
+        self._open_device_call: Callable[[], tuple[Callable[[], object], int]] = lambda: (bound, 0)
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
             "public": TimedCall(self.public.timed_call, _do_nothing, evict),
@@ -72,20 +75,33 @@ class PreparedProgram:
         """Wait until the device has finished all queued bound calls. Stopping the process would not stop the device."""
         self.timed.bound.sync()
 
-    def open_device_clock(self, open_clock: OpenClock) -> None:
-        """Open the device's clock if the adapter names the stream of its calls. Raises UnmeasuredError."""
-        if isinstance(self.timed.bound, InStream):
-            self._device_clock = open_clock(self.timed.bound.stream)
+    def open_device_clock(self, kind: DeviceKind) -> None:
+        """Open the clock of a device that has one, for the stream of the adapter's calls. Raises UnmeasuredError."""
+        if kind.open_clock is None:
+            return
+        bound = self.timed.bound
+        if isinstance(bound, InStream):
+            self._device_clock = kind.open_clock(bound.stream)
+        elif isinstance(bound, TakesStream) and kind.open_stream is not None:
+            stream = kind.open_stream()
+            self._device_clock = kind.open_clock(stream)
+            self._open_device_call = lambda: (bound.in_stream(stream), FIRST_CALLS)
+        else:
+            raise UnmeasuredError(NO_STREAM.format(self._reference.trial.target.backend))
 
     def device_seconds(self) -> float | None:
-        """The median seconds of a bound call by the device's own events; None if no clock was opened."""
+        """The median seconds of a bound call by the device's own events; None if no clock was opened.
+
+        Raises UnmeasuredError.
+        """
         if self._device_clock is None:
             return None
+        call, first = self._open_device_call()
         self.timed.start()
-        seconds = [self._device_clock(self.timed.bound) for _ in range(DEVICE_CALLS)]
-        self.timed.called(DEVICE_CALLS)
+        seconds = [self._device_clock(call) for _ in range(first + DEVICE_CALLS)]
+        self.timed.called(len(seconds))
         self.timed.start()
-        return statistics.median(seconds)
+        return statistics.median(seconds[first:])
 
     def copy_state(self) -> None:
         """Read the state into NumPy arrays, and set it from them."""

@@ -91,12 +91,10 @@ class TrialSampler:
 
     def _open_device_clock(self, trial: Trial) -> dict[str, str]:
         """Open the device's own clock, if it has one. Returns why it cannot."""
-        open_clock = KINDS[trial.device].open_clock
-        if open_clock is not None:
-            try:
-                self._prepared[trial.id].open_device_clock(open_clock)
-            except UnmeasuredError as error:
-                return {"device_time": str(error)}
+        try:
+            self._prepared[trial.id].open_device_clock(KINDS[trial.device])
+        except UnmeasuredError as error:
+            return {"device_time": str(error)}
         return {}
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
@@ -164,15 +162,23 @@ class TrialSampler:
         timed = self._prepared[trial.id].verify()
         self._find_moved_work(trial)
         self._prepared[trial.id].sync()
-        device_s = self._prepared[trial.id].device_seconds()
-        of_device = {} if device_s is None else device_metrics(device_s, trial.strategy.chunk)
+        of_device, unmeasured = self._device_time(trial)
         return commands.Verified(
             timed=timed,
             state=worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
             metrics={**read_metrics("sampled"), **of_device},
+            unmeasured=unmeasured,
         )
+
+    def _device_time(self, trial: Trial) -> tuple[dict[str, float], dict[str, str]]:
+        """The time of a call by the device's own clock, if it was opened; or why it cannot be measured."""
+        try:
+            seconds = self._prepared[trial.id].device_seconds()
+        except UnmeasuredError as error:
+            return {}, {"device_time": str(error)}
+        return ({} if seconds is None else device_metrics(seconds, trial.strategy.chunk)), {}
 
     def _find_moved_work(self, trial: Trial) -> None:
         """Add findings about work that was moved out of the timed calls, as the trial's blocks show."""

@@ -169,6 +169,18 @@ def test_imported_modules_hold_ptx_for_the_target(
     assert program.artifact.origin == "imported"
 
 
+@pytest.mark.parametrize(
+    ("capability", "nearest"), [("sm_75", "sm_75"), ("sm_86", "sm_86"), ("sm_100", "sm_89"), ("sm_120", "sm_89")]
+)
+def test_each_gpu_gets_ptx_that_its_driver_can_compile_on(
+    monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, capability: str, nearest: str
+) -> None:
+    """PTX of a target without a letter behind it, which runs on all later GPUs (PTX ISA, `.target`)."""
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: replace(H100, capability=capability))
+    _, ptx = built(monkeypatch, replace(request_of(cell="gru"), device="cuda"), folder)
+    assert set(re.findall(r"\.target (\w+)", ptx)) == {nearest}
+
+
 def test_another_target_is_another_program(monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path) -> None:
     paths = set()
     for capability in ("sm_80", "sm_90"):

@@ -425,9 +425,17 @@ def test_with_its_plugin_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) ->
     h100 = Device("an H100", "NVIDIA 580", "sm_90")
     monkeypatch.setattr(backend, "cuda_versions", lambda: {**PLUGIN, "jax-cuda13-pjrt": "0.11.2"})
     monkeypatch.setattr("rnnbench.backends.shared.cuda.first_gpu", lambda: h100)
+    monkeypatch.setattr("rnnbench.backends.shared.cuda.newest_cuda", lambda: 13)
     probe = JaxBackend().probe()
     assert probe.device("cuda") == h100
     assert probe.versions["jax-cuda13-plugin"] == "0.11.2"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "major"), [("jax-cuda13-plugin", 13), ("jax-cuda12-plugin", 12), ("jax-rocm-plugin", None)]
+)
+def test_a_plugin_is_built_for_the_cuda_in_its_name(plugin: str, major: int | None) -> None:
+    assert backend.built_for({"jax": "0.11.2", plugin: "0.11.2"}) == major
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,29 @@ The runtime's own memory on the processor stands in for a device's: the code is 
 
 from __future__ import annotations
 
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from device_programs import built_as_the_reference
+from few_turns import set_turns
 
-from rnnbench.backends.base import BuildError, Lack, Request
+from rnnbench.backends.base import BuildError, Lack, Request, TakesStream
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, packages
-from rnnbench.cases.trial import Precision, State, Strategy
+from rnnbench.backends.onnxruntime.recording import in_turn
+from rnnbench.cases.trial import Limits, Measure, Precision, State, Strategy, Target, Trial
+from rnnbench.conformance import ReferenceTrajectories, run_checks
+from rnnbench.devices import UnmeasuredError
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights
@@ -50,8 +60,8 @@ def ask(
 def in_the_runtimes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnbench.backends.onnxruntime import buffers, runtime
 
-    def buffer(array: np.ndarray, shape: tuple[int, ...], device: str) -> buffers.Buffer:
-        return buffers.DeviceBuffer(array, shape, device)
+    def buffer(array: np.ndarray, shape: tuple[int, ...], device: str, in_turn: Any) -> buffers.Buffer:
+        return buffers.DeviceBuffer(array, shape, device, in_turn)
 
     monkeypatch.setattr(runtime, "buffer", buffer)
 
@@ -87,11 +97,18 @@ def test_lengths_of_rows_are_read_from_the_runtimes_memory(tmp_path: Path) -> No
     assert not y[2:, 1].any()
 
 
+def recording_program(request: Request, folder: Path) -> Any:
+    """A program on the processor, whose provider records no graph, with the numbers and the turns of one on CUDA."""
+    program: Any = BACKEND.build(request, folder)
+    program.graphs = count(1)
+    program.in_turn = in_turn(replace(request, strategy=replace(request.strategy, launch="graph")))
+    return program
+
+
 @pytest.mark.usefixtures("in_the_runtimes_memory")
 def test_each_binding_has_a_graph_of_its_own(tmp_path: Path) -> None:
     """The processor's provider records no graph, and takes the numbers as CUDA's does."""
-    program: Any = BACKEND.build(ask(device="cpu"), tmp_path)
-    program.graphs = count(1)
+    program = recording_program(ask(device="cpu"), tmp_path)
     sessions = [program.open() for _ in range(2)]
     x = draw_inputs(LSTM, 8, 2, seed=1)
     expected = run_reference(LSTM, program.request.weights, x).y
@@ -105,6 +122,206 @@ def test_each_binding_has_a_graph_of_its_own(tmp_path: Path) -> None:
         turns = [session._bindings, *(bound._next_bindings() for _ in range(2))]
         numbers += [options.get_run_config_entry("gpu_graph_id") for pair in turns for _, options in pair]
     assert sorted(numbers, key=int) == [str(number) for number in range(1, 13)]
+
+
+@pytest.mark.usefixtures("in_the_runtimes_memory")
+def test_a_stream_takes_the_places_and_graphs_of_a_closed_one(tmp_path: Path) -> None:
+    """CUDA's provider keeps its graphs: new ones for each stream would add up."""
+    program = recording_program(ask(device="cpu"), tmp_path)
+    x = draw_inputs(LSTM, 8, 2, seed=1)
+    expected = run_reference(LSTM, program.request.weights, x).y
+    seen = []
+    for _ in range(3):
+        session = program.open()
+        bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+        bound(), bound()
+        np.testing.assert_allclose(bound.output()["y"], expected[4:], atol=2e-6)
+        session.step({"x": x[:4]})
+        session.close()
+        session.close()
+        seen.append(next(program.graphs))
+    assert [later - earlier for earlier, later in pairwise(seen)] == [1, 1], "the test takes the only new number"
+
+
+@pytest.mark.usefixtures("in_the_runtimes_memory")
+def test_streams_that_are_open_at_once_have_places_of_their_own(tmp_path: Path) -> None:
+    program = recording_program(ask(device="cpu"), tmp_path)
+    x = draw_inputs(LSTM, 8, 2, seed=1)
+    expected = run_reference(LSTM, program.request.weights, x).y
+    program.open().close()
+    first, second = program.open(), program.open()
+    for session in (first, second):
+        np.testing.assert_allclose(session.step({"x": x[:4]})["y"], expected[:4], atol=2e-6)
+    for session in (first, second):
+        np.testing.assert_allclose(session.step({"x": x[4:]})["y"], expected[4:], atol=2e-6)
+
+
+class Overlaps:
+    """Counts how many threads are in a call at once."""
+
+    def __init__(self) -> None:
+        self.inside, self.most = 0, 0
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            sleep(0.002)
+            try:
+                return call(*arguments)
+            finally:
+                self.inside -= 1
+
+        return counted
+
+
+@pytest.mark.usefixtures("in_the_runtimes_memory")
+@pytest.mark.parametrize(("records", "at_once"), [(True, 1), (False, 2)])
+def test_threads_take_turns_where_graphs_are_recorded(tmp_path: Path, records: bool, at_once: int) -> None:
+    """While one thread records, CUDA refuses what another one asks of it, and the recording fails."""
+    program = recording_program(ask(device="cpu"), tmp_path) if records else BACKEND.build(ask(device="cpu"), tmp_path)
+    sessions, overlaps, x = [program.open() for _ in range(2)], Overlaps(), draw_inputs(LSTM, 4, 2, seed=1)
+    for session in sessions:
+        session._runtime = SimpleNamespace(run_with_iobinding=overlaps.around(program.runtime.run_with_iobinding))
+        session._input.value = SimpleNamespace(update_inplace=overlaps.around(session._input.value.update_inplace))
+        if not records:
+            session.run = session._runtime.run_with_iobinding
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(8):
+            list(pool.map(lambda session: session.step({"x": x}), sessions))
+    assert overlaps.most == at_once
+
+
+class RecordingRuntime:
+    """The runtime, with the rule of CUDA's provider: a thread's first call of a graph records it.
+
+    What other threads ask meanwhile fails.
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self.io_binding = runtime.io_binding
+        self._run = runtime.run_with_iobinding
+        self._recorded: set[tuple[int, str]] = set()
+        self._recorder: int | None = None
+
+    def run_with_iobinding(self, binding: Any, options: Any) -> None:
+        graph = threading.get_ident(), options.get_run_config_entry("gpu_graph_id")
+        if self._recorder not in (None, graph[0]):
+            raise RuntimeError("CUDA failure 900: operation not permitted when stream is capturing")
+        if graph in self._recorded:
+            self._run(binding, options)
+            return
+        self._recorder = graph[0]
+        sleep(1e-4)
+        self._run(binding, options)
+        self._recorder = None
+        self._recorded.add(graph)
+
+
+@pytest.mark.usefixtures("in_the_runtimes_memory")
+@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+def test_a_program_with_graphs_passes_every_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State
+) -> None:
+    set_turns(monkeypatch)
+    request = ask(STACK, state=state, device="cpu")
+    program = recording_program(request, tmp_path)
+    program.runtime = RecordingRuntime(program.runtime)
+    numbers = {"steps": 16, "batch": 2, "dtype": "float32", "device": "cpu", "threads": 1, "seed": 1}
+    target = Target("onnxruntime", "onnx")
+    trial = Trial("graphs", target, STACK, request.strategy, **numbers, limits=Limits(), measure=Measure())
+    results = dict(run_checks(program, ReferenceTrajectories(trial, tmp_path)))
+    failed = {name: result.detail for name, result in results.items() if result.verdict == "fail"}
+    assert not failed
+    assert sum(result.verdict == "pass" for result in results.values()) > 10
+
+
+def test_a_bound_call_goes_on_in_a_stream_of_the_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is loaded once more for it. On the processor the second copy has no stream, and is the same else."""
+    from rnnbench.backends.onnxruntime import options, runtime
+
+    streams, entries = [], []
+
+    def loaded(path: Path, request: Request, stream: int) -> Any:
+        streams.append(stream)
+        made = options.loaded(path, request)
+        run = made.run_with_iobinding
+
+        def noted(binding: Any, given: Any) -> None:
+            entries.append(given.get_run_config_entry("disable_synchronize_execution_providers"))
+            run(binding, given)
+
+        made.run_with_iobinding = noted
+        return made
+
+    monkeypatch.setattr(runtime, "loaded_in_stream", loaded)
+    program: Any = BACKEND.build(ask(device="cpu"), tmp_path)
+    session, x = program.open(), draw_inputs(LSTM, 16, 2, seed=1)
+    expected = run_reference(LSTM, program.request.weights, x).y
+    bound = session.bind([{"x": part} for part in (x[:4], x[4:8], x[8:12], x[12:])])
+    assert isinstance(bound, TakesStream)
+    bound()
+    queued = bound.in_stream(77)
+    queued(), queued()
+    np.testing.assert_allclose(bound.output()["y"], expected[8:12], atol=2e-6)
+    bound()
+    np.testing.assert_allclose(bound.output()["y"], expected[12:], atol=2e-6)
+    assert (streams, entries) == ([77], ["1", "1"])
+
+
+def test_a_stream_that_the_runtime_does_not_take_is_no_measurement(tmp_path: Path) -> None:
+    """Events in a stream without work would say that a call takes no time. The processor's provider has no stream."""
+    from rnnbench.backends.onnxruntime.options import loaded_in_stream
+
+    program = BACKEND.build(ask(device="cpu"), tmp_path)
+    with pytest.raises(UnmeasuredError, match="does not say that it uses the stream"):
+        loaded_in_stream(program.files.program[0], program.request, 77)
+
+
+@pytest.mark.parametrize("time", ["fused", "looped"])
+def test_what_is_left_to_the_processor_is_known(tmp_path: Path, time: str) -> None:
+    """Here all of a graph is, in a loop's body too. Where it is for a GPU, arithmetic there fails the build."""
+    from rnnbench.backends.onnxruntime.options import session, session_options
+    from rnnbench.backends.onnxruntime.placement import RECORDED, on_the_processor, placement_notes
+    from rnnbench.backends.shared.onnx_graphs import build_graph
+
+    request = ask(time=time, device="cpu")
+    options = session_options(request)
+    options.add_session_config_entry(RECORDED, "1")
+    made = session(build_graph(request, "Scan").SerializeToString(), options, request)
+    left = on_the_processor(made)
+    computing = {"LSTM"} if time == "fused" else {"Scan", "Tanh", "Sigmoid"}
+    assert computing <= left.keys()
+    assert tuple(placement_notes(made, request)) == ()
+    with pytest.raises(BuildError, match=f"compute on the processor.*{max(computing - {'Scan'})}"):
+        tuple(placement_notes(made, ask(time=time)))
+
+
+def test_counting_on_the_processor_is_noted() -> None:
+    def part(provider: str, *operators: str) -> SimpleNamespace:
+        return SimpleNamespace(ep_name=provider, get_nodes=lambda: [SimpleNamespace(op_type=one) for one in operators])
+
+    from rnnbench.backends.onnxruntime.placement import placement_notes
+
+    parts = [
+        part("CUDAExecutionProvider", "Loop", "MatMul", "Tanh"),
+        part("CPUExecutionProvider", "Less", "Less", "And"),
+    ]
+    session = SimpleNamespace(get_provider_graph_assignment_info=lambda: parts)
+    (note,) = placement_notes(session, ask(time="looped"))
+    assert note.endswith(": 1 And, 2 Less.")
+
+
+def test_a_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime's `preload_dlls` prints these lines, recorded from onnxruntime-gpu 1.31.1, and goes on."""
+    if BACKEND.probe().device("cuda"):
+        pytest.skip("there is a GPU here, and ONNX Runtime can use it")
+    failed = (
+        "Failed to load libcublasLt.so.13: libcublasLt.so.13: cannot open shared object file: No such file or directory"
+    )
+    monkeypatch.setattr(ort, "preload_dlls", lambda: print(failed, "\nPlease follow the page", sep=""))
+    with pytest.raises(BuildError, match=re.escape(failed)):
+        BACKEND.build(ask(), tmp_path)
 
 
 @pytest.mark.parametrize("time", ["fused", "looped"])
@@ -168,6 +385,7 @@ def test_a_worker_on_cuda_has_its_variables_and_one_on_the_processor_sees_no_gpu
         (ask(GRU.model_copy(update={"reset_after": False})), "without reset_after"),
         (ask(dtype="int8_dynamic"), "float32, float64 or float16"),
         (ask(time="looped", launch="graph"), "records no graph with a loop"),
+        (ask(BOTH_WAYS, state="none", launch="graph", ragged=True), "has the lengths of rows"),
         (ask(time="looped", threads=2), "one thread"),
     ],
 )
@@ -187,7 +405,9 @@ def install(folder: Path, package: str, provider: bool, monkeypatch: pytest.Monk
     """A distribution with the files that wheels of ONNX Runtime 1.31 have, which decide what it is; without code."""
     capi = folder / "onnxruntime" / "capi"
     capi.mkdir(parents=True)
-    (capi / "build_and_package_info.py").write_text(f"package_name = '{package}'\n__version__ = '1.31.1'\n")
+    (capi / "build_and_package_info.py").write_text(
+        f"package_name = '{package}'\n__version__ = '1.31.1'\ncuda_version = '13.0'\n"
+    )
     if provider:
         (capi / "libonnxruntime_providers_cuda.so").touch()
     described = folder / f"{package.replace('-', '_')}-1.31.1.dist-info"
@@ -214,6 +434,7 @@ def test_the_package_that_the_module_is_from_is_told_from_its_files(
     versions = BACKEND.probe().versions
     assert versions["onnxruntime-gpu"] == "1.31.1"
     assert "onnxruntime" not in versions
+    assert packages.built_for() == 13
     lack = packages.cuda_lack()
     assert lack is None if provider else "no provider for CUDA" in str(lack)
 

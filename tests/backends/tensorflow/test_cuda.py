@@ -129,6 +129,31 @@ def test_the_partitions_of_a_graph_are_read_as_one(build) -> None:
     assert lowered.lowered(joined, lowered.AUTHORED, "looped") == "looped 1"
 
 
+def test_arithmetic_that_is_left_to_the_processor_is_refused(ask, build) -> None:
+    """TensorFlow places an operator that a GPU has no kernel for on the processor, and says nothing."""
+    from rnnbench.backends.tensorflow import saved
+
+    executed = saved.executed_graph(build("graph").files)
+    request, left = on_cuda(ask("graph")), {"LoopCond", "Less", "AddV2"}
+    for node in executed.node:
+        where = "CPU" if node.op in left else "GPU"
+        node.device = f"/job:localhost/replica:0/task:0/device:{where}:0"
+    saved._require_on_the_device(request, executed)
+    product = next(node for node in executed.node if "MatMul" in node.op)
+    product.device = product.device.replace("GPU", "CPU")
+    with pytest.raises(BuildError, match=f"compute on the processor.*: {product.op}"):
+        saved._require_on_the_device(request, executed)
+    saved._require_on_the_device(ask("graph"), executed)
+
+
+def test_code_of_xla_that_is_laid_out_in_another_way_is_a_reason(tmp_path: Path) -> None:
+    from rnnbench.backends.tensorflow import xla
+
+    (tmp_path / "entry.pb").write_bytes(b"")
+    with pytest.raises(BuildError, match="has no HLO where"):
+        xla.compiled(tmp_path / "entry.pb", "", "looped")
+
+
 def test_a_build_that_would_compute_on_the_processor_fails(ask, tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -200,12 +225,34 @@ def test_a_program_is_for_a_kind_of_device_and_a_capability(ask, monkeypatch) ->
 LIBRARIES = dict.fromkeys(backend.LIBRARIES, "12")
 
 
-def test_what_is_missing_for_cuda_is_named() -> None:
+def test_what_is_missing_for_cuda_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(backend, "library_loads", lambda _: False)
     lack = backend.cuda_lack({name: version for name, version in LIBRARIES.items() if "cudnn" not in name})
     assert isinstance(lack, Lack)
-    assert lack.reason.startswith("nvidia-cudnn-cu12 is not installed")
+    assert lack.reason.startswith("neither nvidia-cudnn-cu12 is installed nor libcudnn.so.9 found")
     assert lack.install == "pip install 'tensorflow[and-cuda]'"
     assert backend.cuda_lack(LIBRARIES) is None
+
+
+def test_libraries_of_a_container_will_do(monkeypatch) -> None:
+    monkeypatch.setattr(backend, "library_loads", lambda _: True)
+    assert backend.cuda_lack({}) is None
+
+
+USES_XLA = """
+import tensorflow as tf
+function = tf.function(lambda x: x @ x, jit_compile=True, autograph=False)
+print(function(tf.ones((2, 2))).numpy()[0, 0])
+"""
+
+
+def test_xla_knows_the_flags_of_a_worker_on_cuda(ask) -> None:
+    """It ends a process for a flag that it does not know. Here it compiles for the processor, with the same flags."""
+    variables = {**os.environ, **BACKEND.support(on_cuda(ask("xla"))).environment, "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(
+        [sys.executable, "-c", USES_XLA], capture_output=True, text=True, env=variables, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pytest
 from rnnbench.backends.base import BuildError, InStream, Lack, Request
 from rnnbench.backends.shared import PROCESSOR_AND_CUDA, support_of
 from rnnbench.backends.torch import TorchBackend
-from rnnbench.backends.torch.installed import LIBRARY, cuda_lack
+from rnnbench.backends.torch.installed import LIBRARY, VERSION, built_for, cuda_lack
 from rnnbench.backends.torch.support import AUTHORS, GRAPHS, READS, TIMES
 from rnnbench.cases.trial import Precision
 from rnnbench.devices import Device
@@ -42,13 +42,16 @@ from rnnbench.results import Artifact  # noqa: E402
 # What is installed and what is supported.
 
 
-def installed(folder: Path, local: str, *, cuda_inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(folder: Path, local: str, *, cuda_inside: bool, monkeypatch: pytest.MonkeyPatch, said: str = "") -> None:
     """A torch of the metadata and files that its wheels have, before all others on the path."""
     (folder / f"torch-2.11.0+{local}.dist-info").mkdir()
     (folder / f"torch-2.11.0+{local}.dist-info/METADATA").write_text(f"Name: torch\nVersion: 2.11.0+{local}\n")
     if cuda_inside:
         (folder / LIBRARY).parent.mkdir(parents=True)
         (folder / LIBRARY).touch()
+    if said:
+        (folder / VERSION).parent.mkdir(parents=True, exist_ok=True)
+        (folder / VERSION).write_text(said)
     monkeypatch.syspath_prepend(folder)
 
 
@@ -67,6 +70,41 @@ def test_a_wheel_with_cuda_leaves_the_question_to_the_driver(tmp_path: Path, mon
     probe = TorchBackend().probe()
     assert probe.devices["cuda"] == gpu
     assert probe.graphs == dict.fromkeys(probe.routes, frozenset({"cuda"}))
+
+
+@pytest.mark.parametrize(
+    ("said", "major"),
+    [
+        ("cuda: Optional[str] = '13.0'\n", 13),
+        ("cuda = '12.8'\n", 12),
+        ("cuda: Optional[str] = None\n", None),
+        ("", None),
+    ],
+)
+def test_a_wheel_says_for_which_cuda_it_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, major: int | None
+) -> None:
+    """As torch/version.py of the wheels has it."""
+    installed(tmp_path, "cu130", cuda_inside=True, monkeypatch=monkeypatch, said=said)
+    assert built_for() == major
+
+
+def test_a_driver_that_is_too_old_for_the_wheel_says_which_one_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, "cu130", cuda_inside=True, monkeypatch=monkeypatch, said="cuda = '13.0'\n")
+    old = Device("NVIDIA A100-SXM4-40GB", "NVIDIA 550.54.15", "sm_80")
+    monkeypatch.setattr("rnnbench.backends.shared.cuda.first_gpu", lambda: old)
+    monkeypatch.setattr("rnnbench.backends.shared.cuda.newest_cuda", lambda: 12)
+    lack = TorchBackend().probe().device_lack("cuda")
+    assert lack == Lack(
+        "the driver (NVIDIA 550.54.15) has CUDA 12, and the installed packages are for CUDA 13. Install driver 580 or "
+        "newer, or packages for CUDA 12",
+        "",
+    )
+    assert lack.message == lack.reason
+    monkeypatch.setattr("rnnbench.backends.shared.cuda.newest_cuda", lambda: 14)
+    assert TorchBackend().probe().device("cuda") == old
 
 
 def test_the_probe_imports_no_torch() -> None:

@@ -32,6 +32,7 @@ RESET_BEFORE_512 = Model(cell="gru", input=64, hidden=512, reset_after=False)
 @pytest.fixture
 def h100(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_cuda, "first_gpu", lambda: H100)
+    monkeypatch.setattr(shared_cuda, "newest_cuda", lambda: 13)
 
 
 def on_cuda(request_for: Callable[..., Request], *arguments: Any) -> Request:
@@ -72,7 +73,7 @@ def test_a_library_that_is_missing_is_named_with_a_command(
 ) -> None:
     monkeypatch.setattr(cuda_libraries, "_installed", lambda package: package != without)
     monkeypatch.setattr(cuda_libraries, "_file", lambda package, path: path if package != without else None)
-    monkeypatch.setattr(cuda_libraries, "_loads", lambda _: False)
+    monkeypatch.setattr(cuda_libraries, "library_loads", lambda _: False)
     assert cuda_libraries.lack() == Lack(f"{reason_of(reason)}; TVM needs it for CUDA", cuda_libraries.INSTALL)
 
 
@@ -280,6 +281,17 @@ def test_nvrtc_makes_machine_code_of_a_persistent_kernel(
     assert ptx.count("atom.add.release.gpu") == ptx.count("ld.acquire.gpu") == barriers
     assert ptx.count(".entry") == 1
     assert not re.search(r"tanh\.approx|fma\.rn\.ftz|mma\.|tf32", ptx)
+
+
+@pytest.mark.usefixtures("with_nvrtc")
+@pytest.mark.parametrize("capability", ["sm_75", "sm_86", "sm_89", "sm_100", "sm_120"])
+def test_nvrtc_makes_machine_code_for_each_gpu(
+    monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], tmp_path: Path, capability: str
+) -> None:
+    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: replace(H100, capability=capability))
+    for request in (on_cuda(request_for, "looped"), persistent(request_for, TWO_GRUS)):
+        folder = built(monkeypatch, request, tmp_path).folder
+        assert (folder / nvrtc.KERNELS).read_bytes().startswith(b"\x7fELF")
 
 
 @pytest.mark.usefixtures("with_nvrtc")

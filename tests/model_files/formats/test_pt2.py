@@ -344,10 +344,8 @@ WRONG = {
     "beyond": (weights(lambda w: w["tensor_meta"].update(storage_offset={"as_int": 10**6})), "call for"),
     "code": (calling("os.system"), "it calls os.system"),
     "file": (calling("torch.ops.aten.from_file.default"), "it calls torch.ops.aten.from_file.default"),
-    "loop": (
-        calling("torch.ops.higher_order.while_loop"),
-        "export the network to ONNX (torch.onnx.export(…, dynamo=True))",
-    ),
+    "loop": (calling("torch.ops.higher_order.while_loop"), "its while_loop takes other graphs"),
+    "other part": (calling("torch.ops.higher_order.invoke_subgraph"), "export the network without it"),
     "quantised": (
         calling("torch.ops.quantized_decomposed.dequantize_per_channel.default"),
         "save the network as it was before",

@@ -105,6 +105,10 @@ def no_graph(writer):
     writer.model.signatureDefs[0].subgraphIndex = 7
 
 
+def unprintable_name(writer):
+    writer.model.signatureDefs[0].outputs[0].name = b"y\x80" * 200
+
+
 REFUSED = {
     "empty": (lambda: b"", "it is empty"),
     "another": (lambda: b"PK\x03\x04" * 20, "no TFLite file"),
@@ -114,6 +118,7 @@ REFUSED = {
     "unknown": (lambda: changed(unknown_tensor), "names a tensor that there is not"),
     "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
+    "unprintable": (lambda: changed(unprintable_name), "up to 200 printable characters are read"),
     "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
 }
 
@@ -461,15 +466,34 @@ def test_a_file_with_other_arrays_inside_is_called_with_its_own_first(tmp_path):
     assert [graph.operators[0].name for graph in read_tflite(first).graphs] == ["QUANTIZE", "FULLY_CONNECTED"]
 
 
-def test_an_operand_that_takes_its_own_range_is_quantised_by_it(tmp_path):
+def with_whole_weights(kind):
+    """R of the cell in bytes of int8, which are called `kind`."""
     writer = files.elman()
     weight = next(each for each in writer.graph.tensors if each.name == b"R")
     quantised = next(e for e in files.quantised(files.elman()).graph.tensors if e.name == b"R").quantization
     values = np.frombuffer(writer.model.buffers[weight.buffer].data.tobytes(), np.float32).reshape(weight.shape)
     data = np.rint(values / quantised.scale[:, None]).astype(np.int8)
     writer.model.buffers[weight.buffer].data = np.frombuffer(data.tobytes(), np.uint8)
-    weight.type, weight.quantization = files.schema.TensorType.INT8, quantised
-    path = files.saved(writer, tmp_path / "cell.tflite")
+    weight.type, weight.quantization = getattr(files.schema.TensorType, kind), quantised
+    return writer
+
+
+def test_weights_in_uint8_are_bytes_of_int8_as_litert_reads_them(tmp_path):
+    """TensorFlow 1 wrote them so. R has a scale for each row, which LiteRT has of int8 alone: here it has one."""
+    given, made = {"x": np.ones((1, 3), np.float32), "h": np.array([[1.0, 0.301, 0.502, -0.7]], np.float32)}, []
+    for kind in ("INT8", "UINT8"):
+        writer = with_whole_weights(kind)
+        weight = next(each for each in writer.graph.tensors if each.name == b"R")
+        weight.quantization = files.scaled(float(weight.quantization.scale[0]))
+        path = files.saved(writer, tmp_path / f"{kind}.tflite")
+        theirs = Interpreter(model_path=str(path)).get_signature_runner()(**given)["y"]
+        made.append(oracle_of(path).in_arithmetic(Arithmetic("int8_dynamic")).run(given)["y"])
+        np.testing.assert_allclose(made[-1], theirs, atol=0.01)
+    np.testing.assert_array_equal(*made)
+
+
+def test_an_operand_that_takes_its_own_range_is_quantised_by_it(tmp_path):
+    path = files.saved(with_whole_weights("INT8"), tmp_path / "cell.tflite")
     assert describe(path).activations == "dynamic"
     given, oracle = {"x": np.ones((1, 3)), "h": np.array([[1.0, 0.301, 0.502, -0.7]])}, oracle_of(path)
     y = [oracle.in_arithmetic(Arithmetic(dtype)).run(given)["y"] for dtype in ("float64", "int8_dynamic")]

@@ -14,14 +14,15 @@ from rnnbench.model_files import ModelFileError, check_state, describe, oracle_o
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 LSTM, SEQUENCE, BOTH = "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
-KINDS = ("float32", "weights")
+BOTH_RNN = "BIDIRECTIONAL_SEQUENCE_RNN"
+KINDS = ("float32", "weights", "uint8")
 FILES = {
     **{f"rnn {kind}": lambda kind=kind: files.rnn("RNN", kind) for kind in KINDS},
     **{f"sequence rnn {kind}": lambda kind=kind: files.rnn("UNIDIRECTIONAL_SEQUENCE_RNN", kind) for kind in KINDS},
     "sequence rnn, time first": lambda: files.rnn("UNIDIRECTIONAL_SEQUENCE_RNN", time_major=True),
-    **{f"both rnn {kind}": lambda kind=kind: files.rnn("BIDIRECTIONAL_SEQUENCE_RNN", kind) for kind in KINDS},
-    "both rnn, merged": lambda: files.rnn("BIDIRECTIONAL_SEQUENCE_RNN", merged=True),
-    "both rnn, time first": lambda: files.rnn("BIDIRECTIONAL_SEQUENCE_RNN", merged=True, time_major=True),
+    **{f"both rnn {kind}": lambda kind=kind: files.rnn(BOTH_RNN, kind) for kind in KINDS},
+    "both rnn, merged": lambda: files.rnn(BOTH_RNN, merged=True),
+    "both rnn, time first": lambda: files.rnn(BOTH_RNN, merged=True, time_major=True),
     **{f"svdf {kind}": lambda kind=kind: files.svdf(kind) for kind in (*KINDS, "int8")},
     "svdf of rank 1": lambda: files.svdf(rank=1),
     "svdf without memory": lambda: files.svdf(memory=1),
@@ -43,6 +44,16 @@ FILES = {
         )
     },
     "sequence lstm, all, weights": lambda: files.lstm(SEQUENCE, "weights", ("peepholes", "projection", "clips")),
+    "both rnn, auxiliary, time first": lambda: files.rnn(BOTH_RNN, auxiliary="alone", time_major=True),
+    "both rnn, auxiliary with weights, batch first": lambda: files.rnn(BOTH_RNN, auxiliary="with weights"),
+    **{
+        f"both lstm, auxiliary {told} {kind}": lambda told=told, kind=kind: files.lstm(
+            BOTH, kind, (told, "merged"), time_major=True
+        )
+        for told in ("alone", "with weights")
+        for kind in KINDS
+    },
+    "sequence lstm, diagonal": lambda: files.lstm(SEQUENCE, parts=("diagonal",)),
 }
 """Functions that make a file, by what it has."""
 
@@ -53,17 +64,19 @@ def test_a_stream_is_what_litert_gives_with_the_operators_own_state(tmp_path, na
     found, oracle = describe(path), oracle_of(path)
     dtype = f"int8_{found.activations}" if found.activations else "float32"
     nearest = oracle.in_arithmetic(Arithmetic(dtype))
-    assert found.activations == {"weights": "dynamic", "int8": "static"}.get(name.split()[-1], "")
+    assert found.activations == {"weights": "dynamic", "uint8": "dynamic", "int8": "static"}.get(name.split()[-1], "")
     before = {pair.before: pair.after for pair in found.state}
     interpreter = Interpreter(model_path=str(path))
     runner = interpreter.get_signature_runner()
     shapes = {array.name: array.shape for array in found.arrays}
-    (x_type,) = (each["dtype"] for each in runner.get_input_details().values())
     exact, rounded, noisy = ({state: np.zeros(shapes[state]) for state in before} for _ in range(3))
     noise = oracle.in_arithmetic(RandomRounding(dtype, 0, 0))
-    for x in np.random.default_rng(1).standard_normal((4, *shapes["x"])).astype(np.float32):
-        given = runner(x=x if x_type == np.float32 else quantised(runner.get_input_details()["x"], x))
-        results = [each.run({"x": x, **state}) for each, state in ((oracle, exact), (nearest, rounded), (noise, noisy))]
+    draw, details = np.random.default_rng(1), runner.get_input_details()
+    for _ in range(4):
+        x = {name: draw.standard_normal(shapes[name]).astype(np.float32) for name in details}
+        whole = {name: quantised(each, x[name]) for name, each in details.items() if each["dtype"] != np.float32}
+        given = runner(**x | whole)
+        results = [each.run({**x, **state}) for each, state in ((oracle, exact), (nearest, rounded), (noise, noisy))]
         exact, rounded, noisy = ({state: result[after] for state, after in before.items()} for result in results)
         for output, theirs in given.items():
             scale, zero = runner.get_output_details()[output]["quantization"]
@@ -131,27 +144,17 @@ def small_state(writer):
         buffer.data = None if buffer.data is None else buffer.data[: buffer.data.size // 2]
 
 
-def shifted_state(writer):
-    writer.graph.tensors[writer.graph.operators[0].inputs[4]].quantization.zeroPoint = np.array([1], np.int64)
-
-
-def of_uint8(writer):
-    writer.graph.tensors[writer.graph.operators[0].inputs[1]].type = schema.TensorType.UINT8
-
-
-def without_state(writer):
-    writer.graph.operators[0].inputs[4] = -1
-
-
-def auxiliary(place):
+def with_zero_point(place, zero=1):
     def change(writer):
-        writer.graph.operators[0].inputs[place] = writer.graph.inputs[0]
+        writer.graph.tensors[writer.graph.operators[0].inputs[place]].quantization.zeroPoint = np.array(
+            [zero], np.int64
+        )
 
     return change
 
 
-def diagonal(writer):
-    writer.graph.operators[0].builtinOptions.diagonalRecurrentTensors = True
+def without_state(writer):
+    writer.graph.operators[0].inputs[4] = -1
 
 
 def whole_input(writer):
@@ -166,12 +169,16 @@ def without_weights(writer):
 
 REFUSED = {
     "small state": (lambda: files.svdf("int8"), small_state, "the state int8, y int8. LiteRT reads .* as int16"),
-    "shifted state": (lambda: files.svdf("int8"), shifted_state, "a state whose zero point is not 0"),
-    "uint8": (lambda: files.svdf("weights"), of_uint8, "W is uint8 with a scale, and SVDF has weights of int8"),
+    "shifted state": (lambda: files.svdf("int8"), with_zero_point(4), "a state whose zero point is not 0"),
+    "shifted weights": (lambda: files.svdf("weights"), with_zero_point(1), "W are weights with a zero point"),
+    "shifted weights beside int8": (lambda: files.svdf("int8"), with_zero_point(1), "W has a zero point, which LiteRT"),
+    "shifted bias": (lambda: files.svdf("int8"), with_zero_point(3), "b has a zero point, which LiteRT takes for 0"),
+    "zero point of no int8": (
+        lambda: files.svdf("int8"),
+        with_zero_point(0, -131079),
+        "'x' has a zero point that is no",
+    ),
     "no state": (lambda: files.rnn("RNN"), without_state, "has no state of its own"),
-    "auxiliary rnn": (lambda: files.rnn("BIDIRECTIONAL_SEQUENCE_RNN"), auxiliary(9), "with an auxiliary input"),
-    "auxiliary lstm": (lambda: files.lstm(BOTH), auxiliary(39), "with an auxiliary input"),
-    "diagonal": (lambda: files.lstm(SEQUENCE), diagonal, "with diagonal recurrent weights"),
     "whole rnn": (lambda: files.rnn("RNN"), whole_input, "x is int8 with a scale, which RNN does not take"),
     "whole lstm": (lambda: files.lstm(BOTH), whole_input, f"{BOTH} of both directions that gives y0 takes int8"),
     "whole basic": (files.basic_lstm, whole_input, "LSTM of one matrix for all gates that gives y0 takes int8"),

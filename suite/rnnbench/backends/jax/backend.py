@@ -58,7 +58,7 @@ class JaxBackend:
         return replace(
             probe,
             versions=versions,
-            devices=with_cuda(cuda_lack(versions)),
+            devices=with_cuda(cuda_lack(versions), built_for(versions)),
             authors=AUTHORS,
             reads=READS,
             graphs=GRAPHS,
@@ -152,6 +152,12 @@ def cuda_lack(versions: Mapping[str, str]) -> Lack | None:
     if _pjrt(plugin) not in versions:
         return Lack(f"{plugin} is installed, and {_pjrt(plugin)} is not", INSTALL_CUDA)
     return None
+
+
+def built_for(versions: Mapping[str, str]) -> int | None:
+    """The major version of CUDA that the installed plugin was built for; None where there is none."""
+    plugin = next((name for name in PLUGINS if name in versions), None)
+    return int(plugin.removeprefix("jax-cuda").removesuffix("-plugin")) if plugin else None
 
 
 def _pjrt(plugin: str) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
-from rnnbench.backends.onnxruntime.packages import cuda_lack, cuda_versions, runtime_package
+from rnnbench.backends.onnxruntime.packages import built_for, cuda_lack, cuda_versions, runtime_package
 from rnnbench.backends.shared import (
     CUDA,
     ENVIRONMENT,
@@ -58,7 +58,7 @@ class OnnxRuntimeBackend:
         packages, install = (runtime_package(), "onnx"), "pip install 'rnnbench[onnxruntime]'"
         probe = probe_packages(tuple(ROUTES), packages, install, compilers=dict.fromkeys(ROUTES, "ONNX Runtime"))
         versions = {**probe.versions, **cuda_versions()}
-        devices = with_cuda(cuda_lack())
+        devices = with_cuda(cuda_lack(), built_for())
         return replace(probe, versions=versions, devices=devices, authors=AUTHORS, reads=READS, graphs=GRAPHS)
 
     def support(self, request: Request) -> Support:
@@ -135,6 +135,8 @@ def _not_on_cuda(request: Request) -> str:
             return "ONNX Runtime leaves a GRU without reset_after to the processor: cuDNN has none."
     if strategy.launch != STREAM and (request.file is not None or strategy.time not in (FUSED, *STRAIGHT)):
         return "ONNX Runtime records no graph with a loop (Loop, Scan) or a condition (If) as a CUDA graph."
+    if strategy.launch != STREAM and request.ragged:
+        return "A CUDA graph has the lengths of rows that its operators read on the host when it was recorded."
     return too_many_threads(request)
 
 

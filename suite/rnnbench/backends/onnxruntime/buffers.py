@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Protocol
 
@@ -32,20 +33,29 @@ class HostBuffer:
 class DeviceBuffer:
     """An array in the memory of a device. The runtime copies to it and from it, and waits for the copy."""
 
-    def __init__(self, array: np.ndarray, shape: tuple[int, ...], device: str) -> None:
+    def __init__(
+        self, array: np.ndarray, shape: tuple[int, ...], device: str, in_turn: AbstractContextManager[object]
+    ) -> None:
         self._shape, self._graph_shape = array.shape, shape
-        self.value = ort.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype, device, 0)
+        self._in_turn = in_turn
+        with in_turn:
+            self.value = ort.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype, device, 0)
         self.write: Callable[[np.ndarray], None] = self._write
         self.read: Callable[[], np.ndarray] = self._read
         self.write(array)
 
     def _write(self, array: np.ndarray) -> None:
-        self.value.update_inplace(np.ascontiguousarray(array).reshape(self._graph_shape))
+        with self._in_turn:
+            self.value.update_inplace(np.ascontiguousarray(array).reshape(self._graph_shape))
 
     def _read(self) -> np.ndarray:
-        return np.array(self.value.numpy()).reshape(self._shape)
+        with self._in_turn:
+            return np.array(self.value.numpy()).reshape(self._shape)
 
 
-def buffer(array: np.ndarray, shape: tuple[int, ...], device: str) -> Buffer:
-    """A buffer that begins with the values of `array`, which is the buffer's own from now on."""
-    return HostBuffer(array, shape) if device == "cpu" else DeviceBuffer(array, shape, device)
+def buffer(array: np.ndarray, shape: tuple[int, ...], device: str, in_turn: AbstractContextManager[object]) -> Buffer:
+    """A buffer that begins with the values of `array`, which is the buffer's own from now on.
+
+    Copies to a device and from it are made within `in_turn`.
+    """
+    return HostBuffer(array, shape) if device == "cpu" else DeviceBuffer(array, shape, device, in_turn)

@@ -11,6 +11,7 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.onnxruntime.options import flags, session, session_options
+from rnnbench.backends.onnxruntime.placement import placement_notes, record_placement
 from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
     INT8_OPERATORS,
@@ -36,7 +37,8 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     options = session_options(request)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.optimized_model_filepath = str(path)
-    session(serialised, options, request)
+    record_placement(options, request)
+    places = tuple(placement_notes(session(serialised, options, request), request))
     model = onnx.load(path)
     counted = {OperationStage.INPUT: operations(source), OperationStage.COMPILED: operations(model)}
     return Artifact(
@@ -47,7 +49,7 @@ def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
         origin=origin(request),
         math="exact",
         flags=flags(request),
-        notes=(*_notes(request), *_casts(request, counted), *int8_notes(request)),
+        notes=(*_notes(request), *places, *_casts(request, counted), *int8_notes(request)),
     )
 
 

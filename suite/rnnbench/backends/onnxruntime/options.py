@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,18 @@ import onnxruntime as ort
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.onnxruntime.backend import STRAIGHT
+from rnnbench.backends.onnxruntime.recording import in_turn
 from rnnbench.backends.shared import CUDA, ENVIRONMENT
 from rnnbench.cases import STREAM
+from rnnbench.devices import UnmeasuredError
 from rnnbench.rnn import FUSED
 
 FLAGS = ("execution_mode=sequential", "inter_op_num_threads=1", "enable_cpu_mem_arena=0")
 PROVIDERS = {"cpu": "CPUExecutionProvider", CUDA: "CUDAExecutionProvider"}
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
+USER_STREAM = "user_compute_stream"
+"""The provider's option with the handle of a stream. Source: the page of the provider, as below."""
+NO_MORE: Mapping[str, str] = {}
 
 
 def flags(request: Request) -> tuple[str, ...]:
@@ -56,19 +63,32 @@ def session_options(request: Request) -> Any:
     return options
 
 
-def session(model: bytes | str, options: Any, request: Request) -> Any:
-    """An InferenceSession on the request's device. Raises BuildError where it could not be had there."""
-    provider = PROVIDERS[request.device]
-    if request.device == CUDA:
-        # NVIDIA's libraries from packages of Python, which the provider does not find by itself.
-        ort.preload_dlls()
+def session(model: bytes | str, options: Any, request: Request, more: Mapping[str, str] = NO_MORE) -> Any:
+    """An InferenceSession on the request's device. Raises BuildError where it could not be had there.
+
+    `more` has further options of the device's provider.
+    """
+    provider, chosen = PROVIDERS[request.device], {**provider_options(request), **more}
+    missing = _preload_libraries() if request.device == CUDA else ""
     try:
-        made = ort.InferenceSession(model, options, [provider], [dict(provider_options(request))], enable_fallback=0)
+        with in_turn(request):
+            made = ort.InferenceSession(model, options, [provider], [chosen], enable_fallback=0)
     except Exception as error:
-        raise BuildError(f"{_refused(request)}: {error}") from error
+        raise BuildError(f"{_refused(request)}{missing}: {error}") from error
     if provider not in made.get_providers():
-        raise BuildError(f"{_refused(request)}: the session has {', '.join(made.get_providers())}")
+        raise BuildError(f"{_refused(request)}{missing}: the session has {', '.join(made.get_providers())}")
     return made
+
+
+def _preload_libraries() -> str:
+    """Load NVIDIA's libraries from packages of Python, where the provider does not look. Returns which are missing.
+
+    ONNX Runtime prints that, and prints nothing if all are there.
+    """
+    with redirect_stdout(StringIO()) as printed:
+        ort.preload_dlls()
+    failed = [line for line in printed.getvalue().splitlines() if line.startswith("Failed to load")]
+    return f" ({'; '.join(failed)})" if failed else ""
 
 
 def _refused(request: Request) -> str:
@@ -80,8 +100,21 @@ def _refused(request: Request) -> str:
     )
 
 
-def loaded(path: Path, request: Request) -> Any:
+def loaded(path: Path, request: Request, more: Mapping[str, str] = NO_MORE) -> Any:
     """An InferenceSession of an optimised file. It is not optimised again."""
     options = session_options(request)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return session(str(path), options, request)
+    return session(str(path), options, request, more)
+
+
+def loaded_in_stream(path: Path, request: Request, stream: int) -> Any:
+    """The same, whose calls queue their work in a stream of the caller's. Raises UnmeasuredError."""
+    wanted = {USER_STREAM: str(stream)}
+    try:
+        made = loaded(path, request, wanted)
+    except BuildError as error:
+        raise UnmeasuredError(f"ONNX Runtime does not load the program for a stream of the suite: {error}.") from error
+    taken = made.get_provider_options().get(PROVIDERS[request.device], {})
+    if taken.get(USER_STREAM) != str(stream):
+        raise UnmeasuredError("ONNX Runtime does not say that it uses the stream that the suite has made.")
+    return made

@@ -43,6 +43,12 @@ def cuda_lack() -> Lack | None:
     return None
 
 
+def built_for() -> int | None:
+    """The major version of CUDA that the runtime was built for; None where its files do not say it."""
+    named = re.search(r"^cuda_version = '(\d+)", _information(runtime_package()), re.MULTILINE)
+    return int(named[1]) if named else None
+
+
 def _folder(package: str) -> Path | None:
     """Where a distribution's modules are; None where it is not installed."""
     try:
@@ -53,10 +59,14 @@ def _folder(package: str) -> Path | None:
 
 def _built_as(package: str) -> str:
     """The name that the module gives itself; empty where it gives none that is known here."""
+    named = re.search(r"^package_name = '([\w-]+)'", _information(package), re.MULTILINE)
+    return named[1] if named and named[1] in (GPU, PROCESSOR) else ""
+
+
+def _information(package: str) -> str:
+    """What the module's own file says of its build; empty where there is no such file."""
     folder = _folder(package)
     try:
-        said = (folder / _BUILT_AS).read_text() if folder else ""
+        return (folder / _BUILT_AS).read_text() if folder else ""
     except OSError:
         return ""
-    named = re.search(r"^package_name = '([\w-]+)'", said, re.MULTILINE)
-    return named[1] if named and named[1] in (GPU, PROCESSOR) else ""

@@ -7,26 +7,24 @@ be both input and output. On a device the runtime waits for the work before it r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
 from rnnbench.backends.onnxruntime.buffers import Buffer, buffer
-from rnnbench.backends.onnxruntime.options import loaded
+from rnnbench.backends.onnxruntime.options import loaded, loaded_in_stream
+from rnnbench.backends.onnxruntime.places import GRAPH, NOT_SYNCHRONISED, Places, Ring, run_options
+from rnnbench.backends.onnxruntime.recording import in_turn
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
-from rnnbench.backends.shared.onnx_graphs import NEXT
 from rnnbench.cases import STREAM
 
-ByTurns = tuple[Any, Any]
-"""What `run` takes in each of the two turns (see above): a binding, with launch `graph` beside the number of its graph.
-"""
 HOST = "cpu"
-GRAPH = "gpu_graph_id"
+LENGTHS = "lengths"
 
 
 class OnnxRuntimeProgram(ChunkedProgram):
@@ -36,71 +34,102 @@ class OnnxRuntimeProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles((path,))
         self.runtime = loaded(path, request)
-        self.shapes = {array.name: array.shape for array in (*self.runtime.get_inputs(), *self.runtime.get_outputs())}
-        self.device = request.device
+        self.in_turn = in_turn(request)
         self.graphs = None if request.strategy.launch == STREAM else count(1)
+        self._shapes = {array.name: array.shape for array in (*self.runtime.get_inputs(), *self.runtime.get_outputs())}
+        self._left: list[Places] = []
 
     def open(self) -> Session:
         return OnnxRuntimeSession(self)
 
     def close(self) -> None:
         super().close()
+        self._left.clear()
         del self.runtime
+
+    def placed(self, name: str, array: np.ndarray) -> Buffer:
+        """A buffer in the shape of the graph's input or output of this name, on the program's device.
+
+        Lengths of rows are on the host on every device: the operators read them there.
+        """
+        device = HOST if name == LENGTHS else self.request.device
+        return buffer(array, tuple(self._shapes[name]), device, self.in_turn)
+
+    def places(self, make: Callable[[], Places]) -> Places:
+        """For a new stream: what a closed one left, or new ones."""
+        with suppress(IndexError):
+            places = self._left.pop()
+            places.begin_again()
+            return places
+        return make()
+
+    def take_back(self, places: Places) -> None:
+        """The places of a stream that is closed. Without graphs they end with it."""
+        if self.graphs is not None:
+            self._left.append(places)
+
+    def options(self) -> Any:
+        """Of the calls of a new binding. A graph has the places of its arrays, so each binding has one of its own."""
+        return None if self.graphs is None else run_options({GRAPH: str(next(self.graphs))})
+
+    def queued_options(self) -> Any:
+        """The same of calls that do not wait for their work."""
+        number = {} if self.graphs is None else {GRAPH: str(next(self.graphs))}
+        return run_options({NOT_SYNCHRONISED: "1", **number})
 
 
 class OnnxRuntimeSession(ChunkedSession):
+    _program: OnnxRuntimeProgram
+
     def __init__(self, program: OnnxRuntimeProgram) -> None:
         super().__init__(program)
         self.turn = 0
         self.run = program.runtime.run_with_iobinding if program.graphs is None else self._run_graph
         self._runtime = program.runtime
-        self._shapes = program.shapes
-        self._device = program.device
-        self._graphs = program.graphs
-        self._state_sets = [
-            {s.name: self._buffer(s.name, np.zeros(self._shape(s), s.dtype)) for s in self._states} for _ in range(2)
-        ]
-        self._input = self.placed_input(np.zeros(self._whole, self._dtype))
-        self._output = self.new_output()
-        ones = None if self._lengths is None else np.ones(self._whole[1], self._lengths.dtype)
-        self._row_lengths = None if ones is None else self.placed_lengths(ones)
-        self._bindings = self.bindings(self._input, self._output, self._row_lengths)
+        self._in_turn = program.in_turn
+        self._places: Places | None = program.places(self._new_places)
+        x = np.zeros(self._whole, self._dtype)
+        lengths = {} if self._lengths is None else {LENGTHS: np.ones(self._whole[1], self._lengths.dtype)}
+        ((self._own,), self._output, (self._bindings,)) = self.ring([{"x": x, **lengths}])
+        self._input = self._own["x"]
 
-    def placed_input(self, x: np.ndarray) -> Buffer:
-        return self._buffer("x", x)
+    def ring(self, chunks: list[dict[str, np.ndarray]]) -> Ring:
+        """The places of these chunks."""
+        return self.places.ring(self._runtime, chunks, self._program.options)
 
-    def placed_lengths(self, lengths: np.ndarray) -> Buffer:
-        """On the host on every device: the operators read them there."""
-        return buffer(lengths, tuple(self._shapes["lengths"]), HOST)
+    @property
+    def places(self) -> Places:
+        assert self._places is not None, "the session is closed"
+        return self._places
 
-    def new_output(self) -> Buffer:
-        return self._buffer("y", np.zeros((*self._whole[:2], self._program.request.model.width), self._dtype))
+    def close(self) -> None:
+        super().close()
+        if self._places is not None:
+            self._program.take_back(self._places)
+            self._places = None
 
-    def bindings(self, x: Buffer, y: Buffer, lengths: Buffer | None = None) -> ByTurns:
-        """Bindings from x to y for both turns. The buffers must exist as long as the bindings."""
-        inputs = {"x": x} if lengths is None else {"x": x, "lengths": lengths}
-        return self._binding(inputs, y, 0), self._binding(inputs, y, 1)
+    def queue_in(self, stream: int, ring: Ring) -> Callable[[Any, int], None]:
+        """A function that queues a call in a stream of the device, with one of the ring's bindings and a turn.
 
-    def _binding(self, inputs: Mapping[str, Buffer], y: Buffer, turn: int) -> Any:
-        binding = self._runtime.io_binding()
-        for name, array in {**inputs, **self._state_sets[turn]}.items():
-            binding.bind_ortvalue_input(name, array.value)
-        after = {NEXT + name: array for name, array in self._state_sets[1 - turn].items()}
-        for name, array in {"y": y, **after}.items():
-            binding.bind_ortvalue_output(name, array.value)
-        if self._graphs is None:
-            return binding
-        # A graph has the places of its arrays, so each binding has a graph of its own.
-        options = ort.RunOptions()
-        options.add_run_config_entry(GRAPH, str(next(self._graphs)))
-        return binding, options
+        Raises UnmeasuredError.
+        """
+        runtime = loaded_in_stream(self._program.files.program[0], self._program.request, stream)
+        copies = self.places.bindings(runtime, ring.inputs, ring.y, self._program.queued_options)
+        of_binding = {id(by_turns): copy for by_turns, copy in zip(ring.bindings, copies, strict=True)}
+
+        def queue(by_turns: Any, turn: int) -> None:
+            with self._in_turn:
+                runtime.run_with_iobinding(*of_binding[id(by_turns)][turn])
+
+        return queue
+
+    def _new_places(self) -> Places:
+        y = np.zeros((*self._whole[:2], self._program.request.model.width), self._dtype)
+        return Places(self._program.placed, {s.name: np.zeros(self._shape(s), s.dtype) for s in self._states}, y)
 
     def _run_graph(self, binding_and_options: tuple[Any, Any]) -> None:
-        self._runtime.run_with_iobinding(*binding_and_options)
-
-    def _buffer(self, name: str, array: np.ndarray) -> Buffer:
-        """A buffer in the shape of the graph's input or output of this name, on the program's device."""
-        return buffer(array, tuple(self._shapes[name]), self._device)
+        with self._in_turn:
+            self._runtime.run_with_iobinding(*binding_and_options)
 
     def _advance(self, x: np.ndarray) -> np.ndarray:
         self._input.write(x)
@@ -110,35 +139,31 @@ class OnnxRuntimeSession(ChunkedSession):
         return self._output.read()
 
     def _advance_ragged(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        assert self._row_lengths is not None, "a session with lengths has a buffer for them"
-        self._row_lengths.write(lengths)
+        self._own[LENGTHS].write(lengths)
         return self._advance(x)
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return {name: array.read() for name, array in self._state_sets[self.turn].items()}
+        return {name: array.read() for name, array in self.places.state_sets[self.turn].items()}
 
     def _write_state(self, state: Arrays) -> None:
-        for name, array in self._state_sets[self.turn].items():
+        for name, array in self.places.state_sets[self.turn].items():
             array.write(state[name])
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        placed = [(self.placed_input(x.copy()), self.placed_lengths(lengths.copy())) for x, lengths in ring]
-        return OnnxRuntimeBound(self, placed)
+        return OnnxRuntimeBound(self, self.ring([{"x": x, LENGTHS: lengths} for x, lengths in ring]))
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return OnnxRuntimeBound(self, [(self.placed_input(chunk.copy()), None) for chunk in ring])
+        return OnnxRuntimeBound(self, self.ring([{"x": chunk} for chunk in ring]))
 
 
 class OnnxRuntimeBound(SynchronousBound):
     """Bindings for every chunk of the ring and both turns. The runtime returns from a call when the work is done."""
 
-    def __init__(self, session: OnnxRuntimeSession, ring: Sequence[tuple[Buffer, Buffer | None]]) -> None:
-        """`ring` has each chunk, and the lengths of its rows where the request is ragged."""
+    def __init__(self, session: OnnxRuntimeSession, ring: Ring) -> None:
         self._session = session
         self._run = session.run
         self._ring = ring
-        self._output = session.new_output()
-        self._next_bindings = cycle([session.bindings(x, self._output, lengths) for x, lengths in ring]).__next__
+        self._next_bindings = cycle(ring.bindings).__next__
 
     def __call__(self) -> None:
         session = self._session
@@ -147,4 +172,15 @@ class OnnxRuntimeBound(SynchronousBound):
         session.turn = 1 - turn
 
     def output(self) -> Arrays:
-        return {"y": self._output.read()}
+        return {"y": self._ring.y.read()}
+
+    def in_stream(self, stream: int) -> Callable[[], object]:
+        """As `TakesStream`: the program is loaded once more, for a stream of the suite's."""
+        session, queue = self._session, self._session.queue_in(stream, self._ring)
+
+        def call() -> None:
+            turn = session.turn
+            queue(self._next_bindings(), turn)
+            session.turn = 1 - turn
+
+        return call

@@ -23,6 +23,7 @@ from rnnbench.backends.shared.cuda import (
     NVIDIA_LIBRARIES,
     PROCESSOR_AND_CUDA,
     gpu_to_compile_for,
+    library_loads,
     too_many_threads,
     with_cuda,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "int8_notes",
     "int8_operations",
     "joined_explanation",
+    "library_loads",
     "load_or_build",
     "native_shapes",
     "of_one_step",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
+from functools import cache
 
 from rnnbench.backends.base import BuildError, Lack, Request, processor
-from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu
+from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu, newest_cuda
 
 CUDA = "cuda"
 PROCESSOR_AND_CUDA = (*processor(), CUDA)
@@ -19,14 +21,18 @@ NO_GPU: Mapping[str, str] = {"CUDA_VISIBLE_DEVICES": "-1"}
 """What hides every GPU from a worker on the processor, where packages with CUDA are installed."""
 NVIDIA_LIBRARIES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12")
 """The packages of cuDNN and cuBLAS. A machine may have the libraries without these packages, too."""
+DRIVERS: Mapping[int, int] = {11: 450, 12: 525, 13: 580}
+"""The oldest driver for each major version of CUDA.
+Source: CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility"."""
 
 
-def with_cuda(lack: Lack | None) -> Mapping[str, Device | Lack]:
+def with_cuda(lack: Lack | None, built_for: int | None = None) -> Mapping[str, Device | Lack]:
     """The devices of a backend that has the processor and CUDA (`Probe.devices`).
 
     `lack` is what the installed runtime lacks for CUDA, such as a build with CUDA inside; None where it has all.
+    `built_for` is the major version of CUDA of its libraries; None where it is not known, or where it has none.
     """
-    return processor() | {CUDA: lack or _gpu()}
+    return processor() | {CUDA: lack or _gpu(built_for)}
 
 
 def too_many_threads(request: Request) -> str:
@@ -34,6 +40,16 @@ def too_many_threads(request: Request) -> str:
     if request.device == CUDA and request.threads != 1:
         return "On cuda a program is called from one thread, and target.threads is for the processor."
     return ""
+
+
+@cache
+def library_loads(library: str) -> bool:
+    """Whether the loader finds a library, as in a container with CUDA's. It is loaded. A probe has its own process."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def gpu_to_compile_for() -> Device:
@@ -44,8 +60,16 @@ def gpu_to_compile_for() -> Device:
         raise BuildError(f"there is no GPU to compile for: {error}") from error
 
 
-def _gpu() -> Device | Lack:
+def _gpu(built_for: int | None) -> Device | Lack:
     try:
-        return first_gpu()
+        gpu, newest = first_gpu(), newest_cuda() if built_for else 0
     except NoGpuError as error:
-        return Lack(str(error), KINDS[CUDA].install)
+        return Lack(str(error), "" if error.says_remedy else KINDS[CUDA].install)
+    if built_for is None or newest >= built_for:
+        return gpu
+    wanted = f"driver {DRIVERS[built_for]} or newer" if built_for in DRIVERS else "a newer driver"
+    return Lack(
+        f"the driver ({gpu.driver}) has CUDA {newest}, and the installed packages are for CUDA {built_for}. Install "
+        f"{wanted}, or packages for CUDA {newest}",
+        "",
+    )

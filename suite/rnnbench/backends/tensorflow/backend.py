@@ -25,6 +25,7 @@ from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
     installed_versions,
+    library_loads,
     of_one_step,
     probe_packages,
     require_support,
@@ -45,8 +46,15 @@ from rnnbench.backends.tensorflow.support import (
 from rnnbench.rnn import FUSED
 
 PACKAGES = ("tensorflow", "keras")
-LIBRARIES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12")
-"""NVIDIA's libraries that `tensorflow[and-cuda]` brings, of which programs call the first two."""
+LIBRARIES = {
+    "nvidia-cudnn-cu12": "libcudnn.so.9",
+    "nvidia-cublas-cu12": "libcublas.so.12",
+    "nvidia-cuda-runtime-cu12": "libcudart.so.12",
+}
+"""NVIDIA's libraries that `tensorflow[and-cuda]` brings, of which programs call the first two. A container may have
+them without these packages."""
+BUILT_FOR = 12
+"""The major version of CUDA of these libraries."""
 INSTALL_CUDA = "pip install 'tensorflow[and-cuda]'"
 FLOAT32 = "tensor_float_32_execution=False"
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
@@ -58,8 +66,10 @@ class TensorflowBackend:
     def probe(self) -> Probe:
         compilers = dict.fromkeys(ROUTES, "TensorFlow")
         probe = probe_packages(ROUTES, PACKAGES, "pip install 'rnnbench[tensorflow]'", compilers=compilers)
-        versions = {**probe.versions, **installed_versions(LIBRARIES)}
-        return replace(probe, versions=versions, devices=with_cuda(cuda_lack(versions)), authors=AUTHORS, reads=READS)
+        versions = {**probe.versions, **installed_versions(tuple(LIBRARIES))}
+        return replace(
+            probe, versions=versions, devices=with_cuda(cuda_lack(versions), BUILT_FOR), authors=AUTHORS, reads=READS
+        )
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)
@@ -98,10 +108,10 @@ class TensorflowBackend:
 
 def cuda_lack(versions: Mapping[str, str]) -> Lack | None:
     """What the installed packages lack for CUDA; None where they have its libraries."""
-    missing = [name for name in LIBRARIES if name not in versions]
-    if not missing:
-        return None
-    return Lack(f"{missing[0]} is not installed, a library of CUDA that TensorFlow needs", INSTALL_CUDA)
+    for package, library in LIBRARIES.items():
+        if package not in versions and not library_loads(library):
+            return Lack(f"neither {package} is installed nor {library} found; TensorFlow needs it", INSTALL_CUDA)
+    return None
 
 
 def _origin(request: Request) -> Origin:

@@ -20,6 +20,8 @@ AUTHORED = f"{KERAS}|Sigmoid|MatMul|add"
 """The same of a layer's body, which has no product with x alone."""
 CUDNN = "CudnnRNN"
 """How the names of cuDNN's operators in TensorFlow begin."""
+ARITHMETIC = rf"MatMul|Sigmoid|{KERAS}|{CUDNN}"
+"""Parts of the names of operators that compute a network, fused ones and oneDNN's too (`_MklFusedMatMul`)."""
 _NO_WORK = {"Const", "Identity"}
 """Nodes that may have an operation's name without being that operation."""
 
@@ -37,6 +39,12 @@ def operations(graph: Any) -> dict[str, int]:
     counts = Counter(node.op for node in graph.node if node.op not in ("_Arg", "_Retval"))
     counts["While"] = len(_frames(graph))
     return {op: n for op, n in sorted(counts.items()) if n}
+
+
+def on_the_processor(graph: Any) -> list[str]:
+    """The operators that compute a network and are placed on the processor, in an executed GraphDef."""
+    placed = {node.op for node in graph.node if "device:CPU" in node.device and re.search(ARITHMETIC, node.op)}
+    return sorted(placed)
 
 
 def lowered(graph: Any, marks: str, time: str) -> str:

@@ -8,6 +8,9 @@ from rnnbench.backends.base import BuildError
 from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow import xla
 
+WHICH_LIBRARY = "TF_CPP_MIN_LOG_LEVEL=0 python -c 'import tensorflow; tensorflow.config.list_physical_devices()'"
+"""The command that shows what TensorFlow could not load. Workers do not: the level of their log leaves it out."""
+
 
 def prepare_process(threads: int, device: str = "cpu") -> None:
     """Set the device, the sizes of TensorFlow's thread pools, and XLA's folder.
@@ -34,6 +37,6 @@ def _set_device(tf: Any, device: str) -> None:
     if not tf.config.list_physical_devices("GPU"):
         raise BuildError(
             "TensorFlow finds no GPU and would compute on the processor: a library of CUDA or cuDNN is missing, or is "
-            "of another version"
+            f"of another version. It says which: {WHICH_LIBRARY}"
         )
     tf.config.experimental.enable_tensor_float_32_execution(False)

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rnnbench.backends.base import OperationStage, ProgramFiles, Request
+from rnnbench.backends.base import BuildError, OperationStage, ProgramFiles, Request
 from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
@@ -110,6 +110,7 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
     """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
     executed = _executed_graph(function)
+    _require_on_the_device(request, executed)
     marks, time = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED, request.strategy.time
     if executed is None:
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
@@ -125,6 +126,17 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
         **facts,
         "operations": {OperationStage.INPUT: canonical.operations(library.functions), OperationStage.COMPILED: counts},
     }
+
+
+def _require_on_the_device(request: Request, executed: Any) -> None:
+    """Raise BuildError where TensorFlow leaves arithmetic of a program for a GPU to the processor, as it may unasked.
+
+    A user's file may have operators that no GPU has.
+    """
+    if request.device != CUDA or request.file is not None or executed is None:
+        return
+    if left := lowered.on_the_processor(executed):
+        raise BuildError(f"TensorFlow would compute on the processor, and copy there and back: {', '.join(left)}")
 
 
 def executed_graph(files: ProgramFiles) -> Any:

@@ -87,12 +87,18 @@ class Compiled(NamedTuple):
 
 
 def compiled(entry: Path, marks: str, time: str) -> Compiled:
-    """Read a cache entry of XLA's."""
+    """Read a cache entry of XLA's. Raises BuildError if it is not laid out as one of 2.21 for a CPU."""
+    from google.protobuf.message import DecodeError
     from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
-    (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
-    (configured,) = _field(executable, 1)
-    (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
+    try:
+        (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
+        (configured,) = _field(executable, 1)
+        (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
+    except (ValueError, DecodeError) as error:
+        raise BuildError(
+            f"the code that XLA wrote has no HLO where TensorFlow 2.21 puts it on a CPU: {error}"
+        ) from error
     counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
     return Compiled(executable, dict(sorted(counts.items())), lowered(module, marks, time))
 

@@ -17,7 +17,7 @@ from rnnbench.backends.shared import (
     require_support,
     with_cuda,
 )
-from rnnbench.backends.torch.installed import cuda_lack
+from rnnbench.backends.torch.installed import built_for, cuda_lack
 from rnnbench.backends.torch.support import (
     AUTHORS,
     COMPILED,
@@ -40,7 +40,7 @@ class TorchBackend:
         probe = probe_packages(tuple(TIMES), ("torch",), "pip install torch", slow=COMPILED, compilers=COMPILERS)
         if not probe.available:
             return replace(probe, authors=AUTHORS, reads=READS)
-        return replace(probe, devices=with_cuda(cuda_lack()), authors=AUTHORS, reads=READS, graphs=GRAPHS)
+        return replace(probe, devices=with_cuda(cuda_lack(), built_for()), authors=AUTHORS, reads=READS, graphs=GRAPHS)
 
     def support(self, request: Request) -> Support:
         reason = unsupported(request)

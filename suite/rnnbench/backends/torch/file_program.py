@@ -33,7 +33,7 @@ def build(request: Request, network: FileNetwork, cache: Path) -> tuple[CachedBu
 
 def _copied(network: FileNetwork, source: str, path: Path) -> Described:
     shutil.copyfile(unchanged(network), path)
-    nodes = [f"{node.operator}.{node.overload}" for node in Pt2Program(path).file.nodes]
+    nodes = [f"{node.operator}.{node.overload}".strip(".") for node in Pt2Program(path).file.all_nodes]
     artifact = Artifact(
         source_digest=source,
         operations={OperationStage.INPUT: dict(sorted(Counter(nodes).items()))},

@@ -1,7 +1,8 @@
-"""What the installed torch lacks for CUDA, told from its metadata and its files. Does not import torch."""
+"""What the installed torch has and lacks for CUDA, told from its metadata and its files. Does not import torch."""
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from rnnbench.backends.base import Lack
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 """In wheels that are built with CUDA, and in no others."""
+VERSION = "torch/version.py"
+"""The file that says for which CUDA a wheel was built (`cuda: Optional[str] = '13.0'`)."""
 INSTALL = "pip install --force-reinstall torch"
 """The default index has wheels for Linux with CUDA."""
 
@@ -19,3 +22,13 @@ def cuda_lack() -> Lack | None:
     if Path(str(package.locate_file(LIBRARY))).exists():
         return None
     return Lack(f"the installed torch {package.version} is built without CUDA", INSTALL)
+
+
+def built_for() -> int | None:
+    """The major version of CUDA that torch was built for; None where its files do not say it."""
+    try:
+        said = Path(str(distribution("torch").locate_file(VERSION))).read_text()
+    except OSError:
+        return None
+    named = re.search(r"^cuda\b[^=]*= *['\"](\d+)\.", said, re.MULTILINE)
+    return int(named[1]) if named else None

@@ -51,7 +51,7 @@ class TvmBackend:
         install = "pip install 'rnnbench[tvm]'"
         probe = probe_packages(ROUTES, PACKAGES, install, by_route=imported.PACKAGES, compilers=COMPILERS)
         lack = cuda_libraries.lack() if probe.available else Lack(probe.reason, probe.install)
-        return replace(probe, authors=AUTHORS, reads=READS, devices=with_cuda(lack))
+        return replace(probe, authors=AUTHORS, reads=READS, devices=with_cuda(lack, cuda_libraries.BUILT_FOR))
 
     def support(self, request: Request) -> Support:
         reason, upstream = _unsupported(request)

@@ -5,20 +5,21 @@ Nothing here imports TVM, and nothing starts CUDA. The driver is asked through N
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from rnnbench.backends.base import Lack
+from rnnbench.backends.shared import library_loads
 
 INSTALL = "pip install 'rnnbench[tvm-cuda]'"
 RUNTIME = "tvm/lib/libtvm_runtime_cuda.so"
 """In the wheel of apache-tvm: what loads kernels and calls CUDA. TVM's import leaves it out where it does not load."""
 LIBRARIES = {"nvidia-cuda-runtime": "libcudart.so.13", "nvidia-cuda-nvrtc": "libnvrtc.so.13"}
 """By NVIDIA's wheel, the library that TVM calls. A toolkit of the system will do as well."""
+BUILT_FOR = 13
+"""The major version of CUDA of these libraries."""
 BINDINGS = "cuda-bindings"
 """The package through which NVRTC is called."""
 HEADERS = "nvidia-cuda-cccl"
@@ -41,7 +42,7 @@ def _missing() -> Iterator[str]:
     if not _installed(BINDINGS):
         yield f"{BINDINGS} is not installed"
     for package, library in LIBRARIES.items():
-        if not _file(package, _FOLDER / "lib" / library) and not _loads(library):
+        if not _file(package, _FOLDER / "lib" / library) and not library_loads(library):
             yield f"neither {package} is installed nor {library} found"
     if not include_folders():
         yield f"{HEADERS} is not installed"
@@ -84,12 +85,3 @@ def _file(package: str, path: Path) -> Path | None:
         return None
     found = Path(str(distribution(package).locate_file(path)))
     return found if found.exists() else None
-
-
-@cache
-def _loads(library: str) -> bool:
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True

@@ -36,7 +36,9 @@
     select.value = values.includes(chosen) ? chosen : values[0] || "";
     select.dataset.initial = values.includes(String(fallback)) ? String(fallback) : values[0] || "";
   }
-  const nightOptions = () => index.nights.map((_, number) => [number, named(number)]).reverse();
+  const nightOptions = () => index.nights.map((night, number) => [night.id, named(number)]).reverse();
+  /* Where a night stands in the index; -1 if it is not there. An address names it by its id: its place changes when nights come and go. */
+  const place = (id) => index.nights.findIndex((night) => night.id === id);
 
   /* The rows of a night as objects; those that share a measurement have its figures. */
   function read(rows) {
@@ -61,14 +63,18 @@
     const wanted = { a: control.a.value, b: control.b.value };
     const same = (row) => row.trial;
     const all = () => true;
-    if (by === "nights" || by === "machines") return { a: [Number(wanted.a), all], b: [Number(wanted.b), all], key: same, paired: false };
+    if (by === "nights") return { a: [place(wanted.a), all], b: [place(wanted.b), all], key: same, paired: false };
+    if (by === "machines") {
+      const side = (machine) => [newest((night) => night.machine === machine), all];
+      return { a: side(wanted.a), b: side(wanted.b), key: same, paired: false };
+    }
     if (by === "versions") {
       const side = (text) => [newest((night) => night.versions.some((v) => index.versions[v][0] === control.backend.value && index.versions[v][1] === text)), (row) => trials.texts[row.target].split(":")[0] === control.backend.value];
       return { a: side(wanted.a), b: side(wanted.b), key: same, paired: false };
     }
     const field = by === "backends" ? "target" : "strategy";
     const other = by === "backends" ? "strategy" : "target";
-    const night = Number(control.night.value);
+    const night = place(control.night.value);
     const choose = (value) => (row) => trials.texts[row[field]] === value;
     return { a: [night, choose(wanted.a)], b: [night, choose(wanted.b)], key: (row) => [row.workload, row[other], row.chunk].join("|"), paired: true };
   }
@@ -80,11 +86,12 @@
     const last = index.nights.length - 1;
     if (by === "nights") {
       const machine = index.nights[last].machine;
-      options(control.b, nightOptions(), last);
-      options(control.a, nightOptions(), Math.max(0, newest((night, number) => number < last && night.machine === machine)));
+      const before = newest((night, number) => number < last && night.machine === machine);
+      options(control.b, nightOptions(), index.nights[last].id);
+      options(control.a, nightOptions(), index.nights[Math.max(0, before)].id);
     } else if (by === "machines") {
       const machines = Array.from(new Set(index.nights.map((night) => night.machine)));
-      const entries = machines.map((machine) => [newest((night) => night.machine === machine), machine]).map(([number, machine]) => [number, index.nights[number].cpu + " [" + machine + "]"]);
+      const entries = machines.map((machine) => [machine, index.nights[newest((night) => night.machine === machine)].cpu + " [" + machine + "]"]);
       options(control.a, entries, entries[0][0]);
       options(control.b, entries, entries[entries.length - 1][0]);
     } else if (by === "versions") {
@@ -95,8 +102,8 @@
       options(control.b, versions.slice().reverse(), versions[versions.length - 1][0]);
       options(control.a, versions, versions[Math.max(0, versions.length - 2)][0]);
     } else {
-      options(control.night, nightOptions(), last);
-      const loaded = await rnnbench.load("night-" + control.night.value);
+      options(control.night, nightOptions(), index.nights[last].id);
+      const loaded = await rnnbench.load(index.nights[place(control.night.value)].file);
       if (mine !== turn) return;
       const rows = read(loaded).filter((row) => row.latencies.some(Boolean));
       const field = by === "backends" ? "target" : "strategy";
@@ -168,7 +175,7 @@
     await offer(mine);
     if (mine !== turn) return;
     const { a, b, key, paired } = plan();
-    const [left, right] = await Promise.all([a, b].map(async ([number, fits]) => (number < 0 ? [] : read(await rnnbench.load("night-" + number)).filter(fits))));
+    const [left, right] = await Promise.all([a, b].map(async ([number, fits]) => (number < 0 ? [] : read(await rnnbench.load(index.nights[number].file)).filter(fits))));
     if (mine !== turn) return;
     const path = settings.paths.indexOf(control.path.value);
     const machines = a[0] >= 0 && b[0] >= 0 && index.nights[a[0]].machine !== index.nights[b[0]].machine;
@@ -198,12 +205,13 @@
     more.textContent = shown.length > MOST ? "The first " + MOST + " of " + shown.length + "; narrow the choice to see others." : none;
   }
 
-  Promise.all(["nights", "trials"].map(rnnbench.load)).then(function ([nights, described]) {
-    index = nights;
-    trials = described;
+  async function start() {
+    index = await rnnbench.load(settings.nights);
+    trials = await rnnbench.load(index.trials);
     rnnbench.onState(function (current) {
       rnnbench.show(form, current);
       compare().catch(rnnbench.failed(answer));
     });
-  }, rnnbench.failed(answer));
+  }
+  start().catch(rnnbench.failed(answer));
 })();

@@ -109,7 +109,7 @@
     return series;
   }
 
-  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load("nights")]).then(function ([loaded, index]) {
+  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load(box.dataset.nights)]).then(function ([loaded, index]) {
     const series = scaled(loaded, index.nights);
     for (const [name, value] of [["role", "slider"], ["tabindex", 0], ["aria-label", "Night of the chart"], ["aria-valuemin", 0]]) box.setAttribute(name, value);
     select.replaceChildren(...series.measures.map((measure) => rnnbench.element("option", measure.title, { value: measure.name })));
@@ -125,5 +125,8 @@
       if (box.clientWidth !== width) draw(series);
       width = box.clientWidth;
     });
-  }, rnnbench.failed(reading));
+  }, function (error) {
+    box.hidden = true;
+    rnnbench.failed(reading)(error);
+  });
 })();

@@ -267,7 +267,7 @@ const rnnbench = (function () {
   }
   function failed(where) {
     return (error) => {
-      where.textContent = "The data file " + error.message + " could not be loaded. Copy the whole folder of the site, or make it again.";
+      where.textContent = "The data file " + error.message + " could not be loaded. Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
   return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, start, failed };

@@ -69,11 +69,66 @@ def test_variants_agree_with_onnxruntime(tmp_path, operator, attributes):
     assert_same(*run_both(tmp_path, files.recurrent(operator, **attributes)))
 
 
+OTHER_FORMS = {
+    "joint gates": ("LSTM", {"input_forget": 1}),
+    "an activation for each gate": ("LSTM", {"activations": ["HardSigmoid", "Softsign", "Elu"]}),
+    "values of activations": (
+        "LSTM",
+        {
+            "activations": ["HardSigmoid", "ScaledTanh", "LeakyRelu"],
+            "activation_alpha": [0.3, 1.7, 0.1],
+            "activation_beta": [0.4, 0.6],
+        },
+    ),
+    "others for each direction": (
+        "LSTM",
+        {
+            "activations": ["Sigmoid", "Tanh", "Relu", "HardSigmoid", "Affine", "Tanh"],
+            "activation_alpha": [0.3, 0.7],
+            "activation_beta": [0.4, 0.1],
+            "direction": "bidirectional",
+        },
+    ),
+    "a clip": ("LSTM", {"input_forget": 1, "clip": 0.3}),
+    "gru": ("GRU", {"activations": ["Sigmoid", "Softplus"]}),
+    "gru, reset after": (
+        "GRU",
+        {"activations": ["HardSigmoid", "ThresholdedRelu"], "activation_alpha": [0.2, 0.1], "linear_before_reset": 1},
+    ),
+    "rnn backward": ("RNN", {"activations": ["Elu"], "activation_alpha": [0.7], "direction": "reverse"}),
+}
+"""Forms that a cell of the suite does not have, by what they have."""
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+@pytest.mark.parametrize("lengths", [False, True])
+def test_other_forms_agree_with_onnxruntime(tmp_path, name, lengths):
+    operator, attributes = OTHER_FORMS[name]
+    proto = files.recurrent(operator, **attributes)
+    if lengths:
+        with_lengths(proto)
+    assert_same(*run_both(tmp_path, proto))
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_peepholes_agree_with_onnxruntime(tmp_path, direction):
+    proto = files.recurrent("LSTM", direction=direction)
+    proto.graph.node[0].input.append("P")
+    directions = 2 if direction == "bidirectional" else 1
+    values = np.random.default_rng(1).standard_normal((directions, 12)).astype(np.float32)
+    proto.graph.initializer.append(files.weight("P", values))
+    assert_same(*run_both(tmp_path, proto))
+
+
+def with_lengths(proto):
+    proto.graph.node[0].input[4] = "lengths"
+    proto.graph.initializer.append(files.weight("lengths", np.array([5, 3], np.int32)))
+
+
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_lengths_of_sequences_agree_with_onnxruntime(tmp_path, direction):
     proto = files.recurrent("LSTM", direction=direction)
-    proto.graph.node[0].input[4] = "lengths"
-    proto.graph.initializer.append(files.weight("lengths", np.array([5, 3], np.int32)))
+    with_lengths(proto)
     assert_same(*run_both(tmp_path, proto))
 
 
@@ -217,10 +272,9 @@ def test_the_values_of_a_hard_sigmoid_by_the_standard_may_be_written_down(tmp_pa
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        ({"input_forget": 1}, "LSTM with input_forget = 1"),
-        ({"activations": ["Sigmoid", "Tanh", "Relu"]}, "activations sigmoid, tanh, relu"),
-        ({"activations": ["Softsign", "Tanh", "Tanh"]}, "softsign"),
-        ({"activations": ["HardSigmoid", "Tanh", "Tanh"], "activation_alpha": [0.3]}, "activation_alpha"),
+        ({"activations": ["Sine", "Tanh", "Tanh"]}, "LSTM with the activations sine, tanh, tanh: 3 for each of 1"),
+        ({"activations": ["Sigmoid", "Tanh"]}, "LSTM with the activations sigmoid, tanh: 3 for each of 1"),
+        ({"activations": ["Sigmoid", "ScaledTanh", "Tanh"], "activation_alpha": [1.7]}, "scaledtanh without"),
     ],
 )
 def test_what_would_be_wrong_is_refused(tmp_path, attributes, says):

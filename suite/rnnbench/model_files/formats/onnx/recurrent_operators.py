@@ -2,17 +2,19 @@
 
 `onnx.reference` has each as one operation, and ignores `sequence_lens`, `clip`, `activations` and `input_forget`. Here
 each is a `Model` for `run_in`, the suite's own reference, which is compared with ONNX's node tests and ONNX Runtime.
+Forms that a `Model` does not have are in `other_cells`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.onnx.other_cells import Cell, activations_of, run_cell
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Arithmetic, Layer, Model, Weights, run_in
 
@@ -23,10 +25,13 @@ OPERATORS = tuple(_ORDERS)
 _GATED = {"LSTM": 3, "GRU": 2, "RNN": 1}
 """Activations of one direction: of the gates, then of the rest. An RNN has no gates."""
 _READ = frozenset(
-    ["hidden_size", "direction", "activations", "clip", "layout", "linear_before_reset", "output_sequence"]
+    (
+        *("hidden_size", "direction", "activations", "activation_alpha", "activation_beta", "clip", "input_forget"),
+        *("layout", "linear_before_reset", "output_sequence"),
+    )
 )
-_DEFAULTS: dict[str, Any] = {"input_forget": 0, "activation_alpha": [], "activation_beta": []}
-"""Attributes that are refused where they differ from these."""
+_PEEPHOLES = 7
+"""Index of the input that has them."""
 _NOT_COMPUTED = "is not computed here; export its step as products, sums and activations, in a Scan or one step a call"
 _HARD_SIGMOID = {"activation_alpha": 0.2, "activation_beta": 0.5}
 """Values of a hard sigmoid by the standard, which converters write down."""
@@ -36,64 +41,75 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
     """A function of the operator's inputs. Raises ModelFileError for what it would compute wrongly."""
     operator = node.op_type
     for name, value in attributes.items():
-        if name not in _READ and value != _DEFAULTS.get(name) and not _are_of_hard_sigmoid(name, value, attributes):
+        if name not in _READ:
             raise ModelFileError(f"{operator} with {name} = {safe_text(str(value), 60)} {_NOT_COMPUTED}")
-    if len(node.input) > 7 and node.input[7]:
-        raise ModelFileError(f"{operator} with peepholes (input P) {_NOT_COMPUTED}")
-    chosen = _activations(operator, [name.decode("utf-8", "replace") for name in attributes.get("activations", ())])
+    has_peepholes = len(node.input) > _PEEPHOLES and bool(node.input[_PEEPHOLES])
+    chosen = None if has_peepholes or attributes.get("input_forget") else _activations(operator, attributes)
+    cell = _cell(operator, attributes) if chosen is None else None
+    batch_first = attributes.get("layout", 0) == 1
 
     def run(x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        b, lengths, h, c = [*rest, None, None, None, None][:4]
-        model = _model(operator, w, r, b, attributes, chosen)
-        weights = Weights(tuple(_layer(operator, row, w, r, b) for row in range(model.directions)))
-        batch_first = attributes.get("layout", 0) == 1
+        b, lengths, h, c, p = [*rest, *[None] * 5][:5]
+        model = _model(operator, w, r, b, attributes, chosen or {})
         if batch_first:
             x = x.swapaxes(0, 1)
             h, c = (None if array is None else array.swapaxes(0, 1) for array in (h, c))
         state, lengths = _state(model, x, h, c), _checked(lengths, x)
-        return _outputs(arithmetic, model, weights, x, state, lengths, batch_first=batch_first)
+        if cell is not None:
+            y, *ends = run_cell(arithmetic, cell, (w, r, b, p), x, list(state.values()), lengths)
+        else:
+            weights = Weights(tuple(_layer(operator, row, w, r, b) for row in range(model.directions)))
+            done = run_in(arithmetic, model, weights, x, state, lengths)
+            y = done.y.reshape(*done.y.shape[:2], model.directions, model.hidden).swapaxes(1, 2)
+            ends = list(done.final.values())
+        if batch_first:
+            y, ends = y.transpose(2, 0, 1, 3), [end.swapaxes(0, 1) for end in ends]
+        return tuple(array.astype(arithmetic.carrier, copy=False) for array in (y, *ends))
 
     return run
 
 
-def _are_of_hard_sigmoid(name: str, values: Any, attributes: dict[str, Any]) -> bool:
-    """Whether they are the values that a hard sigmoid has by the standard. No other activation that is read has any."""
-    hard = sum(one.lower() == b"hardsigmoid" for one in attributes.get("activations", ()))
-    return name in _HARD_SIGMOID and len(values) <= hard and np.allclose(values, _HARD_SIGMOID[name], rtol=1e-6)
+def _cell(operator: str, attributes: Mapping[str, Any]) -> Cell:
+    direction = _direction(attributes)
+    return Cell(
+        operator,
+        activations_of(operator, 2 if direction == "bidirectional" else 1, attributes),
+        float(attributes.get("clip", 0.0)),
+        bool(attributes.get("input_forget", 0)),
+        bool(attributes.get("linear_before_reset", 0)),
+        direction,
+    )
 
 
-def _outputs(
-    arithmetic: Arithmetic,
-    model: Model,
-    weights: Weights,
-    x: np.ndarray,
-    state: dict[str, np.ndarray],
-    lengths: np.ndarray | None,
-    *,
-    batch_first: bool,
-) -> tuple[np.ndarray, ...]:
-    """Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""
-    done = run_in(arithmetic, model, weights, x, state, lengths)
-    steps, batch, _ = done.y.shape
-    y = done.y.reshape(steps, batch, model.directions, model.hidden)
-    y = y.swapaxes(0, 1) if batch_first else y.transpose(0, 2, 1, 3)
-    ends = [end.swapaxes(0, 1) if batch_first else end for end in done.final.values()]
-    return tuple(array.astype(arithmetic.carrier, copy=False) for array in (y, *ends))
+def _direction(attributes: Mapping[str, Any]) -> str:
+    told: str = attributes.get("direction", b"forward").decode("utf-8", "replace")
+    return told
 
 
-def _activations(operator: str, names: list[str]) -> dict[str, str]:
-    """The fields of a Model that say them. Raises ModelFileError for those that a Model has no word for."""
+def _activations(operator: str, attributes: Mapping[str, Any]) -> dict[str, str] | None:
+    """The fields of a Model that say them. None: it has no word for them."""
+    names = [name.decode("utf-8", "replace").lower() for name in attributes.get("activations", ())]
+    if not all(_are_of_hard_sigmoid(name, names, attributes) for name in _HARD_SIGMOID):
+        return None
     if not names:
         return {}
     each = _GATED[operator]
-    names = [name.lower() for name in names]
     directions = [tuple(names[i : i + each]) for i in range(0, len(names), each)]
+    if len(directions[-1]) != each:
+        return None
     first = directions[0]
     gate, rest = (first[0], set(first[1:])) if operator != "RNN" else ("sigmoid", set(first))
     words = {"sigmoid": "sigmoid", "hardsigmoid": "hard_sigmoid"}
     if len(set(directions)) != 1 or len(rest) != 1 or gate not in words or not rest <= {"tanh", "relu"}:
-        raise ModelFileError(f"{operator} with the activations {safe_text(', '.join(names), 100)} {_NOT_COMPUTED}")
+        return None
     return {"recurrent_activation": words[gate], "activation": rest.pop()}
+
+
+def _are_of_hard_sigmoid(which: str, names: list[str], attributes: Mapping[str, Any]) -> bool:
+    """Whether the values of the activations are those that a hard sigmoid has by the standard, or none are given."""
+    values = attributes.get(which, ())
+    hard = names.count("hardsigmoid")
+    return not len(values) or (len(values) <= hard and np.allclose(values, _HARD_SIGMOID[which], rtol=1e-6))
 
 
 def _model(
@@ -112,7 +128,7 @@ def _model(
                 "cell": cells[operator],
                 "input": w.shape[-1],
                 "hidden": r.shape[-1],
-                "direction": attributes.get("direction", b"forward").decode("utf-8", "replace"),
+                "direction": _direction(attributes),
                 "bias": b is not None,
                 "reset_after": after,
                 "clip": float(attributes["clip"]) if attributes.get("clip") else None,

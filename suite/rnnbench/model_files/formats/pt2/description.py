@@ -22,7 +22,7 @@ def describe(path: Path) -> FileDescription:
         file=path.name,
         format="pt2",
         producer=file.producer,
-        operators=Counter(node.operator for node in file.nodes),
+        operators=Counter(node.operator for node in file.all_nodes),
         weight_bytes=file.weight_bytes,
         features=tuple(features_of(file)),
         depends=dependences(

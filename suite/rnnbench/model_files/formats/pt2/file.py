@@ -25,7 +25,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node
+from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node, all_nodes
 from rnnbench.model_files.formats.pt2.nodes import nodes_of
 from rnnbench.model_files.formats.pt2.operators import written
 from rnnbench.optional import MissingExtraError
@@ -225,7 +225,7 @@ class _Reader:
 
 def _check_inference(nodes: Sequence[Pt2Node]) -> None:
     """Raises ModelFileError where a call changes running means, which torch does not declare of these operators."""
-    for node in nodes:
+    for node in all_nodes(nodes):
         means, training = (node.args[place] if place < len(node.args) else None for place in (_MEANS, _TRAINING))
         if node.operator in _NORMALISES and training is True and means is not None:
             raise ModelFileError(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rnnbench.model_files.axes import Axes
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.flow import OUTERMOST, Flow, OperatorState, Value
+from rnnbench.model_files.formats.pt2.control_flow import carried, entering, leaving
 from rnnbench.model_files.formats.pt2.graph import Pt2File, Pt2Node, Ref, values_in
 from rnnbench.model_files.traits import Operation
 
@@ -47,8 +48,10 @@ _PACKED = "data"
 def flow_of(file: Pt2File) -> Flow:
     """The flow between inputs and outputs. A cell hands its state on, so that a loop of cells is one state."""
     flow = Flow()
-    for node in file.nodes:
-        if node.operator in (*_MOVES, _CHOOSES):
+    for node in file.all_nodes:
+        if node.graphs:
+            _go_through(flow, node)
+        elif node.operator in (*_MOVES, _CHOOSES):
             for source in values_in(node.args[1:3] if node.operator == _CHOOSES else node.args[:1]):
                 for output in node.outputs:
                     flow.move(_value(source), _value(output))
@@ -103,6 +106,20 @@ def unused_inputs(file: Pt2File) -> set[str]:
     used = {name for node in file.nodes for name in node.takes()}
     used |= {array.value for array in file.outputs}
     return {array.name for array in file.inputs if array.value not in used}
+
+
+def _go_through(flow: Flow, node: Pt2Node) -> None:
+    """The ways into the graphs of a branch or loop, and out of them."""
+    for source, name in entering(node):
+        if isinstance(source, Ref) and name:
+            flow.move(_value(source.name), _value(name))
+    for source, name in leaving(node):
+        if isinstance(source, Ref):
+            flow.move(_value(source.name), _value(name))
+    kind, states = carried(node)
+    for before, after in states:
+        if isinstance(before, Ref):
+            flow.states.append(OperatorState(kind, node.outputs[0], _value(before.name), _value(after)))
 
 
 def _carry(flow: Flow, node: Pt2Node) -> None:

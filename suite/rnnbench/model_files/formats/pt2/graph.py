@@ -45,17 +45,34 @@ class Kind:
 @dataclass(frozen=True)
 class Pt2Node:
     operator: str
-    """Of ATen, such as `addmm`; `overload` is the variant."""
+    """Of ATen, such as `addmm`; else a branch or loop, such as `scan`, or a number from sizes, as `_operator.mul`."""
     overload: str
+    """The variant of an operator of ATen; empty for the others."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[str, ...]
     gives_list: bool = False
     """Whether it gives its outputs as a list."""
 
+    @property
+    def graphs(self) -> tuple[Pt2Graph, ...]:
+        """Its branches, or the condition and the body of its loop."""
+        return tuple(each for each in self.args if isinstance(each, Pt2Graph))
+
     def takes(self) -> Iterator[str]:
         """Names of the values among its arguments."""
         return values_in([*self.args, *self.kwargs.values()])
+
+
+@dataclass(frozen=True)
+class Pt2Graph:
+    """A graph in a node: a branch, or the condition or body of a loop. It uses no values but its inputs."""
+
+    nodes: tuple[Pt2Node, ...]
+    inputs: tuple[str | None, ...]
+    """A number that is the same in every call has no name."""
+    outputs: tuple[Any, ...]
+    """Refs, and numbers that are the same in every call."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +101,23 @@ class Pt2File:
     """The types of elements of all values."""
 
     @property
+    def all_nodes(self) -> Iterator[Pt2Node]:
+        """Its nodes, and those of its branches and loops."""
+        return all_nodes(self.nodes)
+
+    @property
     def weight_bytes(self) -> int:
         """Of the weights as the file has them."""
         types = ((array, NUMBER_FORMATS.get(self.types[value])) for value, array in self.weights.items())
         return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)
+
+
+def all_nodes(nodes: Iterable[Pt2Node]) -> Iterator[Pt2Node]:
+    """The nodes, and those of the graphs in them."""
+    for node in nodes:
+        yield node
+        for graph in node.graphs:
+            yield from all_nodes(graph.nodes)
 
 
 def values_in(arguments: Iterable[Any]) -> Iterator[str]:

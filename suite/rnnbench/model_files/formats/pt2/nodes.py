@@ -1,4 +1,4 @@
-"""The nodes of a `.pt2` file's graph, those of its regions in place.
+"""The nodes of a `.pt2` file's graph, those of its regions in place. Branches and loops have graphs of their own.
 
 A region is a graph in a node: a part of the network under `torch.no_grad()` or `torch.autocast`. Under autocast torch
 casts what an operator takes when it is called, and no node says so. Here such casts are nodes, by the types that the
@@ -15,8 +15,10 @@ from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Node, Ref, values_in
-from rnnbench.model_files.formats.pt2.operators import is_composed
+from rnnbench.model_files.formats.pt2.control_flow import CONTROL
+from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Graph, Pt2Node, Ref, all_nodes, values_in
+from rnnbench.model_files.formats.pt2.operators import WRITES_INSIDE, is_composed
+from rnnbench.model_files.formats.pt2.sizes import OF_SIZES
 from rnnbench.outside_text import safe_text
 
 _OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
@@ -24,19 +26,17 @@ _REFUSED = frozenset(("from_file",))
 """Operators of ATen that read or write files."""
 _REGION = "torch.ops.higher_order.wrap_with_"
 _SET_GRAD, _AUTOCAST = f"{_REGION}set_grad_enabled", f"{_REGION}autocast"
-_CONTROL = frozenset(("cond", "while_loop", "scan", "map_impl", "associative_scan"))
-"""Operators that call graphs of the file: branches and bodies of loops."""
+_CONTROL = {f"torch.ops.higher_order.{name}": name for name in CONTROL}
 _OTHERS = (
-    (
-        re.compile(rf"torch\.ops\.higher_order\.(?:{'|'.join(sorted(_CONTROL))})"),
-        "its branches and loops are graphs of their own, which are not read in a .pt2 file; export the network to ONNX "
-        "(torch.onnx.export(…, dynamo=True)), where they are If, Loop and Scan, or write the loop in Python, so that "
-        "torch.export unrolls it",
-    ),
     (
         re.compile(r"torch\.ops\.(?:quantized_decomposed|quantized|_quantized|torchao)\..*"),
         "it was quantised, and what a program gives is not known here, so nothing can be compared; save the network as "
         "it was before, or quantise it in ONNX (onnxruntime.quantization) or TFLite",
+    ),
+    (
+        re.compile(r"torch\.ops\.higher_order\..*"),
+        f"export the network without it; of torch's operators with graphs {', '.join(CONTROL)} are read, and parts "
+        "under torch.no_grad() and torch.autocast",
     ),
     (
         re.compile(r"torch\._functorch\..*"),
@@ -45,6 +45,13 @@ _OTHERS = (
 )
 """Operators that are not of ATen, and what to do."""
 _PLAIN = ("as_int", "as_bool", "as_string", "as_ints", "as_bools", "as_strings")
+_LISTS = {
+    "as_optional_tensors": "",
+    **{f"{one}s": one for one in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float")},
+}
+"""Lists of values, and the kind of each value where it does not say that itself."""
+_SYMBOLIC = ("as_sym_int", "as_sym_bool", "as_sym_float")
+"""Numbers that depend on sizes."""
 _NOT_FINITE = ("Infinity", "-Infinity", "NaN")
 """How the file writes numbers that JSON has not."""
 _FLOAT32, _NARROW = 7, (6, 13)
@@ -67,8 +74,9 @@ def nodes_of(graph: Json) -> tuple[tuple[Pt2Node, ...], dict[str, Json]]:
     """All nodes, and what the file says of each tensor. Raises ModelFileError for a node that is not read."""
     regions = _Regions()
     nodes = tuple(regions.nodes(graph, {}))
-    if len(nodes) > limits.NODES:
-        raise ModelFileError(f"it has {len(nodes):,} nodes; up to {limits.NODES:,} are read")
+    count = sum(1 for _ in all_nodes(nodes))
+    if count > limits.NODES:
+        raise ModelFileError(f"it has {count:,} nodes; up to {limits.NODES:,} are read")
     return nodes, regions.tensors
 
 
@@ -87,8 +95,11 @@ class _Regions:
         own = _Names(names, prefix)
         self.tensors |= {own[name]: meta for name, meta in graph["tensor_values"].items() if name not in names}
         for node in graph["nodes"]:
-            if str(node["target"]).startswith(_REGION):
+            target = str(node["target"])
+            if target.startswith(_REGION):
                 yield from self._region(node, own, cast)
+            elif target in _CONTROL:
+                yield self._control(node, own, cast)
             else:
                 read = _renamed(_node(node), own)
                 yield from self._with_casts(read, cast) if cast else [read]
@@ -113,9 +124,33 @@ class _Regions:
         for output, name in zip(map(_tensor, graph["outputs"]), made, strict=True):
             yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,))
 
+    def _control(self, node: Json, outer: _Names, cast: int | None) -> Pt2Node:
+        """A branch or a loop, whose graphs have values of their own."""
+        if any(each["kind"] != 1 for each in node["inputs"]):  # torch says there what the graphs write.
+            raise ModelFileError(WRITES_INSIDE)
+        args = []
+        for argument in (each["arg"] for each in node["inputs"]):
+            if "as_graph" in argument:
+                args.append(self._graph(argument["as_graph"]["graph"], cast))
+            else:
+                args.append(_renamed_value(_argument(argument), outer))
+        name, made = _CONTROL[node["target"]], tuple(outer[name] for name in _outputs(node)[0])
+        if tuple(sum(isinstance(arg, kind) for arg in args) for kind in (Pt2Graph, list)) != CONTROL[name]:
+            raise ModelFileError(f"its {name} takes other graphs and lists of values than torch writes")
+        return Pt2Node(name, "", tuple(args), {}, made, gives_list=True)
+
+    def _graph(self, graph: Json, cast: int | None) -> Pt2Graph:
+        self._regions += 1
+        prefix = f"region{self._regions}."
+        names, nodes = _Names({}, prefix), tuple(self.nodes(graph, {}, prefix, cast))
+        given = [_argument(each) for each in graph["inputs"]]
+        inputs = tuple(names[each.name] if isinstance(each, Ref) else None for each in given)
+        outputs = tuple(_renamed_value(_argument(each), names) for each in graph["outputs"])
+        return Pt2Graph(nodes, inputs, outputs)
+
     def _with_casts(self, node: Pt2Node, cast: int) -> Iterator[Pt2Node]:
         """A node under autocast to the type `cast`, after the casts of what it takes."""
-        if node.operator in _CASTING or node.operator.endswith("_") or not node.outputs:
+        if node.operator in _CASTING or node.operator.endswith("_") or not (node.outputs and node.overload):
             yield node  # What is written in place keeps its type.
             return
         types = {name: self.tensors[name]["dtype"] for name in values_in(node.args) if name in self.tensors}
@@ -146,9 +181,9 @@ class _Names:
 
 
 def _node(node: Json) -> Pt2Node:
-    found = _OPERATOR.fullmatch(node["target"])
+    target = str(node["target"])
+    found = (target, target, "") if target in OF_SIZES else _OPERATOR.fullmatch(target)
     if not found or found[1] in _REFUSED:
-        target = str(node["target"])
         why = next((text for pattern, text in _OTHERS if pattern.fullmatch(target)), "operators of ATen are read")
         raise ModelFileError(f"it calls {safe_text(target, 100)}; {why}")
     values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
@@ -165,7 +200,7 @@ def _outputs(node: Json) -> tuple[list[str], bool]:
         ((kind, value),) = output.items()
         if kind == "as_tensors":
             outputs, gives_list = [each["name"] for each in value], True
-        elif kind in ("as_tensor", "as_sym_int"):
+        elif kind in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float"):
             outputs.append(value["name"] if kind == "as_tensor" else value["as_name"])
         elif kind != "as_none":
             raise ModelFileError(f"a node gives {safe_text(str(kind), 60)}, which is not read")
@@ -184,10 +219,10 @@ def _argument(arg: Json) -> Any:
         return None
     if kind == "as_tensor":
         return Ref(value["name"])
-    if kind == "as_sym_int":
-        return Ref(value["as_name"]) if "as_name" in value else int(value["as_int"])
-    if kind in ("as_tensors", "as_sym_ints", "as_optional_tensors"):
-        one = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(kind)
+    if kind in _SYMBOLIC:
+        return Ref(value["as_name"]) if "as_name" in value else _argument(value)
+    if kind in _LISTS:
+        one = _LISTS[kind]
         return [_argument({one: each} if one else each) for each in value]
     if kind == "as_scalar_type":
         return Kind(int(value))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref, values_in
+from rnnbench.model_files.formats.pt2.graph import Pt2Graph, Pt2Node, Ref, values_in
 from rnnbench.optional import require
 
 EXTRA = "torch"
@@ -15,6 +15,11 @@ _FRESH = frozenset(("lift_fresh",))
 _WRITE_NOTHING = frozenset(("detach_", "requires_grad_"))
 _OTHER_TYPES = frozenset(("view", "real", "imag", "view_as_real", "view_as_complex"))
 """Operators whose result may have elements of another type, in the same memory."""
+
+WRITES_INSIDE = (
+    "a branch or the body of a loop writes what it is given in place, so a state may be in it; export a network whose "
+    "branches and loops give new values as results"
+)
 
 
 def require_torch(module: str = "torch") -> Any:
@@ -47,6 +52,10 @@ def written(
     whose: dict[str, set[str]] = {value: {value} for value in given}
     found = set[str]()
     for node in nodes:
+        for graph in node.graphs:
+            _check_writes_nothing(graph, types)
+        if not node.overload:
+            continue
         declared = operator_of(node)._schema
         shared = set[str]()
         for argument, names in _arguments(declared, node):
@@ -59,6 +68,13 @@ def written(
         if shared and node.operator not in _FRESH and any(result.alias_info is not None for result in declared.returns):
             whose |= {output: shared for output in node.outputs if _may_share(node, output, types)}
     return found, whose.keys()
+
+
+def _check_writes_nothing(graph: Pt2Graph, types: Mapping[str, int]) -> None:
+    """Raises ModelFileError where a branch or the body of a loop writes what it is given."""
+    found, _ = written(graph.nodes, {name for name in graph.inputs if name}, types)
+    if found:
+        raise ModelFileError(WRITES_INSIDE)
 
 
 def _arguments(declared: Any, node: Pt2Node) -> Iterator[tuple[Any, list[str]]]:

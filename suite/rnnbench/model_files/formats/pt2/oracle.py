@@ -53,7 +53,7 @@ class Pt2Oracle:
         self._torch = require_torch()
         self._torch.set_num_threads(1)
         self._program = Pt2Program(path, double=True)
-        if drawn := sorted(_RANDOM & {node.operator for node in self._program.file.nodes}):
+        if drawn := sorted(_RANDOM & {node.operator for node in self._program.file.all_nodes}):
             raise ModelFileError(f"{drawn[0]} draws random numbers, so there is no float64 result to compare with")
         file = self._program.file
         self._given = {array.name: array.dtype for array in (*file.inputs, *(before for before, _ in file.states))}

@@ -12,6 +12,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.graph import QUANTISED, TfliteFile, keeping_variables
+from rnnbench.model_files.formats.tflite.hybrid_weights import as_litert_reads
 from rnnbench.model_files.formats.tflite.oracle import activations_of
 from rnnbench.model_files.formats.tflite.rewriting import quantised_ends
 from rnnbench.outside_text import safe_text
@@ -22,7 +23,7 @@ BATCH = "batch"
 
 def describe(path: Path) -> FileDescription:
     """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without ai-edge-litert."""
-    file = read_tflite(path)
+    file = as_litert_reads(read_tflite(path))
     activations = activations_of(file)  # An operator that is refused is told before an array of its own.
     operators = Counter(operator.name for graph in file.graphs for operator in graph.operators)
     tensors = file.graphs[file.main].tensors

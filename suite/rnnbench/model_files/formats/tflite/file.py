@@ -214,11 +214,11 @@ class _Reader:
             sizes=signature if len(signature) == len(shape) else shape,
             dtype=kind.lower(),
             data=self._constant(tensor, name, kind, shape),
-            quantisation=self._quantisation(tensor.Quantization(), name, shape),
+            quantisation=self._quantisation(tensor.Quantization(), name, shape, kind),
             is_variable=bool(tensor.IsVariable()),
         )
 
-    def _quantisation(self, found: Any, name: str, shape: Sequence[int]) -> Quantisation | None:
+    def _quantisation(self, found: Any, name: str, shape: Sequence[int], kind: str) -> Quantisation | None:
         if found is None or not found.ScaleLength():
             return None
         count, axis = found.ScaleLength(), found.QuantizedDimension()
@@ -231,6 +231,9 @@ class _Reader:
             raise ModelFileError(f"tensor '{name}' has {count:,} scales, and its shape {list(shape)} has not")
         if len(zeros) not in (1, count) or not np.all(np.isfinite(scales) & (scales > 0)):
             raise ModelFileError(f"tensor '{name}' has scales and zero points that do not fit, or a scale of zero")
+        whole = np.iinfo(kind.lower()) if kind in _DTYPES and "INT" in kind else None
+        if whole is not None and not np.all((whole.min <= zeros) & (zeros <= whole.max)):
+            raise ModelFileError(f"tensor '{name}' has a zero point that is no number of its type, {kind.lower()}")
         return Quantisation(scales, np.resize(zeros, count), axis)
 
     def _constant(self, tensor: Any, name: str, kind: str, shape: Sequence[int]) -> np.ndarray | None:
@@ -281,7 +284,7 @@ class _Reader:
                 self._all(signature.InputsLength(), signature.Inputs),
                 self._all(signature.OutputsLength(), signature.Outputs),
             )
-            named = ({text_of(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
+            named = ({_name_of(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
         inputs, outputs = named
         # An output may have two names: the converter joins y and a next state that are the same.
         once = sorted(inputs.values()) == sorted(graph.inputs) and {*outputs.values()} == {*graph.outputs}
@@ -294,6 +297,16 @@ class _Reader:
         return tuple(  # type: ignore[return-value]
             dict(sorted(arrays.items(), key=lambda item: order[item[1]])) for arrays in (inputs, outputs)
         )
+
+
+def _name_of(value: bytes | None) -> str:
+    """The name of an input or output in a signature. Raises ModelFileError for one that is not as it is shown."""
+    name = text_of(value)
+    if name.encode() != (value or b""):
+        raise ModelFileError(
+            f"an input or output is called '{name[:60]}'; up to {limits.NAME_CHARACTERS} printable characters are read"
+        )
+    return name
 
 
 def _by_name(graph: Graph, ends: Sequence[int], kind: str) -> dict[str, int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
+from rnnbench.model_files.formats.tflite.directions import entering
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Tensor
 from rnnbench.model_files.formats.tflite.schema import require_schema
 from rnnbench.rnn import Arithmetic, Range
@@ -28,6 +29,8 @@ _X, _W, _R, _PEEPHOLES, _B, _PROJECTION = 0, 1, 5, 9, 12, 16
 _BACKWARD = 17
 """How much further those of the second direction are."""
 _AUXILIARY, _NORMS = 39, 20
+_A = _AUXILIARY + 1, _AUXILIARY + 5
+"""Where the weights of the auxiliary input begin, of both directions: four of the gates each."""
 _OF_BASIC = 5
 """The basic kernel has one matrix of all gates. Its inputs are x, h, the matrix, the bias, and c."""
 _HIDDEN = 4
@@ -67,6 +70,7 @@ class _Weights(NamedTuple):
     projection: tuple[Any, Any] = (None, None)
     """The matrix and its bias."""
     norms: Sequence[Any] = (None,) * 4
+    auxiliary: Sequence[Any] = (None,) * 4
 
 
 class _Form(NamedTuple):
@@ -155,17 +159,20 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
         return [outputs[0], h, c]
     x = given[_X] if options.TimeMajor() else given[_X].swapaxes(0, 1)
     if operator.name == SEQUENCE:
-        if options.DiagonalRecurrentTensors():
-            raise ModelFileError(f"{SEQUENCE} with diagonal recurrent weights is not computed here")
         outputs, h, c = _steps(
             arithmetic, _weights(given, 0, given[_NORMS : _NORMS + 4]), form, x, given[_STATES : _STATES + 2], ranges
         )
         return [outputs if options.TimeMajor() else outputs.swapaxes(0, 1), h, c]
-    if any(each is not None for each in given[_AUXILIARY:]):
-        raise ModelFileError(f"{BOTH} with an auxiliary input is not computed here")
     states = given[_STATES_OF_BOTH:_AUXILIARY]
-    forward, *after = _steps(arithmetic, _weights(given, 0), form, x, states[:2])
-    backward, *last = _steps(arithmetic, _weights(given, _BACKWARD), form, x[::-1], states[2:])
+    weights = [
+        _weights(given, first)._replace(auxiliary=given[place : place + 4])
+        for first, place in zip((0, _BACKWARD), _A, strict=True)
+    ]
+    (x, aside), (other, other_aside) = entering(
+        x, given[_AUXILIARY], options.TimeMajor(), any(each is not None for each in weights[0].auxiliary)
+    )
+    forward, *after = _steps(arithmetic, weights[0], form, x, states[:2], auxiliary=aside)
+    backward, *last = _steps(arithmetic, weights[1], form, other, states[2:], auxiliary=other_aside)
     sides = [side if options.TimeMajor() else side.swapaxes(0, 1) for side in (forward, backward[::-1])]
     return [*([np.concatenate(sides, -1)] if options.MergeOutputs() else sides), *after, *last]
 
@@ -210,8 +217,9 @@ def _steps(
     x: np.ndarray,
     states: Sequence[Any],
     ranges: LstmRanges | None = None,
+    auxiliary: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """y of all steps of x [steps, batch, input], and the last h and c.
+    """y of all steps of x [steps, batch, input], and the last h and c. An auxiliary input has its own size.
 
     With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
     LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
@@ -239,7 +247,7 @@ def _steps(
     def shown(value: np.ndarray) -> np.ndarray:
         return within(arithmetic.activated(activated(form.activation, value)), gated)
 
-    for step in x:
+    for step in zip(x) if auxiliary is None else zip(x, auxiliary, strict=True):
         *of_i, of_f, of_g, of_o = gates
         f = sigmoid(of_f(step, h, c))
         i = sigmoid(of_i[0](step, h, c)) if of_i else arithmetic(1 - f)
@@ -259,14 +267,18 @@ def _steps(
 
 
 def _gate(arithmetic: Arithmetic, weights: _Weights, gate: int, sums: Range | None) -> Any:
-    """What a gate's activation gets, of x, h and the c that its peephole sees."""
+    """What a gate's activation gets, of x, and an auxiliary input after it, h and the c that its peephole sees."""
     norm, bias = weights.norms[gate], weights.biases[gate]
     peephole = (*weights.peepholes[:2], None, weights.peepholes[2])[gate]
     from_x = arithmetic.affine(weights.x[gate], bias if norm is None else None)
-    from_h = arithmetic.product(weights.h[gate])
+    beside = weights.auxiliary[gate]
+    from_aside = None if beside is None else arithmetic.product(beside)
+    from_h = _recurrent(arithmetic, weights.h[gate])
 
-    def total(x: np.ndarray, h: np.ndarray, c: np.ndarray) -> np.ndarray:
-        entered = from_x(x)
+    def total(given: Sequence[np.ndarray], h: np.ndarray, c: np.ndarray) -> np.ndarray:
+        entered = from_x(given[0])
+        if from_aside is not None:
+            entered = arithmetic(entered + from_aside(given[1]))
         entered = entered if sums is None else arithmetic.quantised(entered, sums)
         result = arithmetic(entered + from_h(h))
         if peephole is not None:
@@ -278,3 +290,10 @@ def _gate(arithmetic: Arithmetic, weights: _Weights, gate: int, sums: Range | No
         return scaled if bias is None else arithmetic(scaled + bias)
 
     return total
+
+
+def _recurrent(arithmetic: Arithmetic, weights: np.ndarray) -> Any:
+    """The product of recurrent weights with h. Weights of one axis are the diagonal of a matrix."""
+    if weights.ndim > 1:
+        return arithmetic.product(weights)
+    return lambda h: arithmetic(weights * h)

@@ -22,6 +22,7 @@ from rnnbench.model_files.formats.tflite.graph import (
     Tensor,
     TfliteFile,
 )
+from rnnbench.model_files.formats.tflite.hybrid_weights import as_litert_reads, takes_its_own_range
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.formats.tflite.recurrent import RECURRENT, has_own_range, states_of
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -31,8 +32,6 @@ from rnnbench.rnn import Activations, Arithmetic, Range
 _COMPUTED: dict[str, Compute] = {**MOVES, **SUMS, **ACTIVATIONS, **OPERATIONS}
 _WHILE, _IF = "WHILE", "IF"
 _CAST = "CAST"
-_OWN_RANGE = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATCH_MATMUL"))
-"""Operators that quantise a float operand by the range that it has, where their weights are quantised."""
 _QUANTISED_OPERATORS = frozenset(
     (
         *("RESHAPE", "SQUEEZE", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "SLICE", "CONCATENATION", "PACK"),
@@ -47,8 +46,9 @@ _QUANTISED_OPERATORS = frozenset(
     )
 )
 """Operators whose quantised form computes what the other one does, and rounds the result to its range."""
-_QUANTISED_TYPES = (*QUANTISED, "int32", "int64")
-"""Of constants: the latter are biases."""
+_BIASES = ("int32", "int64")
+_QUANTISED_TYPES = (*QUANTISED, *_BIASES)
+"""Of constants."""
 
 
 class TfliteOracle:
@@ -57,7 +57,7 @@ class TfliteOracle:
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read, or has an operator that is not computed here."""
         self._name = str(path)
-        self._file = read_tflite(path)
+        self._file = as_litert_reads(read_tflite(path))
         _refuse(self._file)
         self._use(Arithmetic())
 
@@ -109,7 +109,7 @@ class TfliteOracle:
         values: dict[int, np.ndarray] = {**self._constants[number], **given}
         for operator in graph.operators:
             inputs = [None if index < 0 else values.get(index) for index in operator.inputs]
-            if _takes_its_own_range(operator, graph):
+            if takes_its_own_range(operator, graph):
                 inputs[0] = self._quantised(np.asarray(inputs[0]), None)
             outputs = self._operator(operator, inputs, graph)
             if operator.name not in (_WHILE, _IF, *RECURRENT):  # What these give is in its range.
@@ -201,9 +201,12 @@ def activations_of(file: TfliteFile) -> Activations:
     for graph in file.graphs:
         for operator in graph.operators:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
-            if _takes_its_own_range(operator, graph):
+            if takes_its_own_range(operator, graph):
                 found.add("dynamic")
             elif operator.name in RECURRENT:
+                for tensor in inside:
+                    if tensor.data is not None:
+                        _require_no_zero_point(tensor)
                 found |= {"dynamic"} if has_own_range(operator, graph) else set()
             elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
                 operator.name not in _QUANTISED_OPERATORS
@@ -215,6 +218,8 @@ def activations_of(file: TfliteFile) -> Activations:
         for tensor in graph.tensors:
             if tensor.is_quantised and tensor.data is not None and tensor.dtype not in _QUANTISED_TYPES:
                 raise ModelFileError(f"{tensor.called} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
+            if tensor.data is not None and tensor.dtype in _BIASES:
+                _require_no_zero_point(tensor)
             if tensor.data is None and tensor.range is not None:
                 found.add("static")
     if len(found) > 1:
@@ -222,12 +227,10 @@ def activations_of(file: TfliteFile) -> Activations:
     return found.pop() if found else ""
 
 
-def _takes_its_own_range(operator: Operator, graph: Graph) -> bool:
-    """Whether it has quantised weights and a float operand, which it quantises by the range that it has."""
-    if operator.name not in _OWN_RANGE or min(operator.inputs[:2]) < 0:
-        return False
-    first, second = (graph.tensors[number] for number in operator.inputs[:2])
-    return second.is_quantised and not first.is_quantised
+def _require_no_zero_point(tensor: Tensor) -> None:
+    """Raises ModelFileError for a bias, or for weights of a recurrent operator, that is not 0 where its bytes are."""
+    if tensor.quantisation is not None and tensor.quantisation.zeros.any():
+        raise ModelFileError(f"{tensor.called} has a zero point, which LiteRT takes for 0; {UNQUANTISED}")
 
 
 def _graphs_of(operator: Operator) -> tuple[int, int]:

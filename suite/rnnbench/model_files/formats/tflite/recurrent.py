@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
+from rnnbench.model_files.formats.tflite.directions import entering
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator
 from rnnbench.model_files.formats.tflite.lstm import (
     BOTH,
@@ -118,27 +119,40 @@ def _rnn(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
         outputs, h = _rnn_steps(arithmetic, activation, x[None], inputs[1:5])
         return outputs[0], h
     x = x if options.TimeMajor() else x.swapaxes(0, 1)
-    forward, h = _rnn_steps(arithmetic, activation, x, inputs[1:5])
     if operator.name == "UNIDIRECTIONAL_SEQUENCE_RNN":
+        forward, h = _rnn_steps(arithmetic, activation, x, inputs[1:5])
         return forward if options.TimeMajor() else forward.swapaxes(0, 1), h
-    if any(each is not None for each in inputs[9:]):
-        raise ModelFileError(f"{operator.name} with an auxiliary input is not computed here")
-    backward, last = _rnn_steps(arithmetic, activation, x[::-1], inputs[5:9])
+    auxiliary, *weights = [*inputs[9:], *[None] * 3][:3]
+    (x, aside), (other, other_aside) = entering(x, auxiliary, options.TimeMajor(), weights[0] is not None)
+    forward, h = _rnn_steps(arithmetic, activation, x, inputs[1:5], weights[0], aside)
+    backward, last = _rnn_steps(arithmetic, activation, other, inputs[5:9], weights[1], other_aside)
     sides = [side if options.TimeMajor() else side.swapaxes(0, 1) for side in (forward, backward[::-1])]
     return [*([np.concatenate(sides, -1)] if options.MergeOutputs() else sides), h, last]
 
 
 def _rnn_steps(
-    arithmetic: Arithmetic, activation: int, x: np.ndarray, own: Sequence[Any]
+    arithmetic: Arithmetic,
+    activation: int,
+    x: np.ndarray,
+    own: Sequence[Any],
+    beside: Any = None,
+    auxiliary: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """y of all steps of x [steps, batch, input], and the last h. Source: kernels/internal/kernel_utils.cc."""
+    """y of all steps of x [steps, batch, input], and the last h. `beside` has the weights of an auxiliary input.
+
+    Source: kernels/internal/kernel_utils.cc.
+    """
     weights, recurrent, bias, h = own
     if h is None:
         raise ModelFileError("an RNN has no state of its own, without which LiteRT does not run it")
     from_x, from_h = arithmetic.affine(weights, bias), arithmetic.product(recurrent)
+    from_aside = None if beside is None else arithmetic.product(beside)
     outputs = []
-    for step in x:
-        h = arithmetic.activated(activated(activation, arithmetic(from_x(step) + from_h(h))))
+    for place, step in enumerate(x):
+        entered = from_x(step)
+        if from_aside is not None and auxiliary is not None:
+            entered = arithmetic(entered + from_aside(auxiliary[place]))
+        h = arithmetic.activated(activated(activation, arithmetic(entered + from_h(h))))
         outputs.append(h)
     return np.stack(outputs), h
 
