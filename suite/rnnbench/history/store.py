@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from rnnbench.disk import read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
@@ -29,6 +30,7 @@ from rnnbench.locks import locked
 from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, read_run, sound, unwritable
 
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
+AnyEntry = TypeVar("AnyEntry", bound=CheckEntry | ComparisonEntry | RunEntry)
 Added = Literal["added", "updated", "already there"]
 
 
@@ -40,6 +42,34 @@ class Addition:
     what: Added
     warnings: tuple[str, ...]
     """What was left out: damaged lines, and figures that cannot be."""
+
+
+@dataclass(frozen=True)
+class _EntryFile(Generic[AnyEntry]):
+    """An intact file of the history."""
+
+    path: Path
+    name: str
+    """What the entry is of, for messages."""
+    entry: AnyEntry
+
+
+@dataclass(frozen=True)
+class _Entries(Generic[AnyEntry]):
+    """The entries of a folder."""
+
+    used: tuple[AnyEntry, ...]
+    """Oldest first."""
+    warnings: tuple[str, ...]
+    """A sentence for each file that is not used."""
+
+    @classmethod
+    def of(cls, files: Iterable[_EntryFile[AnyEntry]], damaged: Sequence[str]) -> _Entries[AnyEntry]:
+        """The entries of these files, without those that are dated in the future."""
+        ordered = sorted(files, key=lambda file: (file.entry.started, file.path.stem))
+        ahead = ahead_of_others(file.entry.started for file in ordered)
+        dated = [_dated_ahead(f.path, f.name, f.entry.started) for f in ordered if f.entry.started in ahead]
+        return cls(tuple(f.entry for f in ordered if f.entry.started not in ahead), (*damaged, *dated))
 
 
 @dataclass(frozen=True)
@@ -100,68 +130,53 @@ class History:
             raise unwritable(self.root, error, "--history") from error
 
     @cached_property
-    def _read_checks(self) -> tuple[tuple[CheckEntry, ...], tuple[str, ...]]:
+    def _read_checks(self) -> _Entries[CheckEntry]:
         return self._entries("checks", CheckEntry, "its check")
 
     @property
     def checks(self) -> tuple[CheckEntry, ...]:
         """Oldest first."""
-        return self._read_checks[0]
+        return self._read_checks.used
 
     @cached_property
-    def _read_comparisons(self) -> tuple[tuple[ComparisonEntry, ...], tuple[str, ...]]:
+    def _read_comparisons(self) -> _Entries[ComparisonEntry]:
         return self._entries("comparisons", ComparisonEntry, "its comparison")
 
-    def _entries(self, folder: str, kind: type[Entry], what: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """The entries in a folder, oldest first, and a warning for each file that is not used."""
-        entries: list[Entry] = []
+    def _entries(self, folder: str, kind: type[Entry], what: str) -> _Entries[Entry]:
+        files: list[_EntryFile[Entry]] = []
         damaged: list[str] = []
-        for file in _entry_files(self.root / folder):
-            entry = read_cached(file, lambda path: kind.model_validate_json(read_plain(path)))
-            if entry is None or entry.name != file.stem:
-                damaged.append(_of_newer(file) or f"{file}: damaged, and skipped; delete it, or add {what} again")
+        for path in _entry_files(self.root / folder):
+            entry = read_cached(path, lambda path: kind.model_validate_json(read_plain(path)))
+            if entry is None or entry.name != path.stem:
+                damaged.append(_of_newer(path) or f"{path}: damaged, and skipped; delete it, or add {what} again")
             else:
-                entries.append(entry)
-        entries.sort(key=lambda entry: (entry.started, entry.name))
-        ahead = ahead_of_others(entry.started for entry in entries)
-        damaged += [
-            _dated_ahead(self.root / folder / f"{entry.name}.json", entry.name, entry.started)
-            for entry in entries
-            if entry.started in ahead
-        ]
-        return tuple(entry for entry in entries if entry.started not in ahead), tuple(damaged)
+                files.append(_EntryFile(path, entry.name, entry))
+        return _Entries.of(files, damaged)
 
     @property
     def comparisons(self) -> tuple[ComparisonEntry, ...]:
         """Oldest first."""
-        return self._read_comparisons[0]
+        return self._read_comparisons.used
 
     @cached_property
-    def _read(self) -> tuple[tuple[RunEntry, ...], tuple[str, ...]]:
-        """The runs whose files are intact, oldest first, and a warning for each file that is not used."""
-        entries, damaged = [], []
-        for file in _entry_files(self.root / "runs"):
-            entry = self._read_entry(file)
+    def _read_runs(self) -> _Entries[RunEntry]:
+        files: list[_EntryFile[RunEntry]] = []
+        damaged: list[str] = []
+        for path in _entry_files(self.root / "runs"):
+            entry = self._read_entry(path)
             if entry is None:
-                damaged.append(_of_newer(file) or f"{file}: damaged, and skipped; add its run again")
+                damaged.append(_of_newer(path) or f"{path}: damaged, and skipped; add its run again")
             elif not self._is_intact(entry):
                 rows = self._rows_file(entry.run_id)
                 damaged.append(f"{rows}: missing or damaged, and skipped; add the run {entry.run} again")
             else:
-                entries.append(entry)
-        entries.sort(key=lambda entry: (entry.started, entry.run_id))
-        ahead = ahead_of_others(entry.started for entry in entries)
-        damaged += [
-            _dated_ahead(self._entry_file(entry.run_id), entry.run, entry.started)
-            for entry in entries
-            if entry.started in ahead
-        ]
-        return tuple(entry for entry in entries if entry.started not in ahead), tuple(damaged)
+                files.append(_EntryFile(path, entry.run, entry))
+        return _Entries.of(files, damaged)
 
     @property
     def runs(self) -> tuple[RunEntry, ...]:
         """Oldest first."""
-        return self._read[0]
+        return self._read_runs.used
 
     @property
     def nights(self) -> tuple[RunEntry, ...]:
@@ -171,7 +186,7 @@ class History:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The files that are damaged, or dated in the future, a sentence each."""
-        return self._read[1] + self._read_comparisons[1] + self._read_checks[1]
+        return (*self._read_runs.warnings, *self._read_comparisons.warnings, *self._read_checks.warnings)
 
     def sql(self, statement: str) -> Table:
         """The result of one SELECT over the tables `rows`, `runs`, `verdicts` and `checks`. Raises StoreError."""
