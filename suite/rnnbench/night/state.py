@@ -18,8 +18,8 @@ from rnnbench.results import FrozenModel, StoreError, unwritable
 
 SCHEMA: Literal[1] = 1
 MOST_BYTES = 8 << 20
-"""Of the file. With a hundred backends and their comparisons it has some 100 KiB, and a large one would be read for
-hours."""
+"""Bytes of the file that are read. With a hundred backends and their comparisons it has some 100 KiB, and a large file
+would be read for hours."""
 HEADER = "# Written by `rnnbench night`. To make a version the last good one by hand, edit `good`. See docs/night.md.\n"
 
 

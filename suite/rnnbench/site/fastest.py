@@ -163,8 +163,8 @@ def _answer(ranking: Ranking) -> str:
     names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *level_with)]
     assert first.entry.bound is not None, "ranked entries have a bound latency"
     figure = _per_step(first.entry.bound.median, first.entry.bound.interval, first.entry.chunk)
-    level = f", level with {', '.join(names[1:])}" if level_with else ""
-    return f"{names[0]}, {figure} a step{level}"
+    tied = f", level with {', '.join(names[1:])}" if level_with else ""
+    return f"{names[0]}, {figure} a step{tied}"
 
 
 def _cell(shown: Shown, fastest: Shown | None) -> Cell:

@@ -26,7 +26,7 @@ from rnnbench.spelling import count
 PURPOSE = "the site"
 EXTRA = "site"
 DIGEST_DIGITS = 12
-"""Of the content of a data file, in its name."""
+"""Digits of the digest of a data file's content, in its name."""
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
 _FIGURE = re.compile(r"<pre\b.*?</pre>|(?<=\d) (?=%|(?:[nµm]?s|[KMG]iB|[kMG]?B)\b)", re.DOTALL)

@@ -70,7 +70,7 @@ class Places:
     def bindings(
         self, runtime: Any, inputs: Sequence[Mapping[str, Buffer]], y: Buffer, options: MakeOptions
     ) -> Iterator[ByTurns]:
-        """Of each chunk, one for each turn. The buffers must exist as long as the bindings."""
+        """The bindings of each chunk, one for each turn. The buffers must exist as long as the bindings."""
         for of_chunk in inputs:
             yield self._bound(runtime, of_chunk, y, 0, options()), self._bound(runtime, of_chunk, y, 1, options())
 

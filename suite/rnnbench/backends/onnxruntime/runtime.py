@@ -69,7 +69,7 @@ class OnnxRuntimeProgram(ChunkedProgram):
             self._left.append(places)
 
     def options(self) -> Any:
-        """Of the calls of a new binding. A graph has the places of its arrays, so each binding has one of its own."""
+        """The options of a new binding's calls. A graph has the places of its arrays, so each binding has its own."""
         return None if self.graphs is None else run_options({GRAPH: str(next(self.graphs))})
 
     def queued_options(self) -> Any:

@@ -24,9 +24,9 @@ class _Kind(NamedTuple):
     """A kind of activation."""
 
     function: Callable[..., np.ndarray]
-    """Of x, and then of alpha and beta where it has them."""
+    """A function of x, and then of alpha and beta if it has them."""
     defaults: tuple[float, ...] = ()
-    """Of alpha and beta."""
+    """The defaults of alpha and beta."""
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:

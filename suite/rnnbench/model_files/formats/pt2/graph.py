@@ -45,7 +45,7 @@ class Kind:
 @dataclass(frozen=True)
 class Pt2Node:
     operator: str
-    """Of ATen, such as `addmm`; else a branch or loop, such as `scan`, or a number from sizes, as `_operator.mul`."""
+    """The name in ATen, such as `addmm`; else a branch or loop (`scan`), or a number from sizes (`_operator.mul`)."""
     overload: str
     """The variant of an operator of ATen; empty for the others."""
     args: tuple[Any, ...]
@@ -107,7 +107,7 @@ class Pt2File:
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights as the file has them."""
+        """Bytes of the weights as the file has them."""
         types = ((array, NUMBER_FORMATS.get(self.types[value])) for value, array in self.weights.items())
         return sum(array.size * (kind or array.dtype).itemsize for array, kind in types)
 

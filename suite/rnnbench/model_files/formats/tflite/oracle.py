@@ -48,7 +48,7 @@ _QUANTISED_OPERATORS = frozenset(
 """Operators whose quantised form computes what the other one does, and rounds the result to its range."""
 _BIASES = ("int32", "int64")
 _QUANTISED_TYPES = (*QUANTISED, *_BIASES)
-"""Of constants."""
+"""The types of quantised constants."""
 
 
 class TfliteOracle:
