@@ -68,8 +68,8 @@ def test_an_output_depends_on_what_its_operations_take():
 @pytest.mark.parametrize(
     ("operator", "attributes", "name"),
     [
-        ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "hard-sigmoid-gates"),
-        ("GRU", {"activations": ["HardSigmoid", "Tanh"]}, "hard-sigmoid-gates"),
+        ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "other-activations"),
+        ("GRU", {"activations": ["Sigmoid", "Softsign"]}, "other-activations"),
         ("RNN", {"clip": 0.5}, "clipped-rnn"),
     ],
 )

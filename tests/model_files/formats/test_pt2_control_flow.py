@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as mapped
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
@@ -76,12 +75,6 @@ class Mapped(Network):
     def forward(self, x, h):
         seen = mapped(lambda row: row.tanh() * 2, x)
         return seen, self.cell(seen[-1], h)
-
-
-class Associative(Network):
-    def forward(self, x, h):
-        y = associative_scan(lambda a, b: a + b, x, 0, combine_mode="pointwise")
-        return y, self.cell(y[-1], h)
 
 
 class LoopInABranch(Network):

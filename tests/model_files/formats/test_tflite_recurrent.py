@@ -153,6 +153,14 @@ def with_zero_point(place, zero=1):
     return change
 
 
+def shifted_result(writer):
+    writer.graph.tensors[writer.graph.operators[0].outputs[0]].quantization = files.scaled(6 / 255, 0)
+
+
+def without_scale(writer):
+    writer.graph.tensors[writer.graph.operators[0].inputs[1]].quantization = None
+
+
 def without_state(writer):
     writer.graph.operators[0].inputs[4] = -1
 
@@ -178,6 +186,8 @@ REFUSED = {
         with_zero_point(0, -131079),
         "'x' has a zero point that is no",
     ),
+    "shifted result": (lambda: files.svdf("int8"), shifted_result, "gives int8 of another zero point than -128"),
+    "no scale": (lambda: files.svdf("int8"), without_scale, "W is int8 without a scale, beside arrays that have one"),
     "no state": (lambda: files.rnn("RNN"), without_state, "has no state of its own"),
     "whole rnn": (lambda: files.rnn("RNN"), whole_input, "x is int8 with a scale, which RNN does not take"),
     "whole lstm": (lambda: files.lstm(BOTH), whole_input, f"{BOTH} of both directions that gives y0 takes int8"),

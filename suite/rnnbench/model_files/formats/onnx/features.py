@@ -12,6 +12,8 @@ from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
 """Operators that give their first input, or that in another shape."""
+_ACTIVATIONS = (b"sigmoid", b"tanh", b"relu")
+"""Those of recurrent operators that every importer knows."""
 
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
@@ -44,8 +46,8 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
     attributes = {attribute.name: attribute for attribute in node.attribute}
     own = node.domain in ("", "ai.onnx")
     chosen = attributes["activations"].strings if "activations" in attributes else ()
-    if own and node.op_type in ("LSTM", "GRU") and any(name.lower() == b"hardsigmoid" for name in chosen):
-        yield "hard-sigmoid-gates"
+    if own and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
+        yield "other-activations"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
     if own and node.op_type == "Scan":

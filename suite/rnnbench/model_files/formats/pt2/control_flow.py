@@ -1,7 +1,7 @@
 """Branches and loops of a `.pt2` file: which value goes where, and calling them.
 
 Their graphs use no values but what the node gives them, and write none of these.
-Source: torch/_higher_order_ops/{cond,while_loop,scan,map,associative_scan}.py (torch 2.13).
+Source: torch/_higher_order_ops/{cond,while_loop,scan,map}.py (torch 2.13).
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from rnnbench.model_files.formats.pt2.operators import require_torch
 
 Called = Callable[..., Sequence[Any]]
 """A graph as a function: of its inputs, to its outputs."""
-CONTROL = {"cond": (2, 1), "while_loop": (2, 2), "scan": (1, 3), "map_impl": (1, 2), "associative_scan": (1, 2)}
+CONTROL = {"cond": (2, 1), "while_loop": (2, 2), "scan": (1, 3), "map_impl": (1, 2)}
 """Operators that call graphs of the file: how many graphs they take, and how many lists of values."""
-_WHILE, _PAIRS = "while_loop", "associative_scan"
+_WHILE = "while_loop"
 _LOOPS = {_WHILE: "Loop", "scan": "Scan"}
 """Loops that hand values on from pass to pass, and what ONNX calls them."""
 
 
 def entering(node: Pt2Node) -> Iterator[tuple[Any, str | None]]:
     """What the node takes, each with the input of its graphs that it is, or of whose parts it is made."""
-    lists = [arg for arg in node.args if isinstance(arg, list)]
-    taken = [each for one in (lists[:1] if node.operator == _PAIRS else []) + lists for each in one]
+    taken = [each for arg in node.args if isinstance(arg, list) for each in arg]
     for graph in node.graphs:
         yield from zip(taken, graph.inputs, strict=True)
 
@@ -88,12 +87,6 @@ class ComputedControlFlow:
 
     def map_impl(self, body: Called, xs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
         return self.scan(body, (), xs, others)
-
-    def associative_scan(self, combine: Called, xs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        made = list[Sequence[Any]]()
-        for step in zip(*xs, strict=True):
-            made.append(self._pass(combine, *made[-1], *step, *others) if made else step)
-        return [*map(self._torch.stack, zip(*made, strict=True))]
 
     def _pass(self, body: Called, *given: Any) -> Sequence[Any]:
         self._passes += 1

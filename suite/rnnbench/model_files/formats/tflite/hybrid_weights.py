@@ -16,12 +16,13 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.graph import UNQUANTISED, Graph, Operator, TfliteFile
 from rnnbench.model_files.formats.tflite.recurrent import RECURRENT
 
-_OF_ONE_WEIGHT = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATCH_MATMUL"))
+WEIGHTED = frozenset(("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "BATCH_MATMUL"))
+"""Operators that multiply their operand by one array of weights."""
 
 
 def takes_its_own_range(operator: Operator, graph: Graph) -> bool:
     """Whether it has quantised weights and a float operand, which it quantises by the range that it has."""
-    if operator.name not in _OF_ONE_WEIGHT or min(operator.inputs[:2]) < 0:
+    if operator.name not in WEIGHTED or min(operator.inputs[:2]) < 0:
         return False
     first, second = (graph.tensors[number] for number in operator.inputs[:2])
     return second.is_quantised and not first.is_quantised

@@ -22,7 +22,7 @@ from rnnbench.model_files.formats.tflite.graph import (
     Tensor,
     TfliteFile,
 )
-from rnnbench.model_files.formats.tflite.hybrid_weights import as_litert_reads, takes_its_own_range
+from rnnbench.model_files.formats.tflite.hybrid_weights import WEIGHTED, as_litert_reads, takes_its_own_range
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.formats.tflite.recurrent import RECURRENT, has_own_range, states_of
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -201,6 +201,8 @@ def activations_of(file: TfliteFile) -> Activations:
     for graph in file.graphs:
         for operator in graph.operators:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
+            if operator.name in (*WEIGHTED, *RECURRENT):
+                _require_scales(inside)
             if takes_its_own_range(operator, graph):
                 found.add("dynamic")
             elif operator.name in RECURRENT:
@@ -231,6 +233,16 @@ def _require_no_zero_point(tensor: Tensor) -> None:
     """Raises ModelFileError for a bias, or for weights of a recurrent operator, that is not 0 where its bytes are."""
     if tensor.quantisation is not None and tensor.quantisation.zeros.any():
         raise ModelFileError(f"{tensor.called} has a zero point, which LiteRT takes for 0; {UNQUANTISED}")
+
+
+def _require_scales(tensors: Sequence[Tensor]) -> None:
+    """Raises ModelFileError where one of them has a scale, and a constant of whole numbers has none."""
+    whole = [tensor for tensor in tensors if tensor.data is not None and tensor.data.dtype.kind in "iu"]
+    bare = next((tensor for tensor in whole if not tensor.is_quantised), None)
+    if bare is not None and any(tensor.is_quantised for tensor in tensors):
+        raise ModelFileError(
+            f"{bare.called} is {bare.dtype} without a scale, beside arrays that have one; {UNQUANTISED}"
+        )
 
 
 def _graphs_of(operator: Operator) -> tuple[int, int]:

@@ -84,6 +84,11 @@ def _svdf_is_static(operator: Operator, graph: Graph) -> bool:
         )
     if state.range is None or state.range.zero * 2 != state.range.steps + 1:
         raise ModelFileError(f"SVDF that gives {y.called} has a state whose zero point is not 0; {CONVERT}")
+    if y.range is None or y.range.zero:
+        raise ModelFileError(
+            f"SVDF that gives {y.called} gives int8 of another zero point than -128. LiteRT takes it with RELU "
+            f"alone, and leaves numbers below 0 there, which RELU would not; {CONVERT}"
+        )
     return True
 
 
