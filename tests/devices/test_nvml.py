@@ -167,6 +167,13 @@ def test_a_gpu_in_mig_mode_wants_one_of_its_instances(answers: Answers, monkeypa
         CUDA.open_energy()
 
 
+def test_the_only_instance_of_a_gpu_is_the_one_that_cuda_uses(answers: Answers) -> None:
+    """As in a container, which has one instance of a GPU."""
+    answers.mig, answers.instances = (1, 1), (INSTANCE,)
+    assert first_gpu().name == f"NVIDIA H100 80GB HBM3 ({INSTANCE})"
+    assert CUDA.conditions().power is None
+
+
 def test_a_gpu_in_mig_mode_without_an_instance_says_how_to_leave_it(answers: Answers) -> None:
     answers.mig = (1, 1)
     with pytest.raises(NoGpuError, match="nvidia-smi -mig 0"):

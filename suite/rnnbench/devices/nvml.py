@@ -234,8 +234,7 @@ def _first(nvml: Any) -> _Found:
         found = _Found(instance, nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance))
     else:
         board = _board(nvml, first)
-        found = _Found(board, board)
-        _refuse_whole(nvml, board, first)
+        found = _Found(_used(nvml, board, first), board)
     if _asked(nvml, nvml.nvmlDeviceGetComputeMode, found.board) in (PROHIBITED, ONE_PROCESS):
         raise NoGpuError(
             f"GPU {first} lets in one process or none (its compute mode), and the suite has several. Let all in with: "
@@ -262,16 +261,25 @@ def _board(nvml: Any, named: str) -> Any:
     )
 
 
-def _refuse_whole(nvml: Any, board: Any, named: str) -> None:
-    """Raise NoGpuError where CUDA would use an instance of the GPU, and not the whole."""
+def _used(nvml: Any, board: Any, named: str) -> Any:
+    """The GPU, or its only instance where it is in MIG mode. Raises NoGpuError where it has several or none."""
     if (_asked(nvml, nvml.nvmlDeviceGetMigMode, board) or (0,))[0] == 0:
-        return
-    uuids = []
-    for index in range(_asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0):
-        if instance := _asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index):
-            uuids.append(nvml.nvmlDeviceGetUUID(instance))
-    what = f"CUDA_VISIBLE_DEVICES={uuids[0]}" if uuids else "sudo nvidia-smi -mig 0, since it has no instances"
-    raise NoGpuError(f"GPU {named} is in MIG mode, so CUDA would use one of its instances. Name one: {what}", True)
+        return board
+    most = _asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0
+    found = [_asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index) for index in range(most)]
+    instances = [instance for instance in found if instance is not None]
+    if len(instances) == 1:
+        return instances[0]
+    if not instances:
+        raise NoGpuError(
+            f"GPU {named} is in MIG mode and has no instance. Leave the mode with: nvidia-smi -mig 0", True
+        )
+    first = nvml.nvmlDeviceGetUUID(instances[0])
+    raise NoGpuError(
+        f"GPU {named} is in MIG mode and has {len(instances)} instances, of which CUDA would use one. Name it: "
+        f"CUDA_VISIBLE_DEVICES={first}",
+        True,
+    )
 
 
 def _asked(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:

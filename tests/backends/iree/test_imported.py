@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from mixed_network import Mixed, built_and_right, request_for
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
-from rnnbench.backends.iree import IreeBackend, imported
+from rnnbench.backends.iree import IreeBackend, imported, runtime
 from rnnbench.backends.iree.imported_apart import import_apart
 from rnnbench.backends.iree.imported_program import ImportedProgram, build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
@@ -252,3 +253,28 @@ def test_a_scan_of_one_pass_runs_backwards_as_it_should(tmp_path: Path) -> None:
     x = draw_inputs(RNN, 3, 1, seed=1)
     y = build_imported(request, tmp_path).open().step({"x": x})["y"]
     np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=1e-6)
+
+
+@pytest.mark.parametrize("state", ["stitched", "none"])
+def test_every_call_of_a_session_has_the_context_of_its_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: State
+) -> None:
+    """On CUDA each thread needs it (`cuda_context`). Here the wrapper counts, and a call without it is not counted."""
+    needs("onnx")
+    counted: Counter[str] = Counter()
+
+    def around(call: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any, **named: Any) -> Any:
+            counted[getattr(call, "__name__", "copy")] += 1
+            return call(*arguments, **named)
+
+        return noted
+
+    monkeypatch.setattr(runtime, "around_calls", lambda _device: around)
+    request = ask("onnx", time="looped", state=state)
+    session = build_imported(request, tmp_path).open()
+    bound = session.bind([{"x": draw_inputs(request.model, 3, 1, seed=1)}])
+    before = counted["invoke"]
+    for _ in range(3):
+        bound()
+    assert counted["invoke"] == before + 3
