@@ -260,6 +260,7 @@ def test_processes_that_import_side_by_side_are_sampled_one_after_the_other(monk
         for row in read_samples(run, trial.id, "bound"):
             ends.setdefault(row[process], []).append(row[end])
     assert max(ends[0]) < min(ends[1])
+    assert all(records[trial.id].floor.looks for trial in trials), "the roof was measured beside each"
 
 
 def test_no_path_always_comes_first(everything):
