@@ -117,6 +117,33 @@ class ARingIsKnownByItsFirstChunk(RemembersRings):
         return [((ring[0].tobytes(), len(ring), place), chunk.copy()) for place, chunk in enumerate(ring)]
 
 
+class OfTheFirstRing(HonestBound):
+    def __call__(self):
+        super().__call__()
+        if self.session.first is self:
+            self.session.seen = self.session.state
+
+
+@fault("rings")
+class TheStateThatIsReadIsNotThatOfTheSecondRing(HonestSession):
+    def _bind(self, ring):
+        bound = OfTheFirstRing(self, ring)
+        self.first = self.__dict__.get("first", bound)
+        return bound
+
+    def _advance(self, x):
+        y = super()._advance(x)
+        self.seen = self.state
+        return y
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        self.seen = self.state
+
+    def _read_state(self):
+        return {name: array.copy() for name, array in self.seen.items()}
+
+
 # Contents: steps and states that mean something else to the program.
 
 

@@ -250,6 +250,27 @@ class OneOutputIsNotANumber(HonestBound):
             self.y = self.y * np.float32(np.nan)
 
 
+@fault("drift", chunk=1)
+class TheStateThatIsReadStandsStillAfterAHundredSteps(HonestSession):
+    """What is computed does not."""
+
+    steps = 0
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        self.steps, self.seen = 0, self.state
+
+    def compute(self, x):
+        y = super().compute(x)
+        self.steps += len(x)
+        if self.steps <= 100:
+            self.seen = self.state
+        return y
+
+    def _read_state(self):
+        return {name: array.copy() for name, array in self.seen.items()}
+
+
 @fault("drift")
 class StepsOfACallAreCountedInAByte(HonestSession):
     """Of the public path: a longer call begins anew."""

@@ -91,6 +91,23 @@ def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Pat
     assert "the same program with the same versions" in changes[0].reason
 
 
+@pytest.mark.parametrize("what", ["rnnbench", "python", "digest"])
+def test_another_suite_interpreter_or_program_may_be_what_changed_a_latency(tmp_path: Path, what: str) -> None:
+    def night(n: int, record: Record) -> Record:
+        is_newer = n >= STEP and record.backend == "fakelib"
+        version = "9.9" if n >= STEP and what == "rnnbench" else record.rnnbench
+        digest = "of another program" if is_newer and what == "digest" else "of the first"
+        artifact = record.artifact and record.artifact.model_copy(update={"digest": digest})
+        changed = {"rnnbench": version, "artifact": artifact}
+        return made.slower(record, 1.1 if is_newer else 1).model_copy(update=changed)
+
+    def machine(n: int) -> dict[str, object]:
+        return {**made.MACHINE, "python": "3.12.1" if n >= STEP and what == "python" else "3.11.7"}
+
+    changes = bound(made.make(tmp_path, NIGHTS, night, machine))
+    assert [(change.backend, change.cause) for change in changes] == [("fakelib", "program")] * 2
+
+
 def test_memory_that_grows_is_the_programs_though_nothing_of_it_changed(tmp_path: Path) -> None:
     """The speed of the machine does not enter it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,8 +18,8 @@ from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import TrialSampling, dispatch_floor, groups
 from rnnbench.sampling.dispatch_floor import DispatchFloor
-from rnnbench.sampling.interleaved import InterleavedSampling
-from rnnbench.stages import Examined
+from rnnbench.sampling.interleaved import InterleavedSampling, _ProcessSet, anchor_figure
+from rnnbench.stages import Built, Checked, Examined, Failure, PathSamples, Sampled
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -155,6 +156,33 @@ def test_a_smallest_program_that_needs_another_environment_is_no_floor(monkeypat
     )
 
 
+@pytest.mark.parametrize(("outcome", "bound"), [("nonconforming", 1e-3), ("crashed", None)])
+def test_an_anchor_that_died_has_no_figure(outcome, bound):
+    """Of half of its processes there is none that compares with those of other groups."""
+    paths = {"bound": PathSamples(((Block(0.0, 0, np.full(3, 1e-3)),),))}
+    checked = Checked(Built(examine(make_trial())))
+    anchor = anchor_figure(Sampled(checked, paths, failure=Failure("sample", outcome, "why")), 1, 2)
+    assert (anchor.group, anchor.groups, anchor.bound) == (1, 2, bound)
+
+
+def test_a_trial_that_fails_while_the_next_set_is_prepared_is_left_out_of_it():
+    """It would have a process without a block."""
+    failed, other = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
+    failed.failure = Failure("sample", "nonconforming", "its timed calls were wrong")
+
+    class Worker:
+        def __init__(self, *trials):
+            self.trials = list(trials)
+
+        def keep(self, trials):
+            self.trials = [one for one in self.trials if one in trials]
+
+    both, alone = Worker(failed, other), Worker(failed)
+    prepared = _ProcessSet(1, [failed, other], [both, alone], None, random.Random(0))
+    prepared.leave_out_failed()
+    assert (prepared.samplings, prepared.workers, both.trials) == ([other], [both], [other])
+
+
 def test_without_a_state_no_copy_of_one_is_timed(tmp_path):
     trial = make_trial("numpy:eager", state="none", measure=Measure(budget=0.1, processes=1))
     _, records = run_trials([trial], tmp_path)
@@ -232,6 +260,7 @@ def test_processes_that_import_side_by_side_are_sampled_one_after_the_other(monk
         for row in read_samples(run, trial.id, "bound"):
             ends.setdefault(row[process], []).append(row[end])
     assert max(ends[0]) < min(ends[1])
+    assert all(records[trial.id].floor.looks for trial in trials), "the roof was measured beside each"
 
 
 def test_no_path_always_comes_first(everything):

@@ -393,6 +393,22 @@ def test_both_sides_time_as_many_calls_at_once_as_the_faster_one_needs(monkeypat
         assert pair.calls_per_sample == {"bound": 7}
 
 
+@pytest.mark.parametrize(("share", "is_warm"), [(0.4, True), (0.75, False)])
+def test_a_pair_is_warm_where_its_windows_agree_to_half_the_precision_of_the_latency(share: float, is_warm) -> None:
+    """As in a run: the scatter between processes adds to it."""
+    pair, _ = planned_pair(0.0, 0.0)
+    found: list[bool] = []
+
+    class Worker:
+        def warm_up(self, sampling: TrialSampling, blocks: PathBlocks, warmup: WarmUp) -> None:
+            off = share * sampling.trial.measure.precision
+            warmup.windows += [Block(0.0, 0, np.full(3, 1e-3 * np.exp(by))) for by in (0.0, off)]
+            found.append(warmup.is_stationary)
+
+    pairs._PairTurn(pair, Worker(), Worker(), random.Random(0)).warm_up("bound")
+    assert found == [is_warm] * 2
+
+
 def test_the_smallest_change_decides_which_changes_are_found() -> None:
     verdicts = []
     for smallest in (0.01, 0.10):
