@@ -492,11 +492,12 @@ def test_a_page_whose_files_do_not_come_says_that_it_loads(made, desktop, lackin
     assert told.startswith('"Loading the data. If this stays, ')
 
 
-def test_a_chart_whose_data_are_missing_says_so_alone(made, desktop):
+@pytest.mark.parametrize("lacking", ["data/series-*.js", "static/uplot/*.js"])
+def test_a_chart_whose_files_are_missing_says_so_alone(made, desktop, lacking):
     page = desktop.page
-    page.route("**/data/series-*.js", lambda route: route.abort())
+    page.route(f"**/{lacking}", lambda route: route.abort())
     page.goto((made.root / trial_page(made, "fakemlir")).as_uri())
-    page.wait_for_function("() => document.getElementById('reading')?.textContent.includes('could not be loaded')")
+    page.wait_for_function("() => document.getElementById('reading')?.textContent.startsWith('Nothing can be shown: ')")
     assert not page.locator("#chart").is_visible()
 
 

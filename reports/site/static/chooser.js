@@ -101,6 +101,6 @@
       answer.textContent = fitting.length + " of " + all.length + " programs fit." +
         (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + (interval(first.program.bound, first.program.chunk) || "no interval: one process") + ")." : "") +
         misread(wanted);
-    }, rnnbench.failed(answer));
+    }).catch(rnnbench.failed(answer));
   });
 })();

@@ -125,7 +125,7 @@
       if (box.clientWidth !== width) draw(series);
       width = box.clientWidth;
     });
-  }, function (error) {
+  }).catch(function (error) {
     box.hidden = true;
     rnnbench.failed(reading)(error);
   });

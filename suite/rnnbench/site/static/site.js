@@ -20,7 +20,7 @@ const rnnbench = (function () {
   function fetched(name) {
     return new Promise(function (resolve, reject) {
       const script = document.createElement("script");
-      const failed = () => reject(new Error(name));
+      const failed = () => reject(new Error("the data file " + name + " could not be loaded"));
       script.src = root.dataset.root + "data/" + encodeURIComponent(name) + ".js";
       script.onload = () => (stored.has(name) ? resolve(stored.get(name)) : failed());
       script.onerror = failed;
@@ -267,7 +267,7 @@ const rnnbench = (function () {
   }
   function failed(where) {
     return (error) => {
-      where.textContent = "The data file " + error.message + " could not be loaded. Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
+      where.textContent = "Nothing can be shown: " + error.message + ". Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
   return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, start, failed };

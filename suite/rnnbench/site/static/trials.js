@@ -50,5 +50,5 @@
       rnnbench.fill(table, found.map(({ row }) => row));
       answer.textContent = found.length + " of " + all.length + " trials.";
     });
-  }, rnnbench.failed(answer));
+  }).catch(rnnbench.failed(answer));
 })();
