@@ -7,7 +7,7 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG := backend-tvm room-cli room-pipeline others backend-tensorflow backend-torch room-night backend-iree room-worker room-conformance
+LONG := backend-tvm room-cli room-pipeline others backend-tensorflow backend-torch room-worker backend-iree room-site room-night room-conformance room-sampling
 ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
 BACKENDS := tvm torch tensorflow iree iree-vulkan iree-importers jax litert openvino iree-torch iree-tensorflow onnxruntime numpy
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))

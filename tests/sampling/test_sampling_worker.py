@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import defaultdict
 from types import SimpleNamespace
 
 import pytest
 from harness_trials import check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import FAULTY_CHUNK, HELD
-from waiting import wait_until
 
 from rnnbench.cases import Limits
 from rnnbench.measure import PATHS, BlockPlan
@@ -41,15 +38,6 @@ def test_the_trial_beside_it_is_sampled_by_another_worker(growing):
     assert growing[2].outcome == "ok", growing[2].reason
     assert growing[2].latency("bound") is not None
     assert growing[2].timing.dispatch_floor.unmeasured == ""
-
-
-def test_a_trial_that_loses_the_device_does_not_fail_the_trial_beside_it(tmp_path):
-    """Every later call fails in a process whose GPU was lost, whichever program it is of."""
-    loses, other = (make_trial("fake:sample-raises", chunk=chunk) for chunk in (FAULTY_CHUNK, 2))
-    _, records = run_trials([loses, other], tmp_path)
-    assert (records[loses.id].outcome, records[loses.id].stage) == ("run-failed", "sample")
-    assert "lost its device" in records[loses.id].reason
-    assert records[other.id].outcome == "ok", records[other.id].reason
 
 
 def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_path):
@@ -104,53 +92,6 @@ def test_what_ran_before_may_have_led_to_an_end_and_not_to_a_lack_of_memory(tmp_
     reason = worker._shared_death(first, WorkerError(outcome, "it ended", alive=False))
     assert ("1 other trial had run in its process" in reason) == (outcome != "out-of-memory")
     assert (SHARED_DEATH in second._findings) == (outcome != "out-of-memory")
-
-
-def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):
-    context = context_in(tmp_path)
-    trials = [check_trial(make_trial("fake:sample-exits", chunk=chunk), context) for chunk in (2, 4)]
-    exits, other = samplings = [TrialSampling(checked.examined) for checked in trials]
-    worker = SamplingWorker(list(samplings), context, "sample.log")
-    worker.start()
-    worker.prepare()
-    first = worker._process
-    assert worker.sample(exits, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
-    assert (exits.failure.outcome, exits.failure.stage) == ("crashed", "sample")
-    assert "other trial" not in exits.failure.reason, "its own call asked for it"
-    assert worker.trials == [other]
-    assert worker._process is not first
-    assert worker.sample(other, PathBlocks(PATHS["public"]), BlockPlan(0.001)) is not None
-    worker.close()
-
-
-def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_trial_is_blamed(tmp_path):
-    context = context_in(tmp_path)
-    trials = [check_trial(make_trial(chunk=chunk), context) for chunk in (2, 4)]
-    one, other = samplings = [TrialSampling(checked.examined) for checked in trials]
-    worker = SamplingWorker(list(samplings), context, "sample.log")
-    try:
-        worker.start()
-        worker.prepare()
-        _kill(worker)
-        assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
-        assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
-        assert worker.trials == samplings
-        told = "a process for its samples died while it was stopped; another one took its place"
-        assert all(told in [finding.detail for finding in sampling._findings] for sampling in samplings)
-        _kill(worker)
-        assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
-        assert one.failure.outcome == "crashed"
-        assert one.failure.reason.endswith("; 1 other trial had run in its process, and may have led to it")
-        assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
-        assert SHARED_DEATH in other._findings
-        assert SHARED_DEATH not in one._findings
-    finally:
-        worker.close()
-
-
-def _kill(worker):
-    os.kill(worker._process.pid, signal.SIGKILL)
-    wait_until(lambda: worker._process.has_ended, "it outlives SIGKILL")
 
 
 def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
