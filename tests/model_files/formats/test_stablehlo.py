@@ -82,6 +82,12 @@ BODIES = {
       %4 = stablehlo.select %3, %a, %b : tensor<2x3xi1>, tensor<2x3xf64>
       %5 = stablehlo.remainder %4, %b : tensor<2x3xf64>
       return %5 : tensor<2x3xf64>""",
+    "sign of a negative zero": """
+      %0 = stablehlo.subtract %a, %a : tensor<2x3xf64>
+      %1 = stablehlo.negate %0 : tensor<2x3xf64>
+      %2 = stablehlo.sign %1 : tensor<2x3xf64>
+      %3 = stablehlo.divide %a, %2 : tensor<2x3xf64>
+      return %3 : tensor<2x3xf64>""",
     "pad": """
       %z = stablehlo.constant dense<7.0> : tensor<f64>
       %0 = stablehlo.pad %a, %z, low = [1, -1], high = [-1, 2], interior = [1, 2] : (tensor<2x3xf64>, tensor<f64>) -> tensor<3x8xf64>

@@ -204,7 +204,7 @@ MOVES: dict[str, Compute] = _hlo(
         "minimum": _plain(np.minimum),
         "negate": _plain(np.negative),
         "abs": _plain(np.abs),
-        "sign": _plain(np.sign),
+        "sign": _plain(lambda x: np.where(x == 0, x, np.sign(x))),
         "floor": _plain(np.floor),
         "ceil": _plain(np.ceil),
         "round_nearest_even": _plain(np.rint),
