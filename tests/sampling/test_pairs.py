@@ -344,7 +344,7 @@ def test_the_ratio_of_a_pair_is_that_of_its_own_processes() -> None:
         blocks = blocks_of(sampling, 1.0)
         blocks.begin_process(WarmUp(1.0, 0.01))
         blocks.add(Block(0.0, 0, np.full(3, last)))
-    pairs._note_ratios(pair, ["bound"])
+    pair.note_ratios(["bound"])
     assert pair.ratios["bound"] == [pytest.approx(1.2)]
 
 
@@ -359,7 +359,7 @@ def test_either_side_is_the_first_of_a_round() -> None:
             order.append(sampling)
             return Block(0.0, 0, np.ones(3))
 
-    turn = pairs._PairTurn(pair, Worker(), Worker(), random.Random(0))
+    turn = PairTurn(pair, Worker(), Worker(), random.Random(0))
     for _ in range(20):
         turn.sample("bound")
     rounds = list(zip(order[::2], order[1::2], strict=True))
@@ -405,7 +405,7 @@ def test_a_pair_is_warm_where_its_windows_agree_to_half_the_precision_of_the_lat
             warmup.windows += [Block(0.0, 0, np.full(3, 1e-3 * np.exp(by))) for by in (0.0, off)]
             found.append(warmup.is_stationary)
 
-    pairs._PairTurn(pair, Worker(), Worker(), random.Random(0)).warm_up("bound")
+    PairTurn(pair, Worker(), Worker(), random.Random(0)).warm_up("bound")
     assert found == [is_warm] * 2
 
 
