@@ -216,7 +216,8 @@ def test_what_shares_a_measurement_or_ran_on_a_software_device_or_was_built_befo
         first = record.params.chunk == 1
         built = {"build_s": 9.0, "build_origin": "cached"}
         slower = made.slower(record, 1 if first else 1.05)
-        slower = slower.model_copy(update={"timing": slower.timing.model_copy(update=built)})
+        memory = record.memory.model_copy(update={"build_peak": 900 << 20})
+        slower = slower.model_copy(update={"timing": slower.timing.model_copy(update=built), "memory": memory})
         return slower if first else slower.model_copy(update={"same_as": record.trial})
 
     assert [change.measure for change in find_changes(made.make(tmp_path, NIGHTS, night))] == []
