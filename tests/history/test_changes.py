@@ -20,6 +20,7 @@ from rnnbench.history import (
     machines_without_anchors,
     without_anchors,
 )
+from rnnbench.history.changes import NEAR
 from rnnbench.history.series import trials_of_machines
 from rnnbench.results import Finding, FindingKind, Record
 
@@ -70,9 +71,12 @@ def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -
     def night(n: int, record: Record) -> Record:
         return made.slower(made.of_version(record, str(n)) if not record.baseline else record, 1.08 if n >= STEP else 1)
 
-    (change,) = bound(made.make(tmp_path, NIGHTS, night))
+    history = made.make(tmp_path, NIGHTS, night)
+    (change,) = bound(history)
     assert (change.level, change.cause) == ("machine", "environment")
     assert change.interval[0] < 1.08 < change.interval[1]
+    moves = [one.measure for one in find_changes(history) if one.level == "machine"]
+    assert moves == ["bound", "public"], "once for each latency, and not for what is divided by one"
 
 
 def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -> None:
@@ -216,7 +220,8 @@ def test_what_shares_a_measurement_or_ran_on_a_software_device_or_was_built_befo
         first = record.params.chunk == 1
         built = {"build_s": 9.0, "build_origin": "cached"}
         slower = made.slower(record, 1 if first else 1.05)
-        slower = slower.model_copy(update={"timing": slower.timing.model_copy(update=built)})
+        memory = record.memory.model_copy(update={"build_peak": 900 << 20})
+        slower = slower.model_copy(update={"timing": slower.timing.model_copy(update=built), "memory": memory})
         return slower if first else slower.model_copy(update={"same_as": record.trial})
 
     assert [change.measure for change in find_changes(made.make(tmp_path, NIGHTS, night))] == []
@@ -255,6 +260,27 @@ def test_a_version_explains_a_change_within_three_nights(tmp_path: Path, nights:
     assert change.cause == cause
     same = "fakemlir-package 2.0" if nights < 0 else "fakemlir-package 1.0"
     assert change.versions == (("fakemlir-package 1.0", "fakemlir-package 2.0") if cause == "program" else (same, same))
+
+
+def test_of_two_versions_the_nearer_one_explains_a_change(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        version = "1.0" if n < STEP else "2.0" if n < STEP + NEAR else "3.0"
+        if record.backend != "fakemlir":
+            return record
+        return made.slower(made.of_version(record, version), 1.1 if n >= STEP else 1)
+
+    change = bound(made.make(tmp_path, NIGHTS, night))[0]
+    assert change.versions == ("fakemlir-package 1.0", "fakemlir-package 2.0")
+
+
+@pytest.mark.parametrize(("runs", "together"), [(NEAR, 1), (NEAR + 1, 0)])
+def test_trials_that_move_within_three_nights_move_together(tmp_path: Path, runs: int, together: int) -> None:
+    def night(n: int, record: Record) -> Record:
+        at = STEP if record.params.chunk == 64 else STEP + runs
+        return made.slower(record, 1.3 if record.backend == "fakelib" and n >= at else 1)
+
+    changes = bound(made.make(tmp_path, NIGHTS + 5, night))
+    assert [len(change.together) for change in changes] == [together] * 2
 
 
 def test_what_moved_the_other_way_did_not_move_together(tmp_path: Path) -> None:
