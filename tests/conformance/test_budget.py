@@ -42,6 +42,12 @@ def test_enough_turns_are_a_pass_that_says_how_far_it_came():
     assert (result.verdict, result.detail) == ("pass", f"{FIRST} of 100 calls in its 0 s")
 
 
+@pytest.mark.parametrize(("done", "verdict"), [(29, "too-short"), (30, "pass")])
+def test_one_turn_below_the_least_is_no_pass(done, verdict):
+    budget = Budget("calls", 10_000, 30, 3600, done=done)
+    assert budget.result(CheckResult(verdict="pass")).verdict == verdict
+
+
 def test_once_it_has_its_least_it_ends_when_there_was_enough_time():
     budget = Budget("calls", 10_000, 30, 3600, enough=0)
     assert len(list(budget)) == 30

@@ -108,6 +108,16 @@ def test_every_check_has_a_name_and_a_sentence():
     assert all(check.sentence.endswith(".") for check in CHECKS)
 
 
+def test_a_check_that_cannot_be_begun_has_failed(verdicts, monkeypatch):
+    def begin(open_session, reference):
+        raise NotImplementedError("no second session")
+
+    check = Check("spanning", "It spans the others.", lambda *_: CheckResult(verdict="pass"), begin=begin)
+    monkeypatch.setattr(suite, "CHECKS", (*CHECKS[:2], check))
+    found = verdicts()["spanning"]
+    assert (found.verdict, found.detail) == ("fail", "raised NotImplementedError: no second session")
+
+
 def test_a_further_check_is_one_entry(verdicts, monkeypatch):
     """A check of a reader's own: the first chunk of the ring gives no negative zero."""
 

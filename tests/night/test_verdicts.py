@@ -269,3 +269,8 @@ def test_a_backend_is_slower_as_a_whole_where_each_of_several_trials_is(monkeypa
     (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
     assert one.found.whole_backend == whole_backend
     assert one.found.members == tuple(f"case/{t}" for t, verdict in verdicts.items() if verdict == "SLOWER")
+    for latency, ratio in zip(latencies, (1.9, 1.1, 1.2), strict=False):
+        latency.ratio = ratio
+    slower = sorted(latency.ratio for latency in latencies if latency.verdict == "SLOWER")
+    (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
+    assert one.found.ratio == slower[(len(slower) - 1) // 2], "the median, and of two the smaller one"
