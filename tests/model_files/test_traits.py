@@ -70,6 +70,7 @@ def test_an_output_depends_on_what_its_operations_take():
     [
         ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "other-activations"),
         ("GRU", {"activations": ["Sigmoid", "Softsign"]}, "other-activations"),
+        ("LSTM", {"input_forget": 1}, "joint-gates"),
         ("RNN", {"clip": 0.5}, "clipped-rnn"),
     ],
 )
@@ -79,6 +80,17 @@ def test_an_operator_is_told_by_its_attributes(tmp_path, operator, attributes, n
     assert not plain
     assert found.keys() == {name}
     assert {"y", "hn", "h0"} <= found[name]
+
+
+def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):
+    model = files.recurrent("LSTM", input_forget=0)
+    model.graph.node[0].input.append("")
+    assert not of_onnx(tmp_path, model)
+    model.graph.node[0].input[-1] = "P"
+    model.graph.initializer.append(files.weight("P", np.ones((1, 12), np.float32)))
+    found = of_onnx(tmp_path, model)
+    assert found.keys() == {"peepholes"}
+    assert {"y", "hn", "cn"} <= found["peepholes"]
 
 
 def test_what_does_not_depend_on_it_is_not_spoiled(tmp_path):

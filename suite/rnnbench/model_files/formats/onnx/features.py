@@ -48,6 +48,10 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
     chosen = attributes["activations"].strings if "activations" in attributes else ()
     if own and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
         yield "other-activations"
+    if own and node.op_type == "LSTM" and any(node.input[7:8]):
+        yield "peepholes"
+    if own and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
+        yield "joint-gates"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
     if own and node.op_type == "Scan":
