@@ -17,8 +17,8 @@ import onnx
 from iree import runtime
 
 GRAPH = """
-g (float[1, 1, 1] x, float[1, 4, 1] w, float[1, 4, 1] r, float[1, 8] b, float[1, 1, 1] h, float[1, 1, 1] c, float[1, 3] p)
-=> (float[1, 1, 1, 1] y) {
+g (float[1, 1, 1] x, float[1, 4, 1] w, float[1, 4, 1] r, float[1, 8] b, float[1, 1, 1] h, float[1, 1, 1] c,
+   float[1, 3] p) => (float[1, 1, 1, 1] y) {
   y = LSTM <hidden_size = 1> (x, w, r, b, , h, c, p)
 }
 """

@@ -71,6 +71,7 @@ def test_an_output_depends_on_what_its_operations_take():
         ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "other-activations"),
         ("GRU", {"activations": ["Sigmoid", "Softsign"]}, "other-activations"),
         ("LSTM", {"input_forget": 1}, "joint-gates"),
+        ("RNN", {"activations": ["ThresholdedRelu"]}, "default-threshold"),
         ("RNN", {"clip": 0.5}, "clipped-rnn"),
     ],
 )
@@ -80,6 +81,14 @@ def test_an_operator_is_told_by_its_attributes(tmp_path, operator, attributes, n
     assert not plain
     assert found.keys() == {name}
     assert {"y", "hn", "h0"} <= found[name]
+
+
+@pytest.mark.parametrize(("alphas", "told"), [([], True), ([0.2], True), ([0.2, 0.5], False)])
+def test_a_threshold_is_given_where_an_alpha_is_left_for_it(tmp_path, alphas, told):
+    """The hard sigmoid takes the first one."""
+    values = {"activation_alpha": alphas} if alphas else {}
+    found = of_onnx(tmp_path, files.recurrent("GRU", activations=["HardSigmoid", "ThresholdedRelu"], **values))
+    assert ("default-threshold" in found) is told
 
 
 def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):

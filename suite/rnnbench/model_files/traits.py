@@ -16,6 +16,7 @@ TRAITS = {
     "backward-scan": "ONNX: a Scan that runs backward",
     "clipped-rnn": "ONNX: an RNN operator with a clip",
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
+    "default-threshold": "ONNX: an LSTM, GRU or RNN operator with a ThresholdedRelu that has no alpha",
     "joint-gates": "ONNX: an LSTM operator with input_forget",
     "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
