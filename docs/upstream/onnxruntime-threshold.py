@@ -28,5 +28,5 @@ def answer(alpha):
 
 threshold = onnx.defs.get_schema("ThresholdedRelu", 22).attributes["alpha"].default_value.f
 given, left_out = answer(f", activation_alpha = [{threshold}]"), answer("")
-print(f"ThresholdedRelu of 0.5, threshold {threshold:g}: {given:g} where it is given, {left_out:g} where it is the default")
+print(f"ThresholdedRelu of 0.5, threshold {threshold:g}: given, it is {given:g}; left out, it is {left_out:g}")
 sys.exit(int(left_out != given))

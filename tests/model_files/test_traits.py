@@ -286,3 +286,23 @@ def test_directions_in_one_array_are_told_where_several_rows_come_first(tmp_path
     found = traits(lite.saved(writer, tmp_path / "network.tflite"))
     states = {f"{side}_{state}" for side in ("forward", "backward") for state in "hc"}
     assert found == ({"merged-directions": {"y0", *states, *(f"{state}_next" for state in states)}} if told else {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "auxiliary", "time_major", "told"),
+    [
+        ("weights", "", True, True),
+        ("weights", "", False, False),
+        ("float32", "", True, False),
+        ("float32", "with weights", True, True),
+        ("float32", "with weights", False, False),
+        ("weights", "with weights", False, True),
+        ("float32", "alone", False, True),
+        ("float32", "alone", True, False),
+    ],
+)
+def test_an_rnn_of_both_directions_is_told_in_the_forms_that_are_wrong(tmp_path, kind, auxiliary, time_major, told):
+    writer = recurrent.rnn("BIDIRECTIONAL_SEQUENCE_RNN", kind, auxiliary=auxiliary, time_major=time_major)
+    found = traits(lite.saved(writer, tmp_path / "network.tflite"))
+    states = {f"{side}_h{after}" for side in ("forward", "backward") for after in ("", "_next")}
+    assert found == ({"rnn-directions": {"y0", "y1", *states}} if told else {})

@@ -25,6 +25,7 @@ TRAITS = {
     "peepholes": "ONNX: an LSTM operator with peepholes",
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",
     "ring": "a state whose next value is a part of it with new values behind or before",
+    "rnn-directions": "TFLite: an RNN of both directions with whole weights or an auxiliary input, in some orders",
     "rows-in-equal-states": "StableHLO: two states of one shape and type, and rows written into an array of these",
     "scatter": "StableHLO: a scatter to rows that are values",
 }
