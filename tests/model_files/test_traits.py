@@ -70,6 +70,8 @@ def test_an_output_depends_on_what_its_operations_take():
     [
         ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "other-activations"),
         ("GRU", {"activations": ["Sigmoid", "Softsign"]}, "other-activations"),
+        ("LSTM", {"input_forget": 1}, "joint-gates"),
+        ("RNN", {"activations": ["ThresholdedRelu"]}, "default-threshold"),
         ("RNN", {"clip": 0.5}, "clipped-rnn"),
     ],
 )
@@ -79,6 +81,25 @@ def test_an_operator_is_told_by_its_attributes(tmp_path, operator, attributes, n
     assert not plain
     assert found.keys() == {name}
     assert {"y", "hn", "h0"} <= found[name]
+
+
+@pytest.mark.parametrize(("alphas", "told"), [([], True), ([0.2], True), ([0.2, 0.5], False)])
+def test_a_threshold_is_given_where_an_alpha_is_left_for_it(tmp_path, alphas, told):
+    """The hard sigmoid takes the first one."""
+    values = {"activation_alpha": alphas} if alphas else {}
+    found = of_onnx(tmp_path, files.recurrent("GRU", activations=["HardSigmoid", "ThresholdedRelu"], **values))
+    assert ("default-threshold" in found) is told
+
+
+def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):
+    model = files.recurrent("LSTM", input_forget=0)
+    model.graph.node[0].input.append("")
+    assert not of_onnx(tmp_path, model)
+    model.graph.node[0].input[-1] = "P"
+    model.graph.initializer.append(files.weight("P", np.ones((1, 12), np.float32)))
+    found = of_onnx(tmp_path, model)
+    assert found.keys() == {"peepholes"}
+    assert {"y", "hn", "cn"} <= found["peepholes"]
 
 
 def test_what_does_not_depend_on_it_is_not_spoiled(tmp_path):
@@ -265,3 +286,23 @@ def test_directions_in_one_array_are_told_where_several_rows_come_first(tmp_path
     found = traits(lite.saved(writer, tmp_path / "network.tflite"))
     states = {f"{side}_{state}" for side in ("forward", "backward") for state in "hc"}
     assert found == ({"merged-directions": {"y0", *states, *(f"{state}_next" for state in states)}} if told else {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "auxiliary", "time_major", "told"),
+    [
+        ("weights", "", True, True),
+        ("weights", "", False, False),
+        ("float32", "", True, False),
+        ("float32", "with weights", True, True),
+        ("float32", "with weights", False, False),
+        ("weights", "with weights", False, True),
+        ("float32", "alone", False, True),
+        ("float32", "alone", True, False),
+    ],
+)
+def test_an_rnn_of_both_directions_is_told_in_the_forms_that_are_wrong(tmp_path, kind, auxiliary, time_major, told):
+    writer = recurrent.rnn("BIDIRECTIONAL_SEQUENCE_RNN", kind, auxiliary=auxiliary, time_major=time_major)
+    found = traits(lite.saved(writer, tmp_path / "network.tflite"))
+    states = {f"{side}_h{after}" for side in ("forward", "backward") for after in ("", "_next")}
+    assert found == ({"rnn-directions": {"y0", "y1", *states}} if told else {})

@@ -14,6 +14,8 @@ _SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
 """Operators that give their first input, or that in another shape."""
 _ACTIVATIONS = (b"sigmoid", b"tanh", b"relu")
 """Those of recurrent operators that every importer knows."""
+_WITH_ALPHA = (b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu")
+"""Those that take an alpha. Each takes the next one of `activation_alpha`."""
 
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
@@ -48,6 +50,15 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
     chosen = attributes["activations"].strings if "activations" in attributes else ()
     if own and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
         yield "other-activations"
+    if own and node.op_type in ("LSTM", "GRU", "RNN"):
+        values = len(attributes["activation_alpha"].floats) if "activation_alpha" in attributes else 0
+        without = [name.lower() for name in chosen if name.lower() in _WITH_ALPHA][values:]
+        if b"thresholdedrelu" in without:
+            yield "default-threshold"
+    if own and node.op_type == "LSTM" and any(node.input[7:8]):
+        yield "peepholes"
+    if own and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
+        yield "joint-gates"
     if own and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
     if own and node.op_type == "Scan":

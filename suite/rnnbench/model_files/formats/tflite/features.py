@@ -111,17 +111,36 @@ def _merged_directions(graph: Graph) -> set[int]:
     return found
 
 
+def _directions_of_rnn(graph: Graph) -> set[int]:
+    """The results and states of an RNN of both directions in the forms whose arrays are taken wrongly.
+
+    These are the time first with whole weights; an auxiliary input with weights and another size than x, but for float
+    weights with the rows first; and an auxiliary input without weights, with the rows first.
+    """
+    found = set[int]()
+    for each in graph.operators:
+        if each.name == "BIDIRECTIONAL_SEQUENCE_RNN":
+            x, weight, (beside, *of_beside) = each.inputs[0], each.inputs[1], (*each.inputs[9:11], -1, -1)[:2]
+            first, whole = bool(each.options.TimeMajor()), graph.tensors[weight].dtype != "float32"
+            weighted = beside >= 0 and of_beside[0] >= 0
+            other = weighted and graph.tensors[beside].shape[-1] != graph.tensors[x].shape[-1]
+            if (whole and first) or (other and (whole or first)) or (beside >= 0 and not weighted and not first):
+                found.update((*each.outputs, *states_of(each)))
+    return found
+
+
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "quantised-products": _second_products,
     "two-byte-arrays": _of_16_bits,
     "convolution-of-an-output": _convolutions_of_outputs,
     "merged-directions": _merged_directions,
+    "rnn-directions": _directions_of_rnn,
 }
 """The arrays of a graph that have a trait."""
 
 
 def features_of(file: TfliteFile) -> Iterator[Feature]:
-    """Products of quantised arrays, arrays of 16 bits, convolutions of outputs, directions in one array, and rings.
+    """Products of quantised arrays, arrays of 16 bits, convolutions of outputs, both directions, and rings.
 
     A ring is an output that is a slice of an input with other values behind it.
     """
