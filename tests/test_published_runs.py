@@ -51,8 +51,10 @@ def test_machine_and_date_are_those_of_the_runs(line: tuple[str, ...]) -> None:
         assert run.info.started.startswith(date)
         devices = {record.device.name for record in run.records if record.device and record.device.name}
         on_gpu = {name for name in devices if "NVIDIA" in name}
-        assert on_gpu in (set(), devices)
-        assert all(processor.split()[-1] in name for name in on_gpu or {run.info.machine["cpu"]})
+        ran_on = sorted(devices) if on_gpu else [run.info.machine["cpu"]]
+        named = sorted(processor.split(" and "))
+        assert len(ran_on) == len(named)
+        assert all(name.split()[-1] in device for name, device in zip(named, ran_on, strict=True))
         assert not cache or run.info.machine["caches"]["L2"] == L2[cache]
         assert on_gpu or run.info.machine["cores"] == 2
 
