@@ -23,7 +23,7 @@ def test_every_name_of_the_package_is_there(name):
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_other_names_are_not(name):
+def test_a_name_that_a_package_does_not_offer_is_an_attribute_error(name):
     package = import_module(f"rnnbench.{name}")
     with pytest.raises(AttributeError, match=rf"module 'rnnbench\.{name}' has no attribute 'no_such_name'"):
         _ = package.no_such_name

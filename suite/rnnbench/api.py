@@ -69,11 +69,11 @@ def plot(runs: Run | Sequence[Run], file: str | Path, path: str = "bound") -> Pa
     return draw_latency(_listed(runs, Run, "a Run, as read_run(FOLDER) gives"), Path(file), path)
 
 
-def _listed(given: T | Sequence[T], kind: type[T], expected: str) -> list[T]:
+def _listed(value: T | Sequence[T], kind: type[T], expected: str) -> list[T]:
     """One value or several, as a list. Raises TypeError for others, such as the name of a file."""
-    values = [given] if isinstance(given, kind) else list(cast("Sequence[T]", given))
-    if not all(isinstance(value, kind) for value in values):
-        raise TypeError(f"expected {expected}, or several of them; got {given!r}")
+    values = [value] if isinstance(value, kind) else list(cast("Sequence[T]", value))
+    if not all(isinstance(each, kind) for each in values):
+        raise TypeError(f"expected {expected}, or several of them; got {value!r}")
     return values
 
 

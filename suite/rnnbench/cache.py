@@ -7,7 +7,6 @@ its files, verified, into a folder of its own: so nothing that a run uses is eve
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -19,11 +18,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from rnnbench.disk import open_plain, read_cached, read_plain, remove_anything, write_text, write_whole
+from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
+from rnnbench.file_copies import Content, DamagedError, copy, copy_verified, read_content
 from rnnbench.locks import locked
 
 FORMAT = 2
@@ -39,17 +39,6 @@ SHARE_LEFT = 0.9
 """Share of the bound down to which entries are removed once it is exceeded: not every new entry then removes one."""
 _KEYS = "[0-9a-f]" * 32 + "/"
 """The names of entries' folders. What has another name is not the cache's: no entry, and never removed."""
-_PIECE = 1 << 20
-"""Bytes that are copied at once."""
-_NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENOTSUP})
-"""Errors of opening what is no plain file."""
-
-
-class Content(NamedTuple):
-    """What is known of a file."""
-
-    nbytes: int
-    sha256: str
 
 
 class Entry(BaseModel):
@@ -95,8 +84,13 @@ class CacheFolder:
     """False where other work runs beside the builds, so that their times mean nothing."""
 
 
-class DamagedError(ValueError):
-    """A file is not what its entry says."""
+class _EntryFolder(NamedTuple):
+    """The folder of an entry. Folders sort by their last use."""
+
+    used: float
+    """Seconds since 1970; 0 for an entry that cannot be read."""
+    nbytes: int
+    path: Path
 
 
 class Cache:
@@ -167,18 +161,18 @@ class Cache:
 
     def uses(self) -> list[Use]:
         """What there is, by kind."""
-        by_kind: dict[str, list[tuple[float, int, Path]]] = {}
-        for used, nbytes, place in self._entries():
-            by_kind.setdefault(place.parent.name, []).append((used, nbytes, place))
+        by_kind: dict[str, list[_EntryFolder]] = {}
+        for entry in self._entries():
+            by_kind.setdefault(entry.path.parent.name, []).append(entry)
         return [
-            Use(kind, len(entries), sum(n for _, n, _ in entries), min(entries)[0], max(entries)[0])
+            Use(kind, len(entries), sum(entry.nbytes for entry in entries), min(entries).used, max(entries).used)
             for kind, entries in sorted(by_kind.items())
         ]
 
     def clear(self) -> int:
         """Remove every entry, and what killed writers left. Returns the number of entries. Raises OSError."""
         with self._locked():
-            entries = [place for _, _, place in self._entries()]
+            entries = [entry.path for entry in self._entries()]
             removed = [*entries, *self._being_written()]
             for place in removed:
                 shutil.rmtree(place)
@@ -203,14 +197,14 @@ class Cache:
         """Remove what was used longest ago while there is more than the bound. Returns the bytes that are left."""
         self._remove_abandoned()
         entries = sorted(self._entries())
-        total = sum(nbytes for _, nbytes, _ in entries)
+        total = sum(entry.nbytes for entry in entries)
         if total <= self._folder.bound:
             return total
-        for _, nbytes, place in entries:
+        for entry in entries:
             if total <= SHARE_LEFT * self._folder.bound:
                 break
-            shutil.rmtree(place, ignore_errors=True)
-            total -= nbytes
+            shutil.rmtree(entry.path, ignore_errors=True)
+            total -= entry.nbytes
         return total
 
     def _remove_abandoned(self) -> None:
@@ -222,15 +216,14 @@ class Cache:
     def _being_written(self) -> list[Path]:
         return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*") if _is_own(left)]
 
-    def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """When each was last used, its bytes, its folder. One that cannot be read is the oldest."""
+    def _entries(self) -> Iterator[_EntryFolder]:
         for kind in self._kinds():
             for place in filter(_is_own, kind.glob(_KEYS)):
                 entry = read_cached(place / ENTRY, _read_entry)
                 used = 0.0
                 with suppress(OSError):
                     used = (place / ENTRY).stat().st_mtime
-                yield (used, entry.nbytes, place) if entry else (0.0, _size_of(place), place)
+                yield _EntryFolder(used, entry.nbytes, place) if entry else _EntryFolder(0.0, _size_of(place), place)
 
     def _kinds(self) -> Sequence[Path]:
         return sorted(path for path in self._root.glob("[!.]*") if path.is_dir())
@@ -252,56 +245,6 @@ class Cache:
         """Shared while an entry is read; alone while entries come to their place or are removed."""
         with locked(self._root / ".lock", shared=shared):
             yield
-
-
-def copy(source: Path, target: Path) -> Content:
-    """Copy a file, with its mode and times. Returns what was copied. Raises OSError."""
-    content = Content(0, "")
-
-    def write(file: BinaryIO) -> None:
-        nonlocal content
-        with source.open("rb") as original:
-            content = _copied(original, file)
-
-    write_whole(target, write)
-    shutil.copystat(source, target)
-    return content
-
-
-def copy_verified(source: Path, target: Path, content: Content) -> None:
-    """As `copy`, and nothing is in the target where it is not that content. Raises OSError and DamagedError."""
-    try:
-        original = open_plain(source)
-    except OSError as error:
-        if error.errno in _NO_PLAIN_FILE:
-            raise DamagedError(f"{source} is missing, or no plain file") from error
-        raise
-
-    def write(file: BinaryIO) -> None:
-        if _copied(original, file) != content:
-            raise DamagedError(f"{source} is not what its entry says")
-
-    with original:
-        write_whole(target, write)
-    shutil.copystat(source, target)
-
-
-def read_content(path: Path) -> Content:
-    """Raises OSError, also for what is no plain file."""
-    digest, nbytes = hashlib.sha256(), 0
-    with open_plain(path) as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            nbytes += len(piece)
-    return Content(nbytes, digest.hexdigest())
-
-
-def _copied(original: BinaryIO, file: BinaryIO) -> Content:
-    digest, nbytes = hashlib.sha256(), 0
-    while piece := original.read(_PIECE):
-        digest.update(piece)
-        nbytes += file.write(piece)
-    return Content(nbytes, digest.hexdigest())
 
 
 def _is_own(place: Path) -> bool:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 PREFIX = "rnnbench-"
 _VARIABLE = "TMPDIR"
-_OF_THE_USER = "RNNBENCH_USERS_TMPDIR"
+_USERS_VARIABLE = "RNNBENCH_USERS_TMPDIR"
 
 
 def users_folder() -> Path:
     """Where temporary files of the user lie. Things that outlive a process of the suite belong there."""
-    return Path(os.environ.get(_OF_THE_USER) or tempfile.gettempdir())
+    return Path(os.environ.get(_USERS_VARIABLE) or tempfile.gettempdir())
 
 
 class TemporaryFolder:
@@ -43,7 +43,7 @@ class TemporaryFolder:
     @property
     def variables(self) -> Mapping[str, str]:
         """What makes a process that has them in its environment use the folder."""
-        return {_VARIABLE: str(self.path), _OF_THE_USER: str(users_folder())} if self.path else {}
+        return {_VARIABLE: str(self.path), _USERS_VARIABLE: str(users_folder())} if self.path else {}
 
     def use(self) -> None:
         """This process, which was forked for it, uses the folder from now on."""

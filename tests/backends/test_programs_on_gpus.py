@@ -9,7 +9,7 @@ import pytest
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared import support_of
+from rnnbench.backends.shared import Abilities, support_of
 from rnnbench.backends.sources import is_own
 from rnnbench.cases.trial import Launch, Precision, Strategy
 from rnnbench.rnn.spec import Model
@@ -40,7 +40,7 @@ def supported(backend: str, route: str, device: str, launch: Launch) -> str:
     for time in TIMES:
         strategy = Strategy(time, "stitched", 8, launch)
         request = Request(route, model, Weights(), strategy, 1, Precision.of("float32"), device)
-        answer = support_of(adapter, request, tuple(probe.devices), probe.authors, probe.reads, probe.graphs)
+        answer = support_of(adapter, request, Abilities.of(probe))
         times += [time] if answer.level != "unsupported" else []
     return ", ".join(times) or "—"
 

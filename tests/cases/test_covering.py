@@ -58,7 +58,7 @@ def test_targets_share_the_values_and_each_has_those_of_the_strategy(load):
             assert {AXES[key](trial) for trial in chosen if trial.target == target} == set(map(AXES[key], trials))
 
 
-def test_one_trial_stays(load):
+def test_a_single_trial_is_its_own_covering(load):
     trials = load().trials([Target("fake", "honest")])[:1]
     assert every_pair(trials) == every_value(trials) == trials
 

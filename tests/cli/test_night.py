@@ -108,7 +108,7 @@ def test_what_one_job_measured_another_one_collects(rnnbench, folder, index):
         (("publish", "."), "night.json: is no summary of a night"),
     ],
 )
-def test_mistakes_have_a_message(rnnbench, index, arguments, message):
+def test_a_wrong_argument_of_a_night_is_refused_with_what_is_wrong(rnnbench, index, arguments, message):
     index(v1_0=1.0)
     assert message in rnnbench(*arguments, status=2).stderr
 

@@ -63,7 +63,7 @@ def test_with_minors_the_newest_patch_of_each_is_measured_and_else_every_release
         (("--reference=newest",), "expected a version of rnnbench-fake"),
     ],
 )
-def test_mistakes_have_a_message(rnnbench, folder, index, arguments, message):
+def test_a_wrong_option_of_a_backfill_is_refused_and_writes_nothing(rnnbench, folder, index, arguments, message):
     done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *arguments, status=2)
     assert message in done.stderr
     assert not (folder / "results").exists()

@@ -16,7 +16,7 @@ import pytest
 from harness_command import records_in, run_command
 from harness_trials import make_trial
 
-from rnnbench.fleet.dispatch import Left
+from rnnbench.fleet.dispatch import UnfinishedTrials
 from rnnbench.plan import begin_run
 from rnnbench.results import Store
 
@@ -49,7 +49,9 @@ def test_a_suite_that_was_started_with_ended_children_ignored_runs_all_the_same(
 def test_trials_that_a_cluster_has_left_are_told_by_the_status(rnnbench, monkeypatch, command):
     """No record of them says so."""
     monkeypatch.setattr("rnnbench.fleet.require_cluster", lambda place: None)
-    monkeypatch.setattr("rnnbench.fleet.run_on_cluster", lambda plan, *_, **__: [Left(plan.trials, "a node was lost")])
+    monkeypatch.setattr(
+        "rnnbench.fleet.run_on_cluster", lambda plan, *_, **__: [UnfinishedTrials(plan.trials, "a node was lost")]
+    )
     done = rnnbench(command, "tiny.yaml", "--backend=fake:honest", "--on=ray", status=3)
     assert "a node was lost" in done.stdout + done.stderr
 

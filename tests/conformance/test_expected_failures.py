@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rnnbench.cases import ExpectedFailure
-from rnnbench.conformance import Ended, expected_failure_results
+from rnnbench.conformance import TrialEnd, expected_failure_results
 from rnnbench.model_files import FileArray, FileNetwork
 from rnnbench.model_files.file_arrays import CarriedState
 from rnnbench.results.record import CheckResult
@@ -29,7 +29,7 @@ ENDS = replace(ENTRY, check=(), also=(), outcome="build-failed")
 
 def results(entries, outcome, **verdicts):
     figures = {name: CheckResult(verdict=verdict.replace("_", "-")) for name, verdict in verdicts.items()}
-    return {figure.what: figure.verdict for figure in expected_failure_results(entries, Ended(outcome), figures)}
+    return {figure.what: figure.verdict for figure in expected_failure_results(entries, TrialEnd(outcome), figures)}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def results_of_file(entry, ended, **details):
     ],
 )
 def test_a_known_fault_of_a_file_is_one_where_only_what_it_spoils_is_wrong(detail, known):
-    told = results_of_file(OF_FILE, Ended("nonconforming", "check", model=FILE), values=detail)
+    told = results_of_file(OF_FILE, TrialEnd("nonconforming", "check", model=FILE), values=detail)
     assert told == ({"values": "failed"} if known else {})
 
 
@@ -128,11 +128,11 @@ def test_a_known_fault_of_a_file_is_one_where_only_what_it_spoils_is_wrong(detai
     ],
 )
 def test_a_known_death_of_a_file_has_its_stage_and_its_words(outcome, stage, reason, known):
-    told = results_of_file(DIES, Ended(outcome, stage, reason, FILE))
+    told = results_of_file(DIES, TrialEnd(outcome, stage, reason, FILE))
     assert told == ({"crashed": "failed"} if known else {})
 
 
 @pytest.mark.parametrize("entry", [OF_FILE, DIES])
 def test_a_file_may_pass_although_it_contains_what_a_fault_is_known_of(entry):
     checked = {"values": CheckResult(verdict="pass")}
-    assert expected_failure_results([entry], Ended("ok", model=FILE), checked) == ()
+    assert expected_failure_results([entry], TrialEnd("ok", model=FILE), checked) == ()

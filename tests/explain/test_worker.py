@@ -17,7 +17,7 @@ from rnnbench.explain.explained import StageFacts
 
 
 def told(stage: object, folder: Path, lines: int = 3) -> StageFacts:
-    (facts,) = worker._written([stage], folder, lines)
+    (facts,) = worker.write_stages([stage], folder, lines)
     return facts
 
 
@@ -73,7 +73,7 @@ def test_a_last_line_counts_with_and_without_its_end(tmp_path: Path, text: str) 
 @pytest.mark.parametrize("stage", [IrStage("a", "", ""), Unreadable("a", "Nobody has it.")], ids=["text", "no text"])
 def test_of_many_stages_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: object) -> None:
     monkeypatch.setattr(worker, "MOST_STAGES", 2)
-    assert len(list(worker._written([stage] * 5, tmp_path, 3))) == 2
+    assert len(list(worker.write_stages([stage] * 5, tmp_path, 3))) == 2
 
 
 class Session:
@@ -106,7 +106,7 @@ class Session:
 )
 def test_what_the_first_calls_do_is_told(session: Session, seen: tuple[bool, bool, bool]) -> None:
     ring = [{"x": np.zeros((1, 2), np.float32)}] * 2
-    calls = worker._first_calls(SimpleNamespace(open=lambda: session), SimpleNamespace(ring=ring))
+    calls = worker.first_calls(SimpleNamespace(open=lambda: session), SimpleNamespace(ring=ring))
     assert (calls.moved, calls.cleared, calls.repeated) == seen
     assert [(array.name, array.dtype, array.shape) for array in calls.passed] == [("x", "float32", (1, 2))]
 
@@ -117,5 +117,5 @@ def test_a_trial_is_explained_on_the_cores_that_the_command_says(
     monkeypatch.setenv("RNNBENCH_FAKE", "honest")
     held: list[tuple[int, ...]] = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: held.append(cores))
-    worker._explain(worker.ExplainTrial(make_trial(), tmp_path / "work", tmp_path, (0,), 3))
+    worker.explain(worker.ExplainTrial(make_trial(), tmp_path / "work", tmp_path, (0,), 3))
     assert held == [(0,)]

@@ -83,7 +83,7 @@ class Index:
         wheel(folder, "here", "1.0", {"here.pth": f"{here}\n"})
         patch.setattr(made_environments, "this_suite", lambda: ["here==1.0"])
         patch.setattr(made_environments, "own_versions", list)
-        patch.setattr(made_environments, "_needs", lambda backends, named: [])
+        patch.setattr(made_environments, "requirements_beside", lambda backends, named: [])
 
     def release(self, version: str, slowdown: float = 0.0) -> None:
         """Publish a fake release that takes so much longer in each call, as a share of the call's own time."""

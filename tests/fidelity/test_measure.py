@@ -51,13 +51,13 @@ def test_a_ratio_is_the_median_of_processes_with_their_interval() -> None:
     """One process of four is disturbed in most of its turns, another in one of them."""
     calm, disturbed = Round(1.02, 1.0, 0.1, 0.2), Round(3.0, 1.0, 0.1, 0.2)
     processes = [[calm] * 3, [calm] * 3, [calm, calm, disturbed], [calm, disturbed, disturbed]]
-    figure = module._summarise(FIGURE, processes)
+    figure = module.summarise(FIGURE, processes)
     assert figure.ratio == pytest.approx(1.02)
     assert figure.difference == pytest.approx(0.02)
     assert (figure.empty, figure.empty_after_call) == (0.1, 0.2)
     assert figure.interval is not None
     assert figure.interval[0] < figure.ratio < figure.interval[1]
-    assert module._summarise(FIGURE, processes[:1]).interval is None
+    assert module.summarise(FIGURE, processes[:1]).interval is None
 
 
 @pytest.mark.parametrize(

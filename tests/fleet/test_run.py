@@ -10,7 +10,7 @@ from harness_trials import SilentObserver, make_trial
 
 from rnnbench.cases import ExpectedFailure
 from rnnbench.fleet import Place, run, run_on_cluster
-from rnnbench.fleet.dispatch import Left
+from rnnbench.fleet.dispatch import UnfinishedTrials
 from rnnbench.fleet.messages import decode_work
 from rnnbench.plan import RunPlan, begin_run
 from rnnbench.results import NodeInfo, Store, read_run
@@ -51,7 +51,7 @@ def test_the_group_with_the_most_to_sample_is_first_and_a_whole_run_has_ended(gr
 
 
 def test_a_run_with_trials_that_are_left_has_not_ended(groups):
-    _, done, _ = groups([Left((SHORT,), "node a was lost")])
+    _, done, _ = groups([UnfinishedTrials((SHORT,), "node a was lost")])
     assert done.info.finished is None
 
 

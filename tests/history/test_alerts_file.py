@@ -100,7 +100,7 @@ def test_a_decision_stays_whatever_is_measured(alerts: Alerts) -> None:
     accepted = accept(alerts, "one")
     assert accepted.refute("one", AB).find("one").state == "accepted"
     assert alerts.refute("one", AB).find("one").state == "refuted"
-    assert not alerts.refute("one", AB).find("one").told
+    assert not alerts.refute("one", AB).find("one").is_finding
 
 
 def test_a_mended_alert_has_no_transition_but_back(alerts: Alerts) -> None:

@@ -204,7 +204,7 @@ def test_an_alert_is_told_certain_and_open_by_its_state_and_its_evidence(
 ) -> None:
     found = FOUND.model_copy(update={"what": what, "evidence": evidence})
     alert = Alert(id="one", state=state, ab=ab, found=found)
-    assert (alert.is_certain, alert.is_open, alert.told) == (is_certain, is_open, told)
+    assert (alert.is_certain, alert.is_open, alert.is_finding) == (is_certain, is_open, told)
 
 
 def event(trial: str = "case/a", day: int = 5, fact: str = "outcome", **changes: str) -> Event:

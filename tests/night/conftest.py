@@ -15,7 +15,7 @@ from rnnbench.night import (
     MeasuredNight,
     NightFolders,
     NightPlan,
-    Sought,
+    VersionSearch,
     collect,
     collect_night,
     measure_night,
@@ -57,7 +57,7 @@ class Nights:
         )
 
     def plan(self, **changes):
-        settings = {"sought": Sought(), "same_trials": 0, "anchors": (), **changes}
+        settings = {"search": VersionSearch(), "same_trials": 0, "anchors": (), **changes}
         return NightPlan(
             trials=self.trials,
             expected={},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rnnbench.night import builds
-from rnnbench.night.builds import ALL, Sought, checks_of, has_changed, is_new, jobs_of, newest_of
+from rnnbench.night.builds import ALL, VersionSearch, checks_of, has_changed, is_new, jobs_of, newest_of
 from rnnbench.night.state import BackendNight, Build, Good, Held, State
 from rnnbench.pipeline import Release, SideError
 
@@ -53,7 +53,7 @@ def test_pre_releases_count_for_a_backend_and_for_all(
 
     monkeypatch.setattr(builds, "released_package", lambda backend: "rnnbench-fake")
     monkeypatch.setattr(builds, "newest_release", newest_release)
-    assert newest_of(["fake"], Sought(pre=frozenset(pre)))["fake"].newest == build("1.2")
+    assert newest_of(["fake"], VersionSearch(pre=frozenset(pre)))["fake"].newest == build("1.2")
     assert asked == [counts]
 
 
@@ -63,13 +63,13 @@ def test_an_index_that_does_not_answer_is_a_problem_of_the_package_that_was_aske
 
     monkeypatch.setattr(builds, "released_package", lambda backend: "rnnbench-fake")
     monkeypatch.setattr(builds, "newest_release", fails)
-    found = newest_of(["fake"], Sought())["fake"]
+    found = newest_of(["fake"], VersionSearch())["fake"]
     assert found == BackendNight(package="rnnbench-fake", problem="the index does not answer")
 
 
 def test_the_baseline_has_no_newest_version_since_its_trials_are_anchors(monkeypatch) -> None:
     monkeypatch.setattr(builds, "released_package", lambda backend: pytest.fail("nobody asks for it"))
-    assert newest_of(["numpy"], Sought()) == {"numpy": BackendNight()}
+    assert newest_of(["numpy"], VersionSearch()) == {"numpy": BackendNight()}
 
 
 def test_a_changed_backend_has_a_job_and_the_others_with_a_package_share_one() -> None:

@@ -11,7 +11,7 @@ from fake_releases import NOT_INSTALLABLE, YANKED
 
 from rnnbench import site
 from rnnbench.history import Alerts
-from rnnbench.night import MeasuredNight, Sought, State, collect, collect_night, hold_state, measure, read_state
+from rnnbench.night import MeasuredNight, State, VersionSearch, collect, collect_night, hold_state, measure, read_state
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.night.state import write_state
 from rnnbench.plan import unavailable
@@ -149,13 +149,13 @@ def test_pre_releases_count_where_they_are_asked_for(nights):
     nights.index({"1.0": "", "1.1rc1": ""})
     nights.night()
     assert nights.state.good["fake"].version == "1.0"
-    nights.night(sought=Sought(pre=frozenset({"fake"})))
+    nights.night(search=VersionSearch(pre=frozenset({"fake"})))
     assert nights.state.good["fake"].version == "1.1rc1"
 
 
 def test_without_an_upgrade_what_is_installed_is_the_newest(nights):
     nights.index({"2.0": ""}, {"1.0": 1.0, "1.5": 1.2, "2.0": 1.0})
-    nights.night(sought=Sought(upgrade=False))
+    nights.night(search=VersionSearch(upgrade=False))
     assert nights.state.good["fake"].version == "1.0"
     assert nights.state.good["fake"].requirements == "rnnbench-fake==1.0", "later nights can make it again"
 

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import zipfile
-from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from harness_trials import make_trial
-from packaging.requirements import Requirement
 from waiting import PATIENCE_S
 
-from rnnbench import __version__
-from rnnbench.cases.trial import Target, Trial
 from rnnbench.pipeline import SideError
 from rnnbench.pipeline import made_environments as made
-from rnnbench.pipeline.made_environments import extras_of, make_environment, own_versions, this_suite
+from rnnbench.pipeline.made_environments import make_environment
 from rnnbench.results import StoreError
 
 
@@ -67,7 +59,7 @@ def offline(monkeypatch, index):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setattr(made, "this_suite", lambda: ["fakesuite==1.0"])
     monkeypatch.setattr(made, "own_versions", list)
-    monkeypatch.setattr(made, "_needs", lambda backends, named: ["fakebeside", "fakepackage==2.0"])
+    monkeypatch.setattr(made, "requirements_beside", lambda backends, named: ["fakebeside", "fakepackage==2.0"])
 
 
 def seen(python: str, module: str) -> str:
@@ -99,18 +91,20 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     assert info.exists()
 
 
-def test_a_lower_layer_s_editable_packages_are_found_above_it(cache, offline, tmp_path, monkeypatch):
+def test_a_lower_layer_s_editable_packages_are_found_above_it(tmp_path, offline, monkeypatch):
     (tmp_path / "fakesource.py").write_text("VERSION = 'source'\n")
-    make_lower = made._make
+    run = made.run_installer
 
-    def with_editable(wanted, pins, lower, *rest):
-        done = make_lower(wanted, pins, lower, *rest)
-        if lower is None:
-            (made.site_packages(Path(done.python).parents[1]) / "fake-editable.pth").write_text(f"{tmp_path}\n")
-        return done
+    def with_editable(command, *rest):
+        printed = run(command, *rest)
+        if "fakesuite==1.0" in command:
+            environment = Path(command[command.index("--python") + 1]).parents[1]
+            (made.site_packages(environment) / "fake-editable.pth").write_text(f"{tmp_path}\n")
+        return printed
 
-    monkeypatch.setattr(made, "_make", with_editable)
-    assert seen(make_environment("fakepackage==2.0 fakebeside", ["fake"], cache).python, "fakesource") == "source"
+    monkeypatch.setattr(made, "run_installer", with_editable)
+    environment = make_environment("fakepackage==2.0", ["fake"], tmp_path / "environments")
+    assert seen(environment.python, "fakesource") == "source"
 
 
 def test_requirements_that_cannot_be_met_have_pip_s_own_message(cache, offline):
@@ -138,86 +132,13 @@ def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkey
     assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
 
 
-def test_what_the_requirements_name_is_not_asked_for_by_the_suite_s_extras():
-    needed = made._needs(["onnxruntime"], {"onnxruntime"})
-    assert any(text.startswith(("onnx==", "onnx>=")) for text in needed)
-    assert not any(text.startswith(("onnxruntime", "numpy")) for text in needed)
-    assert any(text.startswith("onnxruntime") for text in made._needs(["onnxruntime"], set()))
-
-
-def test_the_suite_s_own_packages_are_pinned():
-    assert f"numpy=={version('numpy')}" in own_versions()
-    assert not any(pin.startswith("onnx") for pin in own_versions())
-
-
-@pytest.mark.parametrize(
-    ("origin", "expected"),
-    [
-        (None, [f"rnnbench=={__version__}"]),
-        ({"url": "file:///some/where", "dir_info": {"editable": True}}, ["--editable", "/some/where"]),
-        ({"url": "file:///some/where", "dir_info": {}}, ["rnnbench @ file:///some/where"]),
-        (
-            {"url": "https://host/r.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
-            ["rnnbench @ git+https://host/r.git@abc"],
-        ),
-    ],
-)
-def test_the_suite_is_installed_from_where_it_came_from(monkeypatch, origin, expected):
-    text = None if origin is None else json.dumps(origin)
-    monkeypatch.setattr(made, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
-    assert this_suite() == expected
-
-
-def test_a_device_has_an_extra_and_so_may_a_backend_on_it() -> None:
-    trial = replace(make_trial(), target=Target("tvm", "relax"))
-    on_both = [trial, replace(trial, device="cuda")]
-    assert {"apache-tvm", "cuda-bindings", "nvidia-ml-py", "nvidia-cuda-nvrtc"} <= needs(on_both)
-    assert "rnnbench" not in needs(on_both)
-    assert not {"cuda-bindings", "nvidia-cuda-nvrtc"} & needs([trial])
-
-
-@pytest.mark.parametrize("devices", [["cuda"], ["cpu", "cuda"]])
-def test_a_package_of_another_name_stands_in_place_of_the_processor_s(devices: list[str]) -> None:
-    trials = [replace(make_trial(), target=Target("onnxruntime", "onnx"), device=device) for device in devices]
-    assert {"onnxruntime-gpu", "onnx", "cuda-bindings"} <= needs(trials)
-    assert "onnxruntime" not in needs(trials)
-    assert not {name for name in made._needs(extras_of(trials), {"onnxruntime-gpu"}) if name.startswith("onnxruntime")}
-
-
-def test_what_is_not_named_has_its_extra_and_the_version_that_runs() -> None:
-    assert f"jax[cuda13]=={version('jax')}" in made._needs(["jax", "cuda", "jax-cuda"], {"jaxlib"})
-
-
-def test_what_a_package_needs_within_an_upper_limit_is_left_to_its_versions(monkeypatch) -> None:
-    """Another version may ask for another one: here one that asks for less than 2 would keep a later one away."""
-    asked = ["free", "least>=1", "above>1", "but!=1.5", "capped<2", "both>=1,<2", "exact==1", "near~=1.0"]
-    monkeypatch.setattr(made, "_requirements_of", lambda name: [Requirement(text) for text in asked])
-    kept = {Requirement(text).name for text in made._needs([], {"package"})}
-    assert kept == {"free", "least", "above", "but"}
-
-
-def needs(trials: list[Trial]) -> set[str]:
-    return {Requirement(text).name for text in made._needs(extras_of(trials), set())}
-
-
-@pytest.mark.parametrize(
-    ("text", "extras", "made_of"),
-    [
-        ("jax==0.10.2", ["jax", "cuda", "jax-cuda"], "jax[cuda13]==0.10.2"),
-        ("jax==0.10.2", ["cpu", "jax", "jax-cpu"], "jax==0.10.2"),
-        ("Jax[extra]==0.10.2", ["jax-cuda"], "Jax[cuda13,extra]==0.10.2"),
-        ("tensorflow==2.21.0", ["tensorflow-cuda"], "tensorflow[and-cuda]==2.21.0"),
-        ("onnxruntime-gpu==1.31.1", ["onnxruntime-cuda"], "onnxruntime-gpu[cuda,cudnn]==1.31.1"),
-        ("not a requirement", ["jax-cuda"], "not a requirement"),
-    ],
-)
-def test_a_version_for_a_device_has_the_packages_own_extra(text: str, extras: list[str], made_of: str) -> None:
-    assert made._with_its_extras(text, extras) == made_of
-
-
-def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / made.READY)
-    assert made._intact(tmp_path) is None
+def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(cache, offline):
+    made_before = make_environment("fakepackage==1.0", ["fake"], cache)
+    ready = Path(made_before.python).parents[1] / made.READY
+    ready.unlink()
+    os.mkfifo(ready)
+    assert make_environment("fakepackage==1.0", ["fake"], cache) == made_before
+    assert ready.is_file(), "the environment was made again"
 
 
 @pytest.mark.parametrize("may_write", [True, False])

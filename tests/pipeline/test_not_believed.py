@@ -12,7 +12,7 @@ from rnnbench.pipeline.ab import without_disbelieved
 from rnnbench.plan import examine
 from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
 from rnnbench.results.verdict import judge_pairs
-from rnnbench.sampling import JudgedTrial
+from rnnbench.sampling import JudgedTrial, TrialSampling
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
 from rnnbench.worker import Build
@@ -87,7 +87,7 @@ def test_a_build_or_load_that_took_longer_than_the_suite_waited_is_a_failure(sta
 def test_a_dispatch_floor_that_is_not_believed_has_no_figure():
     examined = examine(make_trial())
     floor = DispatchFloor([examined])
-    (smallest,) = floor._smallest.values()
+    (smallest,) = floor.for_trials([TrialSampling(examined)])
     smallest.note_findings([Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)])
     assert floor.samples_of(examined).unmeasured == "not believed: a thread did its work"
 

@@ -74,7 +74,7 @@ def test_a_version_that_is_none_is_named_with_its_place(index, tmp_path):
         (">=1." + "9" * 5000, None, r"expected a specifier such as"),
     ],
 )
-def test_mistakes_have_a_message(index, tmp_path, text, content, message):
+def test_a_wrong_version_or_list_of_releases_is_refused_with_what_is_expected(index, tmp_path, text, content, message):
     listed = None
     if content is not None:
         listed = tmp_path / "list"

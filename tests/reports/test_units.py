@@ -26,7 +26,7 @@ from rnnbench.reports import units
         (9.996, "10.0 s"),
     ],
 )
-def test_seconds(value: float | None, text: str) -> None:
+def test_seconds_are_shown_in_the_unit_that_fits(value: float | None, text: str) -> None:
     assert units.seconds(value) == text
 
 
@@ -34,7 +34,7 @@ def test_seconds(value: float | None, text: str) -> None:
     ("value", "text"),
     [(None, "—"), (0, "0 B"), (512, "512 B"), (37_000, "36.1 KiB"), (4 << 30, "4.00 GiB"), (1023, "1023 B")],
 )
-def test_bytes(value: int | None, text: str) -> None:
+def test_bytes_are_shown_in_binary_units(value: int | None, text: str) -> None:
     assert units.nbytes(value) == text
 
 

@@ -18,7 +18,7 @@ from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import TrialSampling, dispatch_floor, groups
 from rnnbench.sampling.dispatch_floor import DispatchFloor
-from rnnbench.sampling.interleaved import InterleavedSampling, _ProcessSet, _turns, anchor_figure
+from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, anchor_figure, shuffled_turns
 from rnnbench.stages import Built, Checked, Examined, Failure, PathSamples, Sampled
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -178,7 +178,7 @@ def test_a_trial_that_fails_while_the_next_set_is_prepared_is_left_out_of_it():
             self.trials = [one for one in self.trials if one in trials]
 
     both, alone = Worker(failed, other), Worker(failed)
-    prepared = _ProcessSet(1, [failed, other], [both, alone], None, random.Random(0))
+    prepared = ProcessSet(1, [failed, other], [both, alone], None, random.Random(0))
     prepared.leave_out_failed()
     assert (prepared.samplings, prepared.workers, both.trials) == ([other], [both], [other])
 
@@ -187,7 +187,7 @@ def test_each_round_has_an_order_of_its_own():
     """Or a drift of the machine would be one trial's more than another's."""
     samplings = [TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (1, 2, 3)]
     shuffled, workers = random.Random(0), [SimpleNamespace(trials=samplings)]
-    rounds = [[turn.sampling for turn in _turns(workers, samplings, shuffled)] for _ in range(30)]
+    rounds = [[turn.sampling for turn in shuffled_turns(workers, samplings, shuffled)] for _ in range(30)]
     for place in range(3):
         assert {id(order[place]) for order in rounds} == {id(sampling) for sampling in samplings}
 

@@ -8,7 +8,7 @@ import pytest
 from rnnbench.history import History
 from rnnbench.results import read_run
 from rnnbench.site.content import read_content
-from rnnbench.site.nights import FIGURES, OF_A_BUILD, nights_of
+from rnnbench.site.nights import BUILD_FIGURES, FIGURES, nights_of
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
@@ -22,7 +22,7 @@ def test_a_build_of_an_earlier_run_is_no_figure_of_a_night(tmp_path, stored, bui
     (night,) = nights_of(history, []) if stored else nights_of(None, [read_run(folder)])
     figures = dict(zip(FIGURES, night.rows[0].figures, strict=True))
     assert figures["artifact_bytes"] is not None
-    assert [figures[name] is None for name in OF_A_BUILD] == [bool(built)] * len(OF_A_BUILD)
+    assert [figures[name] is None for name in BUILD_FIGURES] == [bool(built)] * len(BUILD_FIGURES)
 
 
 def test_a_run_of_the_future_hides_no_newer_one(tmp_path):

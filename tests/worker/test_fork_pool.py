@@ -54,7 +54,7 @@ def test_a_parent_prepares_for_builds_once_a_child_has_built_and_one_that_cannot
         worker.close()
     log = (RunFolders.of_run(tmp_path).logs / "worker.log").read_text()
     prepared = [line for line in log.splitlines() if line.startswith(PREPARES)]
-    assert prepared == [f"{PREPARES} {parent.process._process.pid} honest cpu"]
+    assert prepared == [f"{PREPARES} {parent.process.pid} honest cpu"]
 
 
 def test_a_parent_whose_child_could_not_build_prepares_nothing(start, tmp_path):
@@ -87,7 +87,7 @@ def test_a_child_whose_program_asked_to_exit_is_not_used_again(start):
     worker = ForkedWorker(parent)
     worker.ready()
     worker.ask(Build(trial), LIMIT_S)
-    process = psutil.Process(parent.process._process.pid)
+    process = psutil.Process(parent.process.pid)
     with pytest.raises(WorkerError, match="asked the interpreter to exit: SystemExit: enough") as raised:
         worker.ask(RunChecks(trial), LIMIT_S)
     assert (raised.value.outcome, raised.value.alive) == ("crashed", False)

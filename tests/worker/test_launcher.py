@@ -89,8 +89,8 @@ def test_a_log_that_is_a_link_or_a_pipe_is_not_written(tmp_path):
 
 def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker):
     worker.ready()
-    psutil.Process(worker._process.pid).kill()
-    wait_until(lambda: ended([psutil.Process(worker._process.pid)]), "it was killed")
+    psutil.Process(worker.pid).kill()
+    wait_until(lambda: ended([psutil.Process(worker.pid)]), "it was killed")
     with pytest.raises(WorkerError, match="SIGKILL") as raised:
         worker.ask(EndFork(), LIMIT_S)
     assert "memory runs out" in raised.value.reason
@@ -170,7 +170,7 @@ def test_a_worker_dies_with_the_suite(tmp_path):
         "worker = start_trial_worker(examine(trial), RunFolders.of_run(Path(sys.argv[1])), 'log')\n"
         "worker.ready()\n"
         "worker._channel.send(encode_command(Load(trial)))\n"
-        "print(worker._process.pid, flush=True)\n"
+        "print(worker.pid, flush=True)\n"
         "sys.stdin.readline()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

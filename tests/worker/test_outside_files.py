@@ -21,7 +21,7 @@ LARGE = bytes(SMALLEST)
 def places(tmp_path, monkeypatch):
     """A run's folder and one outside of it. Temporary files are made elsewhere."""
     monkeypatch.setattr(tempfile, "tempdir", "/proc")
-    monkeypatch.setattr(outside_files, "_OF_THE_SYSTEM", ("/proc", "/usr", "/lib"))
+    monkeypatch.setattr(outside_files, "_SYSTEM_FOLDERS", ("/proc", "/usr", "/lib"))
     for name in ("run", "outside"):
         (tmp_path / name).mkdir()
     (tmp_path / "outside" / "kept").write_bytes(LARGE)

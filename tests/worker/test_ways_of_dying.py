@@ -47,7 +47,7 @@ def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
     with pytest.raises(WorkerError) as raised:
         worker.ask(EndFork(), limit)
     assert not raised.value.alive
-    assert has_ended(worker._process.pid)
+    assert has_ended(worker.pid)
     return raised.value
 
 
@@ -324,7 +324,7 @@ def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, modul
         "from rnnbench.worker.commands import EndFork\n"
         "launcher.supervise = TemporaryFolder\n"
         f"worker = WorkerProcess({module!r}, EndFork(), Host(Path(sys.argv[1]), dict()))\n"
-        "print(worker._process.pid, flush=True)\n"
+        "print(worker.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "log")]

@@ -71,8 +71,8 @@ def processor() -> str:
     """The processor's model and features: code for one does not run, or runs slower, on another."""
     first = _processor_facts()
     names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
-    told = "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
-    return told or " ".join(os.uname())
+    facts = "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
+    return facts or " ".join(os.uname())
 
 
 def processor_features() -> frozenset[str]:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from rnnbench.backends.base import Artifact, Program, Request
-from rnnbench.cache import Content, read_content
 from rnnbench.disk import read_cached, write_text
+from rnnbench.file_copies import Content, read_content
 
 
 class Stamp(NamedTuple):

@@ -14,8 +14,8 @@ from rnnbench.model_files import (
     FileDescription,
     FileNetwork,
     FileSection,
-    Given,
     ModelFileError,
+    UserInputs,
     network_of,
     open_questions,
     section_of,
@@ -89,19 +89,19 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
             raise ModelFileError("; ".join(f"{question.array}: {question.text}" for question in questions))
         network = network_of(path, called, description, _beside(written, folder))
     except (ModelFileError, MissingExtraError) as error:
-        told = str(error).removeprefix(f"{path}: ")
+        reason = str(error).removeprefix(f"{path}: ")
         more = f"; `rnnbench inspect {path}` shows what it has" if path.exists() else ""
-        raise CaseError.at(place, f"model.file: {told}{more}") from error
+        raise CaseError.at(place, f"model.file: {reason}{more}") from error
     data: dict[str, Any] = {**whole, "model": {"network": network.network}}
     if isinstance(workload := whole.get("workload"), dict):
         data["workload"] = {"dtype": network.dtype, **workload}  # What is left out is read from the file.
     return network, replace(source, data=data)
 
 
-def _beside(written: FileModelSection, folder: Path) -> Given:
+def _beside(written: FileModelSection, folder: Path) -> UserInputs:
     """The inputs, expected outputs and ranges that the case gives beside the file."""
     inputs, expected = (None if name is None else folder / name for name in (written.inputs, written.expected))
-    return Given(inputs, expected, written.ranges)
+    return UserInputs(inputs, expected, written.ranges)
 
 
 def _validated(source: Source, section: Mapping[str, object]) -> FileModelSection:

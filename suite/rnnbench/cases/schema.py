@@ -216,7 +216,8 @@ SETTING_KINDS: dict[str, tuple[Any, object]] = {
 """The type and the default of a key, by the kind of its setting."""
 
 
-def _measure_section() -> type[Section]:
+def measure_section() -> type[Section]:
+    """The section `measure`: how long to sample, and a key for each of `SETTINGS`."""
     fields: dict[str, Any] = {}
     for key, setting in SETTINGS.items():
         kind, default = SETTING_KINDS[setting.kind]
@@ -224,7 +225,7 @@ def _measure_section() -> type[Section]:
     return create_model("MeasureSection", __base__=_SamplingSection, **fields)
 
 
-MeasureSection = _measure_section()
+MeasureSection = measure_section()
 
 
 def _compare_section() -> type[Section]:

@@ -11,7 +11,7 @@ from rnnbench.cases.schema import LEAVES
 from rnnbench.cases.trial import Trial
 from rnnbench.spelling import did_you_mean, hint
 
-_OF_TRIAL: Mapping[str, Callable[[Trial], Value]] = {
+_TRIAL_VALUES: Mapping[str, Callable[[Trial], Value]] = {
     "case": lambda trial: trial.case,
     "backend": lambda trial: trial.target.backend,
     "route": lambda trial: trial.target.route,
@@ -84,8 +84,8 @@ def _filter_values(trials: Sequence[Trial], text: str, term: str, problems: list
 
 def texts_of(trial: Trial, key: str) -> set[str]:
     """The texts of a trial's value under one key of KEYS. A chunk of all steps has two: its number, and `all`."""
-    if key in _OF_TRIAL:
-        value = _OF_TRIAL[key](trial)
+    if key in _TRIAL_VALUES:
+        value = _TRIAL_VALUES[key](trial)
     else:
         value = getattr(trial.model if LEAVES[key] == "model" else trial, key, None)
     texts = {scalar(value)}

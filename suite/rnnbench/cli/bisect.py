@@ -84,7 +84,7 @@ def bisect(
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
-    trial = _one(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
+    trial = _only_trial(selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False)))
     package_name = package or released_package(trial.target.backend)
     releases = _releases(list_releases(package_name, versions or "", listed), package_name, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {package_name}, from {good} to {bad}.")
@@ -99,7 +99,7 @@ def bisect(
     sys.exit(_tell_found(found))
 
 
-def _one(trials: list[Trial]) -> Trial:
+def _only_trial(trials: list[Trial]) -> Trial:
     if len(trials) != 1:
         some = "".join(f"\n  {trial.id}" for trial in trials[:10])
         raise click.UsageError(f"a bisection takes one trial, and {len(trials)} are selected; add --only ID:{some}")

@@ -31,7 +31,7 @@ from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Case, ExpectedFailure, Trial
-    from rnnbench.fleet import Left, Place
+    from rnnbench.fleet import Place, UnfinishedTrials
     from rnnbench.pipeline import ProgressBar
     from rnnbench.plan import CoveringTrials, RunPlan, Shard
     from rnnbench.results import Run, Store
@@ -105,10 +105,10 @@ def check(
         trials = _trials(selection, cases, endurance, covering=covering, elsewhere=place is not None)
         examined = None
     else:
-        examined = _examined(selection, cases, endurance, environment, environments, covering=covering)
+        examined = _examine(selection, cases, endurance, environment, environments, covering=covering)
         trials = [one.trial for one in examined]
     expected = expected_failures(cases, trials, expectations)
-    plan, examined = _begun(selection, trials, examined, shard, Store(results), expected)
+    plan, examined = _begin(selection, trials, examined, shard, Store(results), expected)
     if plan.is_empty:
         end_run(plan.folder, {})
         tell(f"records  {plan.folder}")
@@ -124,13 +124,13 @@ def check(
                 examined=examined,
                 cache=open_cache(rebuild=rebuild),
             )
-            left: list[Left] = []
+            left: list[UnfinishedTrials] = []
         else:
             smallest, left = [], _check_on(plan, place, progress, jobs, rebuild)
-    sys.exit(_told_results(plan.folder, reports, [_smallest(checked, cases) for checked in smallest], left))
+    sys.exit(_show_results(plan.folder, reports, [_smallest(checked, cases) for checked in smallest], left))
 
 
-def _told_results(folder: Path, reports: Path, smallest: Sequence[str], left: Sequence[Left]) -> int:
+def _show_results(folder: Path, reports: Path, smallest: Sequence[str], left: Sequence[UnfinishedTrials]) -> int:
     """Print the results and write the report. Returns the exit status."""
     from rnnbench.cli.exit_status import FAILED, exit_status
     from rnnbench.reports import print_conformance, write_report
@@ -148,7 +148,9 @@ def _told_results(folder: Path, reports: Path, smallest: Sequence[str], left: Se
     return exit_status(finished.records) or (FAILED if left else 0)
 
 
-def _check_on(plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None, rebuild: bool) -> list[Left]:
+def _check_on(
+    plan: RunPlan, place: Place, progress: ProgressBar, jobs: int | None, rebuild: bool
+) -> list[UnfinishedTrials]:
     from rnnbench.fleet import run_on_cluster
 
     return run_on_cluster(plan, place, progress, progress.tell, timed=False, jobs=jobs, rebuild=rebuild)
@@ -178,10 +180,10 @@ def _trials(
     else:
         targets = targets_of([f"{name}:*" for name in installed_backends()], installed=False)
         trials = selection.select(cases, targets, endurance)
-    return _told(covering_trials(trials))
+    return _announce(covering_trials(trials))
 
 
-def _examined(
+def _examine(
     selection: Selection,
     cases: list[Case],
     endurance: float | None,
@@ -196,17 +198,17 @@ def _examined(
 
     trials = selection.select(cases, selection.targets(cases, installed=False), endurance)
     examined = open_environment(environment, trials, environments).examined()
-    kept = {trial.id for trial in _told(covering_of(examined))} if covering else None
+    kept = {trial.id for trial in _announce(covering_of(examined))} if covering else None
     return [one for one in examined if kept is None or one.trial.id in kept]
 
 
-def _told(covering: CoveringTrials) -> list[Trial]:
+def _announce(covering: CoveringTrials) -> list[Trial]:
     for sentence in covering.sentences():
         tell(sentence)
     return covering.trials
 
 
-def _begun(
+def _begin(
     selection: Selection,
     trials: list[Trial],
     examined: list[Examined] | None,

@@ -98,10 +98,10 @@ def _why_no_case(
 ) -> str:
     """Why `rnnbench new` writes no case for this section; empty if it does. `unchecked` is why there is no check."""
     from rnnbench.cases import case_of_file
-    from rnnbench.model_files import Given, ModelFileError, fault_of, network_of
+    from rnnbench.model_files import ModelFileError, UserInputs, fault_of, network_of
 
     try:
-        case_of_file(section, file.stem, network_of(file, section, description, Given(ranges=section.ranges)))
+        case_of_file(section, file.stem, network_of(file, section, description, UserInputs(ranges=section.ranges)))
     except ModelFileError as error:
         return str(error)
     if check is not None:

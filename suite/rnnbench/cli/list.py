@@ -34,12 +34,12 @@ def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, an
     pinned = [trial for case in load_anchors(anchors, wanted=shard is not None) for trial in case.trials(())]
     if shard is None:
         trials = [*selection.select(cases, selection.targets(cases)), *pinned]
-        told = count(len(trials), "trial")
+        summary = count(len(trials), "trial")
     else:
         whole = selection.select(cases, selection.targets(cases, baseline=not no_baseline, everywhere=True))
         whole += pinned
         part = shard_of(whole, shard, anchor_trials(whole))
-        trials, told = list(part.trials), part.sentence
+        trials, summary = list(part.trials), part.sentence
     if trials:
         tell("\n".join(trial.id for trial in trials))
-    tell(told, is_error=True)
+    tell(summary, is_error=True)

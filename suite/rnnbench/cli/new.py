@@ -57,8 +57,8 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     from rnnbench.cases import case_of_file
     from rnnbench.model_files import (
         NO_STATE,
-        Given,
         ModelFileError,
+        UserInputs,
         answered,
         fault_of,
         keys_of,
@@ -77,12 +77,12 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     section = answered(section_of(description, written), description, answers)
     sizes_said = sized(description, section.sizes)
     if questions := open_questions(section, sizes_said, keys_of(answers)):
-        asked = "; ".join(f"{one.array}: {one.text} ({one.option})" for one in questions)
-        raise ModelFileError(f"{file}: the file does not say everything. {asked}")
+        listed = "; ".join(f"{one.array}: {one.text} ({one.option})" for one in questions)
+        raise ModelFileError(f"{file}: the file does not say everything. {listed}")
     notes = [note for note in description.notes if not (section.state and note.startswith(NO_STATE))]
 
     def case(read: FileSection, failing_steps: Mapping[int, str]) -> str:
-        network = network_of(file, read, description, Given(ranges=read.ranges))
+        network = network_of(file, read, description, UserInputs(ranges=read.ranges))
         return case_of_file(read, name, network, notes, answers, failing_steps)
 
     if not open_sizes(sizes_said, section):

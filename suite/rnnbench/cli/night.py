@@ -32,7 +32,7 @@ from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
     from rnnbench.cases import Trial
-    from rnnbench.night import ConformanceCases, MeasuredNight, NightFolders, NightPlan, Sought
+    from rnnbench.night import ConformanceCases, MeasuredNight, NightFolders, NightPlan, VersionSearch
     from rnnbench.plan import ExpectedFailures
     from rnnbench.reports import NightSummary
     from rnnbench.results import Run
@@ -139,7 +139,7 @@ def night(
       3  a trial or a step failed
     """
     from rnnbench.history import require_history
-    from rnnbench.night import NightFolders, NightPlan, Sought
+    from rnnbench.night import NightFolders, NightPlan, VersionSearch
     from rnnbench.results import Store
     from rnnbench.sampling import PairBudget
 
@@ -147,16 +147,16 @@ def night(
     if collected:
         if selection.cases:
             raise click.UsageError("--collect takes what was measured; do not give CASE…")
-        sys.exit(_parts_collected(collected, checked, _names(lost_checks), folders))
+        sys.exit(_collect_parts(collected, checked, _names(lost_checks), folders))
     if checked or lost_checks:
         option, what = ("--checked", "runs that are") if checked else ("--lost-check", "checks that were to be")
         raise click.UsageError(f"{option} names {what} collected with --collect; here --check CASE checks")
     if os.path.realpath(state_file) == os.path.realpath(alerts_file):
         raise click.UsageError(f"--state and --alerts both name {alerts_file}; give each a file of its own")
-    sought = Sought(not no_upgrade, _names(pre))
-    trials, pinned, expected = _selected(selection, anchors, expectations)
+    search = VersionSearch(not no_upgrade, _names(pre))
+    trials, pinned, expected = _select(selection, anchors, expectations)
     if only_plan:
-        _print_plan(trials, sought, state_file)
+        _print_plan(trials, search, state_file)
         return
     if not measure_only:
         require_history()
@@ -164,7 +164,7 @@ def night(
         tuple(trials),
         tuple(pinned),
         expected,
-        sought,
+        search,
         PairBudget(budget, threshold),
         same_trials,
         Store(results),
@@ -186,7 +186,7 @@ def _carry_out(plan: NightPlan, folders: NightFolders, *, measure_only: bool) ->
         with ProgressBar(console(), len(plan.trials) + len(plan.anchors)) as progress:
             measure_night(plan, progress, tell)
         if not measure_only:
-            return _collected([measured_in(plan.state, plan.store)], folders)
+            return _collect([measured_in(plan.state, plan.store)], folders)
     tell(f"measured {plan.state}; collect it with: rnnbench night --collect FOLDER")
     return OK
 
@@ -202,7 +202,7 @@ def _names(texts: tuple[str, ...]) -> frozenset[str]:
     return names
 
 
-def _selected(
+def _select(
     selection: Selection, anchors: str | None, expectations: Path | None
 ) -> tuple[list[Trial], list[Trial], ExpectedFailures]:
     """The trials of the night, its anchors, and the expected failures of both."""
@@ -232,11 +232,11 @@ def _conformance_cases(
     return ConformanceCases(tuple(of_cases), expected_failures(cases, of_cases, expectations), files)
 
 
-def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
+def _print_plan(trials: list[Trial], search: VersionSearch, state_file: Path) -> None:
     from rnnbench.night import checks_of, jobs_of, newest_of, read_state
 
     state = read_state(state_file)
-    builds = newest_of(list(dict.fromkeys(trial.target.backend for trial in trials)), sought)
+    builds = newest_of(list(dict.fromkeys(trial.target.backend for trial in trials)), search)
     content = {
         "jobs": jobs_of(builds, state),
         "checks": checks_of(builds, state),
@@ -252,7 +252,7 @@ def _print_plan(trials: list[Trial], sought: Sought, state_file: Path) -> None:
     click.echo(json.dumps(content))
 
 
-def _parts_collected(
+def _collect_parts(
     parts: tuple[Path, ...], checked: tuple[Path, ...], lost_checks: frozenset[str], folders: NightFolders
 ) -> int:
     """Collect the measurements of other jobs. Returns the exit status."""
@@ -262,10 +262,10 @@ def _parts_collected(
     nights = [measured_in(part / "night.yaml", Store(part / "results")) for part in parts]
     runs = [read_run(run) for run in checked]
     with hold_state(folders.state):
-        return _collected(nights, folders, runs, lost_checks)
+        return _collect(nights, folders, runs, lost_checks)
 
 
-def _collected(
+def _collect(
     nights: list[MeasuredNight],
     folders: NightFolders,
     checked: Sequence[Run] = (),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from rnnbench.fleet import Left
+    from rnnbench.fleet import UnfinishedTrials
 
 LONGEST_LINE = 4_000
 """Most characters of a line: as many as the longest text from outside that is kept (`outside_text`)."""
@@ -63,7 +63,7 @@ def tell_warnings(warnings: Iterable[str]) -> None:
         tell(f"warning: {warning}", is_error=True)
 
 
-def tell_left(left: Sequence[Left], how_to_go_on: str) -> None:
+def tell_left(left: Sequence[UnfinishedTrials], how_to_go_on: str) -> None:
     """Say which trials a cluster gave no record of."""
     from rnnbench.spelling import count
 

@@ -59,10 +59,10 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
     if not everything:
         for one in chosen:
             tell(f"{one.script}\n\n{one.script.read_text(encoding='utf-8')}")
-    sys.exit(_status([_told(one, versions, environments) for one in chosen]))
+    sys.exit(_status([_run_and_show(one, versions, environments) for one in chosen]))
 
 
-def _told(one: Reproduction, versions: str, environments: Path) -> Reproduced:
+def _run_and_show(one: Reproduction, versions: str, environments: Path) -> Reproduced:
     """Run it, and say what was found. An environment that cannot be made is told as a fault whose state is unknown."""
     from rnnbench.pipeline import FaultState, Reproduced, SideError, earlier_environment, environment_of, reproduce
 

@@ -39,17 +39,17 @@ from rnnbench.cli.selection import Selection, selection
 if TYPE_CHECKING:
     from rnnbench.cache import CacheFolder
     from rnnbench.cases import Case, Trial
-    from rnnbench.fleet import Left, Place
+    from rnnbench.fleet import Place, UnfinishedTrials
     from rnnbench.pipeline import ProgressBar
     from rnnbench.plan import RunPlan, Shard
     from rnnbench.results import Run, Store
 
-_OF_A_PLAN = (
+_PLAN_OPTIONS = (
     *("backends", "overrides", "only", "filters", "max_trials", "expectations", "processes", "shard"),
     *("no_baseline", "anchors"),
 )
 """Options that decide which trials a run has, and how they are measured and judged."""
-_AS_IT_BEGAN = ("reports", "environments", "keep_artifacts", "rebuild")
+_FILE_OPTIONS = ("reports", "environments", "keep_artifacts", "rebuild")
 """Options that decide where files go and how programs are made. A resumed run takes them from its first command."""
 
 
@@ -117,9 +117,9 @@ def run(
         keep_artifacts, rebuild = keep_artifacts or "keep_artifacts" in began, rebuild or "rebuild" in began
     else:
         cases = selection.load_cases()
-        trials = _selected(selection, cases, processes, shard, place, baseline=not no_baseline)
+        trials = _select(selection, cases, processes, shard, place, baseline=not no_baseline)
         pinned = load_anchors(anchors, wanted=shard is not None and place is None)
-        plan = _begun((cases, trials), pinned, store, expectations, shard)
+        plan = _begin((cases, trials), pinned, store, expectations, shard)
     measure = (
         partial(_measure_on, place=place, rebuild=rebuild)
         if place
@@ -135,12 +135,12 @@ def _refuse_options_of_a_plan() -> None:
     context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name in _OF_A_PLAN:
+        if given and option.name in _PLAN_OPTIONS:
             raise click.UsageError(f"--resume continues the run as it began; do not give {option.opts[0]}")
 
 
 def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
-    """The options of _AS_IT_BEGAN that the run's first command had, and this command does not have.
+    """The options of _FILE_OPTIONS that the run's first command had, and this command does not have.
 
     Relative paths refer to the working folder of the first command. Raises UsageError if one cannot be written now.
     """
@@ -156,7 +156,7 @@ def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
     began: dict[str, Any] = {}
     for option in context.command.params:
         name = option.name or ""
-        if name not in _AS_IT_BEGAN or context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if name not in _FILE_OPTIONS or context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             continue
         value = options.get(name, option.default)
         if isinstance(value, str | Path):
@@ -174,7 +174,7 @@ def _as_seen_from_here(path: Path, run: Path, directory: str | None) -> Path:
     return path if began_in == Path.cwd().resolve() else began_in / path
 
 
-def _selected(
+def _select(
     selection: Selection,
     cases: list[Case],
     processes: int | None,
@@ -193,7 +193,7 @@ def _selected(
     return trials
 
 
-def _begun(
+def _begin(
     selected: tuple[list[Case], list[Trial]],
     pinned: list[Case],
     store: Store,
@@ -213,7 +213,7 @@ def _begun(
 
 
 def _carry_out(
-    plan: RunPlan, reports: Path, place: Place | None, measure: Callable[[RunPlan, ProgressBar], list[Left]]
+    plan: RunPlan, reports: Path, place: Place | None, measure: Callable[[RunPlan, ProgressBar], list[UnfinishedTrials]]
 ) -> int:
     from rnnbench.cli.exit_status import FAILED, OK, exit_status
     from rnnbench.pipeline import MAKING_ANCHORS, ProgressBar
@@ -246,7 +246,7 @@ def _carry_out(
 
 def _measure_here(
     plan: RunPlan, progress: ProgressBar, *, keep_artifacts: bool, environments: Path, cache: CacheFolder | None
-) -> list[Left]:
+) -> list[UnfinishedTrials]:
     from rnnbench.pipeline import examine_with_anchors, run_trials
 
     examined = examine_with_anchors(plan.trials, environments)
@@ -254,7 +254,7 @@ def _measure_here(
     return []
 
 
-def _measure_on(plan: RunPlan, progress: ProgressBar, *, place: Place, rebuild: bool) -> list[Left]:
+def _measure_on(plan: RunPlan, progress: ProgressBar, *, place: Place, rebuild: bool) -> list[UnfinishedTrials]:
     from rnnbench.fleet import run_on_cluster
 
     return run_on_cluster(plan, place, progress, progress.tell, rebuild=rebuild)

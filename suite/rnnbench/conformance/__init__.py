@@ -17,7 +17,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.conformance.definition import Check, OpenSession
-    from rnnbench.conformance.expected_failures import Ended, expected_failure_results
+    from rnnbench.conformance.expected_failures import TrialEnd, expected_failure_results
     from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
     from rnnbench.conformance.ring_trajectory import RING

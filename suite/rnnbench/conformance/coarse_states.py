@@ -13,7 +13,8 @@ from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.rnn import DTYPES, Arithmetic, rounded, run_in
 
 FEWEST = 4
-"""The least numbers of a state that the narrower dtype does not have. Of float32, it has one in 8,192 (float16)."""
+"""How many numbers that the narrower dtype lacks the state must have in a run in the file's dtypes, at the least. By
+chance, one number of float32 in 8,192 is a number of float16 too."""
 
 
 def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) -> str:

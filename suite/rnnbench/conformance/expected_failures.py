@@ -16,7 +16,7 @@ _COLUMN = re.compile(r": off by \S+ at \[(?:\d+, )*(\d+)\]")
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrialEnd:
     """How a trial ended, and its model."""
 
     outcome: Outcome
@@ -26,7 +26,7 @@ class Ended:
 
 
 def expected_failure_results(
-    expected_failures: Sequence[ExpectedFailure], ended: Ended, checked: Mapping[str, CheckResult]
+    expected_failures: Sequence[ExpectedFailure], ended: TrialEnd, checked: Mapping[str, CheckResult]
 ) -> tuple[ExpectedFailureResult, ...]:
     """One result for each check or outcome that was expected to fail and was tested. `checked` has results by check.
 
@@ -58,7 +58,7 @@ def _results(
 
 
 def _of_file(
-    failure: ExpectedFailure, ended: Ended, checked: Mapping[str, CheckResult]
+    failure: ExpectedFailure, ended: TrialEnd, checked: Mapping[str, CheckResult]
 ) -> Iterator[ExpectedFailureResult]:
     if ended.model is None:
         return

@@ -36,7 +36,7 @@ CHUNKS = {
     **dict.fromkeys((STATE, COLLECTION, BINDING, OPENING), 0),
 }
 """How many chunks each action feeds."""
-OF_RING = (BOUND, UNREAD, TWICE, AT_ONCE)
+RING_ACTIONS = (BOUND, UNREAD, TWICE, AT_ONCE)
 PLAN = (
     *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, OPENING, STATE),
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
@@ -124,7 +124,7 @@ class _Follower:
         self._fed = 0
         """Chunks that were fed so far."""
         at = np.cumsum([0, *(CHUNKS[action] for action in PLAN)])
-        numbers = [number for number, action in zip(at, PLAN, strict=False) if action in OF_RING]
+        numbers = [number for number, action in zip(at, PLAN, strict=False) if action in RING_ACTIONS]
         self._bound = session.bind([reference.ring[number % RING] for number in numbers])
         if reference.is_stream:
             session.set_state(reference.start)
@@ -145,7 +145,7 @@ class _Follower:
             another = self._open_session()
             another.step(self._reference.ring[0])
             self._open_session.close(another)
-        elif action in OF_RING:
+        elif action in RING_ACTIONS:
             self._call_bound(action)
         elif action == PUBLIC or not self._reference.is_stream:
             self._compare(action, np.concatenate([self._session.step(chunk)["y"] for chunk in inputs]))

@@ -163,7 +163,7 @@ def _measure(
     return rounding, found.exact if is_whole else None
 
 
-class _Measured(NamedTuple):
+class _RunResults(NamedTuple):
     """The results of the runs in one arithmetic, by step."""
 
     error: np.ndarray
@@ -185,7 +185,7 @@ class _Runs:
     lengths: np.ndarray | None
     rows: np.ndarray
 
-    def measured(self, dtype: str, seed: int) -> _Measured:
+    def measured(self, dtype: str, seed: int) -> _RunResults:
         count = len(self.rows)
         copies = np.resize(np.arange(count), max(SAMPLES, count))
         noisy = self._run(RandomRounding(dtype, seed, count), np.concatenate([self.rows, self.rows[copies]]))
@@ -197,7 +197,7 @@ class _Runs:
             got, got_whole = self._arrays(self._run(Arithmetic(dtype, summation), self.rows))
             error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
             error += _differing(got_whole, counts)
-        return _Measured(error, np.maximum.accumulate(_largest(exact)), _first_rows(noisy, count))
+        return _RunResults(error, np.maximum.accumulate(_largest(exact)), _first_rows(noisy, count))
 
     def _arrays(self, run: Trajectory) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The outputs and states by step: first those that are rounded, then those of whole numbers."""

@@ -67,13 +67,13 @@ class NoGpuError(UnmeasuredError):
 def first_gpu() -> Device:
     """The GPU that CUDA calls its first. Raises NoGpuError."""
     with _nvml() as nvml:
-        found = _first(nvml)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(found.board)
+        handles = _first_gpu(nvml)
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handles.board)
         return Device(
-            name=nvml.nvmlDeviceGetName(found.handle),
+            name=nvml.nvmlDeviceGetName(handles.handle),
             driver=f"NVIDIA {nvml.nvmlSystemGetDriverVersion()}",
             capability=f"sm_{major}{minor}",
-            memory=int(nvml.nvmlDeviceGetMemoryInfo(found.handle).total),
+            memory=int(nvml.nvmlDeviceGetMemoryInfo(handles.handle).total),
         )
 
 
@@ -86,11 +86,11 @@ def newest_cuda() -> int:
 def gpu_conditions() -> DeviceConditions:
     """The conditions of the first GPU now. Those that the driver does not report are left out. Raises NoGpuError."""
     gpu = _OpenGpu.of_this_process()
-    clock = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetClockInfo(found.board, nvml.NVML_CLOCK_SM))
-    reasons = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(found.board)) or 0
-    power = None if gpu.is_instance else gpu.told(lambda nvml, found: nvml.nvmlDeviceGetPowerUsage(found.board))
-    heat = gpu.told(lambda nvml, found: nvml.nvmlDeviceGetTemperature(found.board, nvml.NVML_TEMPERATURE_GPU))
-    pids = [process.pid for process in gpu.told(_processes) or ()]
+    clock = gpu.answer(lambda nvml, handles: nvml.nvmlDeviceGetClockInfo(handles.board, nvml.NVML_CLOCK_SM))
+    reasons = gpu.answer(lambda nvml, handles: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handles.board)) or 0
+    power = None if gpu.is_instance else gpu.answer(lambda nvml, handles: nvml.nvmlDeviceGetPowerUsage(handles.board))
+    heat = gpu.answer(lambda nvml, handles: nvml.nvmlDeviceGetTemperature(handles.board, nvml.NVML_TEMPERATURE_GPU))
+    pids = [process.pid for process in gpu.answer(_processes) or ()]
     seen = {pid: _who(pid) for pid in pids}
     return DeviceConditions(
         clock=None if clock is None else clock * 1e6,
@@ -121,7 +121,7 @@ class GpuEnergy:
         return (self._now() - self._first) * 1e-3
 
     def _now(self) -> int:
-        now = self._gpu.told(lambda nvml, found: nvml.nvmlDeviceGetTotalEnergyConsumption(found.board))
+        now = self._gpu.answer(lambda nvml, handles: nvml.nvmlDeviceGetTotalEnergyConsumption(handles.board))
         if now is None:
             raise UnmeasuredError("NVIDIA's driver tells no total energy of this GPU.")
         return int(now)
@@ -129,18 +129,18 @@ class GpuEnergy:
 
 def process_bytes(pid: int) -> int:
     """Bytes of a process on the first GPU. Raises UnmeasuredError if the driver does not report them."""
-    found = [process for process in _OpenGpu.of_this_process().told(_processes) or () if process.pid == pid]
-    if not found:
+    processes = [process for process in _OpenGpu.of_this_process().answer(_processes) or () if process.pid == pid]
+    if not processes:
         raise UnmeasuredError(
             "NVIDIA's driver lists no process with the PID of the worker: it has no memory there, or it has another "
             "PID for the driver, as in a container."
         )
-    if found[0].usedGpuMemory is None:
+    if processes[0].usedGpuMemory is None:
         raise UnmeasuredError("NVIDIA's driver does not tell how much memory of the GPU a process has.")
-    return int(found[0].usedGpuMemory)
+    return int(processes[0].usedGpuMemory)
 
 
-class _Found(NamedTuple):
+class _GpuHandles(NamedTuple):
     """The first GPU, as NVML knows it."""
 
     handle: Any
@@ -152,20 +152,20 @@ class _Found(NamedTuple):
 class _OpenGpu:
     """The library, kept open, with the first GPU. A forked child opens it again."""
 
-    def __init__(self, nvml: Any, found: _Found) -> None:
+    def __init__(self, nvml: Any, handles: _GpuHandles) -> None:
         self._nvml = nvml
-        self._found = found
-        self.is_instance = found.handle is not found.board
+        self._handles = handles
+        self.is_instance = handles.handle is not handles.board
 
     @classmethod
     def of_this_process(cls) -> _OpenGpu:
         """The open library of this process. Raises NoGpuError."""
         return opened(os.getpid())
 
-    def told(self, ask: Callable[[Any, _Found], Answer]) -> Answer | None:
+    def answer(self, ask: Callable[[Any, _GpuHandles], Answer]) -> Answer | None:
         """The driver's answer; None if it does not answer this question."""
         try:
-            return ask(self._nvml, self._found)
+            return ask(self._nvml, self._handles)
         except self._nvml.NVMLError:
             return None
 
@@ -176,11 +176,11 @@ def opened(_pid: int) -> _OpenGpu:
     nvml = _library()
     with _errors(nvml):
         nvml.nvmlInit()
-        return _OpenGpu(nvml, _first(nvml))
+        return _OpenGpu(nvml, _first_gpu(nvml))
 
 
-def _processes(nvml: Any, found: _Found) -> Any:
-    return nvml.nvmlDeviceGetComputeRunningProcesses(found.handle)
+def _processes(nvml: Any, handles: _GpuHandles) -> Any:
+    return nvml.nvmlDeviceGetComputeRunningProcesses(handles.handle)
 
 
 def _who(pid: int) -> str | None:
@@ -223,7 +223,7 @@ def _errors(nvml: Any) -> Iterator[None]:
         raise NoGpuError(f"{message}. {remedy}" if remedy else message, bool(remedy)) from error
 
 
-def _first(nvml: Any) -> _Found:
+def _first_gpu(nvml: Any) -> _GpuHandles:
     """Raises NoGpuError where there is none, or where its mode does not fit."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = "0" if visible is None else visible.split(",")[0].strip()
@@ -231,17 +231,17 @@ def _first(nvml: Any) -> _Found:
         raise NoGpuError(f"CUDA_VISIBLE_DEVICES is {visible!r}, which hides every GPU. Unset it, or name a GPU", True)
     if first.startswith(INSTANCE):
         instance = nvml.nvmlDeviceGetHandleByUUID(first)
-        found = _Found(instance, nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance))
+        handles = _GpuHandles(instance, nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance))
     else:
         board = _board(nvml, first)
-        found = _Found(_used(nvml, board, first), board)
-    if _asked(nvml, nvml.nvmlDeviceGetComputeMode, found.board) in (PROHIBITED, ONE_PROCESS):
+        handles = _GpuHandles(_used(nvml, board, first), board)
+    if _asked(nvml, nvml.nvmlDeviceGetComputeMode, handles.board) in (PROHIBITED, ONE_PROCESS):
         raise NoGpuError(
             f"GPU {first} lets in one process or none (its compute mode), and the suite has several. Let all in with: "
             "sudo nvidia-smi -c DEFAULT",
             True,
         )
-    return found
+    return handles
 
 
 def _board(nvml: Any, named: str) -> Any:
@@ -266,8 +266,8 @@ def _used(nvml: Any, board: Any, named: str) -> Any:
     if (_asked(nvml, nvml.nvmlDeviceGetMigMode, board) or (0,))[0] == 0:
         return board
     most = _asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0
-    found = [_asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index) for index in range(most)]
-    instances = [instance for instance in found if instance is not None]
+    possible = [_asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index) for index in range(most)]
+    instances = [instance for instance in possible if instance is not None]
     if len(instances) == 1:
         return instances[0]
     if not instances:

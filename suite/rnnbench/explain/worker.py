@@ -54,7 +54,7 @@ class ExplainTrial(Command[Explained]):
     """Lines of each stage that are shown."""
 
 
-def _explain(command: ExplainTrial) -> Explained:
+def explain(command: ExplainTrial) -> Explained:
     trial, store = command.trial, ProgramStore(command.work / "artifacts")
     reference = ReferenceTrajectories(trial, command.work)
     request = request_of(trial, reference.weights)
@@ -64,14 +64,14 @@ def _explain(command: ExplainTrial) -> Explained:
     with closing(backend.build(request, store.programs)) as program:
         check_program(backend.name, program, request, store.programs)
         explanation = explanation_for(backend.name, program, request, command.work / "stages")
-        stages = tuple(_written(explanation.stages, command.folder, command.lines))
+        stages = tuple(write_stages(explanation.stages, command.folder, command.lines))
         functions = tuple(safe_text(function) for function in explanation.functions)
         return Explained(
-            store.described(program, request), functions, explanation.state, stages, _first_calls(program, reference)
+            store.described(program, request), functions, explanation.state, stages, first_calls(program, reference)
         )
 
 
-def _written(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageFacts]:
+def write_stages(stages: Iterable[object], folder: Path, lines: int) -> Iterator[StageFacts]:
     """The facts of each stage, whose text is written to a file."""
     for number, stage in enumerate(islice(stages, MOST_STAGES), 1):
         if isinstance(stage, Unreadable):
@@ -121,7 +121,7 @@ def _head(text: str, begins_at: str, lines: int) -> Iterator[str]:
         start = end + 1
 
 
-def _first_calls(program: Program, reference: ReferenceTrajectories) -> CallFacts:
+def first_calls(program: Program, reference: ReferenceTrajectories) -> CallFacts:
     """Three calls: the first, one that continues, and the first again after a reset."""
     first, second = reference.ring[:2]
     session = program.open()
@@ -145,7 +145,7 @@ def main() -> None:
     """Carry out the command of the channel, and end when its other end closes."""
     die_with_parent()
     with suppress(ChannelClosedError):
-        serve(open_channel(), {ExplainTrial: _explain})
+        serve(open_channel(), {ExplainTrial: explain})
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def measure_fidelity(
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _TimedTrial:
     """The trial that is measured, and the variables that its process needs."""
 
     trial: Trial
@@ -125,13 +125,13 @@ def _measure(target: Target, chunk: int, states: Sequence[State]) -> Fidelity:
                 for _ in range(PROCESSES):
                     tool, rounds = _run_process(chosen, folder, ROUNDS)
                     processes.append(rounds)
-                figure = _summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
+                figure = summarise(replace(unmeasured, tool=tool.name, note=tool.note), processes)
         except WorkerError as error:
             return replace(unmeasured, unmeasured=error.reason, failed=error.outcome != "unsupported")
     return figure
 
 
-def _run_process(chosen: _Chosen, folder: Path, rounds: int) -> tuple[ToolFacts, Sequence[Round]]:
+def _run_process(chosen: _TimedTrial, folder: Path, rounds: int) -> tuple[ToolFacts, Sequence[Round]]:
     """The tool and the figures of one fresh process. Raises WorkerError."""
     start = StartFidelity(chosen.trial, folder, worker_cores(chosen.trial))
     host = Host(folder / "log", {"OMP_NUM_THREADS": "1", **chosen.environment})
@@ -143,7 +143,7 @@ def _run_process(chosen: _Chosen, folder: Path, rounds: int) -> tuple[ToolFacts,
         worker.close()
 
 
-def _summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fidelity:
+def summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fidelity:
     every = list(chain(*processes))
     ratios = [statistics.median(r.bound / r.tool for r in rounds) for rounds in processes]
     return replace(
@@ -158,16 +158,16 @@ def _summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fideli
     )
 
 
-def _choose(target: Target, chunk: int, states: Sequence[State]) -> _Chosen | None:
+def _choose(target: Target, chunk: int, states: Sequence[State]) -> _TimedTrial | None:
     """The first strategy that the target supports, natively if it can be; None where it supports none."""
-    emulated: _Chosen | None = None
+    emulated: _TimedTrial | None = None
     for state in states:
         for time in TIMES:
             strategy = Strategy(time, state, chunk)
             trial = Trial("fidelity", target, LSTM, strategy, chunk, 1, "float32", "cpu", 1, 0, Limits(), Measure())
             answer = support(target.backend, request_of(trial, Weights(())))
             if answer.level == "native":
-                return _Chosen(trial, answer.environment)
+                return _TimedTrial(trial, answer.environment)
             if answer.level == "emulated" and emulated is None:
-                emulated = _Chosen(trial, answer.environment)
+                emulated = _TimedTrial(trial, answer.environment)
     return emulated

@@ -18,7 +18,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.fleet.cluster import FleetError, Place, require_cluster
-    from rnnbench.fleet.dispatch import Left
+    from rnnbench.fleet.dispatch import UnfinishedTrials
     from rnnbench.fleet.journal import describe_nodes
     from rnnbench.fleet.run import run_on_cluster
 

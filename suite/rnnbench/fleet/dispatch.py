@@ -54,7 +54,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Left:
+class UnfinishedTrials:
     """Trials of one group that have no record, and why."""
 
     trials: tuple[Trial, ...]
@@ -89,13 +89,13 @@ class Dispatch:
         self._waiting: deque[Group] = deque()
         self._running: dict[Any, _Running] = {}
         """The running tasks, by the reference of the awaited reply."""
-        self._left: list[Left] = []
+        self._left: list[UnfinishedTrials] = []
         self._waits_since = time.monotonic()
         self._told_busy = False
 
     def run(
         self, groups: Sequence[Group], work_of: Callable[[Group], bytes], patience_s: float = PATIENCE_S
-    ) -> list[Left]:
+    ) -> list[UnfinishedTrials]:
         """Measure the groups, in this order. Returns the trials that could not be measured.
 
         At the end all tasks are ended, also after an exception. Raises FleetError if no node can be used, StoreError,
@@ -222,7 +222,7 @@ class Dispatch:
         rest = replace(running.group, trials=trials, attempt=running.group.attempt + 1, placement=1)
         is_measured = any(trial.id in self._journal.measured for trial in running.group.trials)
         if is_measured or rest.attempt > ATTEMPTS:
-            self._left.append(Left(trials, reason))
+            self._left.append(UnfinishedTrials(trials, reason))
             self._tell(f"{rest}: no record: {reason}")
             return
         self._tell(f"{rest}: {reason}; nothing of the group was measured, so it is tried once more")

@@ -21,8 +21,10 @@ from rnnbench.results import (
     save_samples,
     write_info,
 )
+from rnnbench.spelling import listed
 
-TOLD_DIFFERENCES = 3
+NAMED_DIFFERENCES = 3
+"""Differences of two machines that an error names."""
 
 
 class FleetJournal:
@@ -82,11 +84,11 @@ class FleetJournal:
         if fingerprint(facts.machine) == fingerprint(self._info.machine):
             return
         unlike = differences(machine_identity(self._info.machine), machine_identity(facts.machine))
-        told = [f"{key}: {there}, and not {here}" for key, here, there in unlike]
+        differing = [f"{key}: {there}, and not {here}" for key, here, there in unlike]
         raise FleetError(
             f"node {name} is another machine than the one that this run was begun on "
-            f"({', '.join(told[:TOLD_DIFFERENCES])}), and latencies of two machines do not compare; give nodes of one "
-            f"kind a resource, choose them with --machine-class, and make a run for each kind"
+            f"({listed(differing, NAMED_DIFFERENCES)}), and latencies of two machines do not compare; give nodes of "
+            f"one kind a resource, choose them with --machine-class, and make a run for each kind"
         )
 
     def _write(self, **changes: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rnnbench.fleet.cluster import FleetError, Place, join
-from rnnbench.fleet.dispatch import Dispatch, Group, Left
+from rnnbench.fleet.dispatch import Dispatch, Group, UnfinishedTrials
 from rnnbench.fleet.journal import FleetJournal, worker_seconds
 from rnnbench.fleet.messages import GroupWork, encode_work
 from rnnbench.fleet.same_suite import suite_facts
@@ -23,7 +23,7 @@ def run_on_cluster(
     timed: bool = True,
     jobs: int | None = None,
     rebuild: bool = False,
-) -> list[Left]:
+) -> list[UnfinishedTrials]:
     """Measure the trials of a run on a cluster. Trials that are compared are measured by one node, long groups first.
 
     - `timed`: whether trials are timed; otherwise they are only checked, `jobs` at once on each node.

@@ -164,8 +164,8 @@ class Alert(_Part):
     found: Detection
 
     @property
-    def told(self) -> bool:
-        """Whether it is told as a finding: an event, or a change that was published or confirmed, and not refuted."""
+    def is_finding(self) -> bool:
+        """Whether it is a finding: an event, or a change that was published or confirmed, and not refuted."""
         return self.state != "refuted" and (
             self.found.evidence in ("published", "event", "checked") or self.ab is not None
         )
@@ -181,7 +181,7 @@ class Alert(_Part):
         return self.state in ("new", "confirmed", "reported")
 
     @property
-    def touched(self) -> bool:
+    def has_additions(self) -> bool:
         """Whether a person or a measurement has added something."""
         return any((self.note, self.ab, self.accepted, self.reported))
 

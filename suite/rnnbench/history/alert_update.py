@@ -86,7 +86,7 @@ def _is_known(alert: Alert, detection: Detection) -> bool:
 
 def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
     """A candidate that nobody was told of is dropped: most are noise. One with a person's words stays."""
-    if alert.found.evidence == "candidate" and not alert.touched and alert.id not in alerts.commented:
+    if alert.found.evidence == "candidate" and not alert.has_additions and alert.id not in alerts.commented:
         return alerts.without([alert.id])
     return alerts.mend(alert.id, today)
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-OF_TRIALS = ("build", "check", "sample")
+TRIAL_PARTS = ("build", "check", "sample")
 """The parts that trials need. Imports are counted separately; the rest is the suite's own work."""
 
 
@@ -37,9 +37,9 @@ class WallTime:
 
 def describe_seconds(seconds: Mapping[str, float]) -> str:
     """A sentence about a run's wall time: the parts of its trials, of imports and of the suite."""
-    of_trials = sum(seconds.get(what, 0.0) for what in OF_TRIALS)
+    of_trials = sum(seconds.get(what, 0.0) for what in TRIAL_PARTS)
     imports, total = seconds.get("import", 0.0), seconds["total"]
-    listed = ", ".join(f"{what} {seconds.get(what, 0.0):.0f} s" for what in OF_TRIALS)
+    listed = ", ".join(f"{what} {seconds.get(what, 0.0):.0f} s" for what in TRIAL_PARTS)
     share = f" ({100 * (total - of_trials) / of_trials:.0f} % of the trials' time)" if of_trials else ""
     return (
         f"{total:.0f} s in total: {listed}; imports added {imports:.0f} s and the suite "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.model_files.calling import Given, network_of
+    from rnnbench.model_files.calling import UserInputs, network_of
     from rnnbench.model_files.described import NO_STATE
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, sized
     from rnnbench.model_files.errors import ModelFileError

@@ -31,7 +31,7 @@ from rnnbench.rnn import DTYPES
 
 
 @dataclass(frozen=True)
-class Given:
+class UserInputs:
     """What a user gives beside the file: paths of `.npz` files, and the bounds of integers that are drawn."""
 
     inputs: Path | None = None
@@ -39,7 +39,7 @@ class Given:
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-NOTHING = Given()
+NOTHING = UserInputs()
 STREAMED = dict.fromkeys(("keras", "onnx", "pt2", "savedmodel", "stablehlo"), FLOATS)
 """The types of inputs, outputs and states that are fed and compared, by format; of others it is float32."""
 WHOLE_STATES = frozenset({"onnx", "pt2", "savedmodel", "stablehlo", "tflite"})
@@ -50,7 +50,9 @@ NO_INPUT = "all its inputs are states or constants; one that is new in each call
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-def network_of(path: Path, section: FileSection, description: FileDescription, beside: Given = NOTHING) -> FileNetwork:
+def network_of(
+    path: Path, section: FileSection, description: FileDescription, beside: UserInputs = NOTHING
+) -> FileNetwork:
     """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
     description = sized(description, section.sizes)
     given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
@@ -113,7 +115,7 @@ def _check(
     streams: Sequence[ArrayDescription],
     results: Sequence[ArrayDescription],
     states: Sequence[tuple[ArrayDescription, ArrayDescription]],
-    beside: Given,
+    beside: UserInputs,
     file_format: str,
 ) -> None:
     """Raises ModelFileError for arrays that the suite cannot feed or compare."""
@@ -136,7 +138,7 @@ def _check(
         _check_fits(before, after)
 
 
-def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Sequence[str]) -> None:
+def _check_types(streams: Sequence[ArrayDescription], beside: UserInputs, floats: Sequence[str]) -> None:
     """Raises ModelFileError for inputs that are no numbers, and integers of which nobody says what they are."""
     integers = {array.name for array in streams if array.dtype in INTEGERS}
     flags = {array.name for array in streams if array.dtype == "bool"}
@@ -163,7 +165,7 @@ def _check_types(streams: Sequence[ArrayDescription], beside: Given, floats: Seq
             )
 
 
-def _ranges(streams: Sequence[ArrayDescription], beside: Given) -> dict[str, tuple[int, int]]:
+def _ranges(streams: Sequence[ArrayDescription], beside: UserInputs) -> dict[str, tuple[int, int]]:
     """The ranges of all inputs that are drawn as whole numbers: true and false are 1 and 0."""
     flags = {array.name: (0, 1) for array in streams if array.dtype == "bool" and not beside.inputs}
     return {**flags, **beside.ranges}

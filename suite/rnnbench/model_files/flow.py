@@ -47,7 +47,7 @@ _MOVE_OTHERS: dict[str, slice] = {
     "Where": slice(1, 3),
 }
 """Operators whose outputs are elements of several inputs, and which."""
-_OF_SIZES = frozenset(("Shape", "Size", "ConstantOfShape"))
+_SIZE_OPERATORS = frozenset(("Shape", "Size", "ConstantOfShape"))
 RECURRENT = frozenset(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"))
 _STATES: dict[str, tuple[tuple[int, int], ...]] = {
     "LSTM": ((5, 1), (6, 2)),
@@ -127,7 +127,7 @@ class Flow:
         edges = {
             made: [source for source in maker.inputs if source]
             for made, maker in self.makers.items()
-            if maker.node.op_type not in _OF_SIZES
+            if maker.node.op_type not in _SIZE_OPERATORS
         }
         for value, sources in self.moved_from.items():
             edges.setdefault(value, []).extend(sources)

@@ -38,8 +38,8 @@ def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
     except ModelFileError as error:
-        told = str(error)
-        raise error if told.startswith(f"{path}: ") else ModelFileError(f"{path}: {told}") from error
+        message = str(error)
+        raise error if message.startswith(f"{path}: ") else ModelFileError(f"{path}: {message}") from error
     except (MemoryError, ImportError):
         raise
     except Exception as error:

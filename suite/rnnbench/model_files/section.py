@@ -195,14 +195,14 @@ def open_questions(
     valued = (name for name, value in section.constants.items() if value is not None)
     paired = {*section.state, *section.ranges, *valued}
     guessed = not any(key.partition(".")[0] == "state" for key in written)
-    asked = [q for q in description.questions if q.key in ("state", "constants") and (guessed or not q.is_guess)]
-    asked = [question for question in asked if question.array not in paired]
-    unclear = {question.array for question in asked if question.key == "state"}
+    unanswered = [q for q in description.questions if q.key in ("state", "constants") and (guessed or not q.is_guess)]
+    unanswered = [question for question in unanswered if question.array not in paired]
+    unclear = {question.array for question in unanswered if question.key == "state"}
     streams = _streams(section, description)
-    # Of what may be a state, the axes are asked once it is none.
+    # Of what may be a state, the axes are asked for once it is none.
     certain = [array for array in streams if array.name not in unclear] or streams
     axes = [question for question in questions_of_axes(certain) if question.key not in written]
-    return (*asked, *axes)
+    return (*unanswered, *axes)
 
 
 def _streams(section: FileSection, description: FileDescription) -> list[ArrayDescription]:

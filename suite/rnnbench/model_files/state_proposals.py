@@ -16,12 +16,12 @@ def with_proposals(found: FileDescription, ways: Iterable[Mapping[str, str]], wh
 
     Where some state was found, nothing is proposed: the order of the others is not known.
     """
-    told = [" ".join(option(f"state.{before}={after}") for before, after in way.items()) for way in ways]
+    proposals = [" ".join(option(f"state.{before}={after}") for before, after in way.items()) for way in ways]
     first = next((place for place, question in enumerate(found.questions) if question.key == "state"), None)
-    if first is None or not told or found.state:
+    if first is None or not proposals or found.state:
         return found
     question = found.questions[first]
-    mended = replace(question, text=f"{question.text} {why}: {', or '.join(told)}.")
+    mended = replace(question, text=f"{question.text} {why}: {', or '.join(proposals)}.")
     return replace(found, questions=(*found.questions[:first], mended, *found.questions[first + 1 :]))
 
 

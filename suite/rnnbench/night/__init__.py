@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.night.builds import ALL, Sought, checks_of, jobs_of, newest_of
+    from rnnbench.night.builds import ALL, VersionSearch, checks_of, jobs_of, newest_of
     from rnnbench.night.collect import MeasuredNight, collect_night, measured_in
     from rnnbench.night.conformance import ConformanceCases
     from rnnbench.night.folders import NightFolders

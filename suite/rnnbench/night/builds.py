@@ -16,7 +16,7 @@ UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True)
-class Sought:
+class VersionSearch:
     """Which versions count as the newest."""
 
     upgrade: bool = True
@@ -25,9 +25,9 @@ class Sought:
     """Backends whose pre-releases count too, or `ALL`."""
 
 
-def newest_of(backends: Sequence[str], sought: Sought) -> dict[str, BackendNight]:
+def newest_of(backends: Sequence[str], search: VersionSearch) -> dict[str, BackendNight]:
     """The newest version of each backend. A backend whose version is unknown has a problem instead."""
-    return {backend: _newest(backend, sought) for backend in backends}
+    return {backend: _newest(backend, search) for backend in backends}
 
 
 def has_changed(backend: str, newest: Build | None, state: State) -> bool:
@@ -60,14 +60,14 @@ def jobs_of(builds: Mapping[str, BackendNight], state: State) -> list[dict[str, 
     return [*jobs, *([{"name": UNCHANGED, "backends": ",".join(others)}] if others else [])]
 
 
-def _newest(backend: str, sought: Sought) -> BackendNight:
+def _newest(backend: str, search: VersionSearch) -> BackendNight:
     if probe_or_stand_in(backend).baseline:  # Its trials are anchors, whose versions do not change.
         return BackendNight()
     package = ""
     try:
         package = released_package(backend)
-        if sought.upgrade:
-            release = newest_release(package, pre=bool({backend, ALL} & sought.pre))
+        if search.upgrade:
+            release = newest_release(package, pre=bool({backend, ALL} & search.pre))
         else:
             release = Release(package, installed_version(backend, package))
         return BackendNight(package=package, newest=Build(version=release.version, requirements=release.requirements))

@@ -301,7 +301,7 @@ def _publish(
     """Write the page, its data, the texts of the issues and the site. Returns problems."""
     issues = []
     for alert in alerts.all:
-        if not alert.told and alert.state != "refuted":  # A refuted alert may have an issue, which has to be closed.
+        if not alert.is_finding and alert.state != "refuted":  # A refuted one may have an issue to close.
             continue
         title, text = alert_issue(alert, Commands(history.runs, history.checks))
         file = Path(ISSUES) / f"{file_name(alert.id)}.md"

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.night.builds import Sought, has_changed, installed_version, is_new, newest_of
+from rnnbench.night.builds import VersionSearch, has_changed, installed_version, is_new, newest_of
 from rnnbench.night.conformance import ConformanceCases, check_version
 from rnnbench.night.slower import SLOWER, confirmed, slower_of, versions_of
 from rnnbench.night.state import BackendNight, Build, Compared, Night, State, read_state, write_state
@@ -50,7 +50,7 @@ class NightPlan:
     anchors: tuple[Trial, ...]
     """Trials of pinned versions. They are measured in the same run, and not compared with other versions."""
     expected: ExpectedFailures
-    sought: Sought
+    search: VersionSearch
     budget: PairBudget
     """The budget of each comparison."""
     same_trials: int
@@ -84,7 +84,7 @@ def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], Non
     night = state.night
     if night is None or night.trials != plan.digest or not night.backends.keys() >= set(plan.backends):
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        night = Night(started=started, trials=plan.digest, backends=newest_of(plan.backends, plan.sought))
+        night = Night(started=started, trials=plan.digest, backends=newest_of(plan.backends, plan.search))
     else:
         tell(f"Going on with the night that began at {night.started}.")
     measuring = _Measuring(plan, state, night, observer, tell)
@@ -250,7 +250,7 @@ class _Measuring:
         Raises SideError.
         """
         package = self.night.backends[backend].package
-        if not self.plan.sought.upgrade and installed_version(backend, package) == build.version:
+        if not self.plan.search.upgrade and installed_version(backend, package) == build.version:
             return None
         made = make_environment(build.requirements, extras_of(self.plan.trials_of(backend)), self.plan.environments)
         if made.yanked:

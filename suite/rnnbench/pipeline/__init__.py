@@ -3,8 +3,8 @@
     run              `run_trials`: what `rnnbench run` does
     check            `check_trials`: what `rnnbench check` does; `shrink` finds the smallest trial that fails alike
     ab               `compare_sides`: what `rnnbench ab` does
-    environments     the two sides of a comparison; `made_environments` makes one from requirements,
-                     `environment_worker` describes one
+    environments     the two sides of a comparison; `made_environments` makes one from requirements, with the packages
+                     of `environment_packages`; `environment_worker` describes one
     pip_errors       why pip failed
     anchors          trials of pinned versions, in environments of their own
     releases         the releases of a package
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.cache_folder import CacheError, usable_cache, user_cache
     from rnnbench.pipeline.check import check_trials
     from rnnbench.pipeline.confirmation import Confirmation, confirm, confirm_sides, not_comparable
+    from rnnbench.pipeline.environment_packages import extras_of
     from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, check_side, open_environment, open_side
-    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, extras_of, make_environment
+    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar
     from rnnbench.pipeline.record import Observer, record_of
     from rnnbench.pipeline.releases import (

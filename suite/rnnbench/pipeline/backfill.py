@@ -20,8 +20,9 @@ from rnnbench.history import VERDICTS_FILE, History, ReleaseFile, write_release
 from rnnbench.measure import describe_machine
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
+from rnnbench.pipeline.environment_packages import extras_of
 from rnnbench.pipeline.environments import Side, open_side
-from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment
+from rnnbench.pipeline.made_environments import SideError, make_environment
 from rnnbench.pipeline.progress import NoProgress
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release

@@ -31,5 +31,5 @@ def _range(
     spells: Sequence[DeviceSpell], figure: Callable[[DeviceConditions], float | None]
 ) -> tuple[float, float] | None:
     values = [figure(now) for spell in spells for now in (spell.before, spell.after)]
-    told = [value for value in values if value is not None]
-    return (min(told), max(told)) if told else None
+    reported = [value for value in values if value is not None]
+    return (min(reported), max(reported)) if reported else None

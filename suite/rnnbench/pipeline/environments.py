@@ -12,8 +12,9 @@ from shlex import join, quote
 from packaging.requirements import InvalidRequirement, Requirement
 
 from rnnbench.cases import Trial
+from rnnbench.pipeline.environment_packages import extras_of, this_suite
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
-from rnnbench.pipeline.made_environments import SideError, extras_of, make_environment, this_suite
+from rnnbench.pipeline.made_environments import SideError, make_environment
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess, own_folder
 

@@ -13,29 +13,28 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from pathlib import Path
 from threading import Event
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
-from rnnbench import __version__
-from rnnbench.cases import Trial
 from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
 from rnnbench.locks import locked
 from rnnbench.outside_text import safe_text
+from rnnbench.pipeline.environment_packages import (
+    own_versions,
+    package_name,
+    requirements_beside,
+    this_suite,
+    with_extras,
+)
 from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.results import unwritable
 from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
-NEWEST_TOLD = 8
+NAMED_VERSIONS = 8
 """Versions of a package that an error names if none of them meets a requirement."""
 READY = "ready.json"
 """The file with an environment's packages. An environment that was made here has it once everything is installed."""
@@ -43,7 +42,6 @@ LOWER_LAYER = "rnnbench-lower-layer.pth"
 """The file of the upper layer that names the lower one."""
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
-_NAME = re.compile(r"[\w.-]+")
 _YANKED = re.compile(r"is a yanked version:.*?Reason for being yanked: *(.*)", re.DOTALL)
 
 
@@ -68,27 +66,14 @@ def make_environment(
     `extras_of` has the extras that trials need. Versions in `requirements` win over those that the suite asks for.
     `stop` is that of `run_helper`. Raises SideError and HelperStoppedError.
     """
-    upper = [_with_its_extras(text, extras) for text in requirements.split()]
-    named = {_name(text) for text in upper}
+    upper = [with_extras(text, extras) for text in requirements.split()]
+    named = {package_name(text) for text in upper}
     pins = own_versions()
     suite = this_suite()
     source = [] if suite[0] == "--editable" else [source_digest()]
-    lower = _make([*suite, *_needs(extras, named)], pins, None, cache, requirements, source, stop)
+    lower = _make([*suite, *requirements_beside(extras, named)], pins, None, cache, requirements, source, stop)
     # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
     return _make(upper, [], Path(lower.python).parents[1], cache, requirements, (), stop)
-
-
-def extras_of(trials: Iterable[Trial]) -> list[str]:
-    """The extras that such trials need, for their devices and backends. Some of these names are no extras.
-
-    A backend may have an extra for a device (`tvm-cuda`), and then needs this one in place of its own. It asks for all
-    that the backend needs, and may ask for another package (`onnxruntime-gpu`) with the same module.
-    """
-    pairs = {(trial.target.backend, trial.device) for trial in trials}
-    known_extras = metadata("rnnbench").get_all("Provides-Extra") or ()
-    of_both = {(backend, f"{backend}-{device}") for backend, device in pairs if f"{backend}-{device}" in known_extras}
-    backends = {backend for backend, _ in pairs} - {backend for backend, _ in of_both}
-    return sorted({*backends, *(device for _, device in pairs), *(name for _, name in of_both)})
 
 
 def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
@@ -97,89 +82,6 @@ def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "")
     A version that is not named is the newest when the environment is made. `as_of` tells one day's from another's.
     """
     return _make(list(requirements), [], None, cache, " ".join(requirements), [as_of] if as_of else [])
-
-
-def this_suite() -> list[str]:
-    """pip's arguments to install the rnnbench that runs, from where it came from (PEP 610)."""
-    origin = distribution("rnnbench").read_text("direct_url.json")
-    if origin is None:
-        return [f"rnnbench=={__version__}"]
-    direct = json.loads(origin)
-    if direct.get("dir_info", {}).get("editable"):
-        return ["--editable", url2pathname(urlparse(direct["url"]).path)]
-    if "vcs_info" in direct:
-        vcs = direct["vcs_info"]
-        return [f"rnnbench @ {vcs['vcs']}+{direct['url']}@{vcs['commit_id']}"]
-    return [f"rnnbench @ {direct['url']}"]
-
-
-def own_versions() -> list[str]:
-    """The packages that the suite itself needs, pinned to the versions that run.
-
-    Two environments made on different days then differ in what was asked for, and not in NumPy.
-    """
-    suite_requirements = [
-        text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" not in text
-    ]
-    return [f"{_name(text)}=={version(_name(text))}" for text in suite_requirements]
-
-
-def _needs(extras: Sequence[str], named: set[str]) -> list[str]:
-    """All else that these extras ask for, or that every version of the named packages asks for, as it runs here."""
-    needed = _required_by(extras)
-    for name in sorted(named):
-        needed += [each for each in _requirements_of(name) if _applies(each, "") and not _is_capped(each)]
-    others: dict[str, Requirement] = {}
-    for each in needed:
-        if each.name != "rnnbench":
-            others.setdefault(canonicalize_name(each.name), each).extras |= each.extras
-    suite_packages = {_name(pin) for pin in own_versions()}
-    return [_as_here(others[name]) for name in sorted(others.keys() - named - suite_packages)]
-
-
-def _required_by(extras: Sequence[str]) -> list[Requirement]:
-    """The requirements of these extras of the suite, and of the extras that they name."""
-    texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    requested = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
-    named = {name for each in requested if each.name == "rnnbench" for name in each.extras} - set(extras)
-    return [*requested, *(_required_by(sorted(named)) if named else ())]
-
-
-def _with_its_extras(text: str, extras: Sequence[str]) -> str:
-    """The requirement with those extras of its package that the suite's extras name: `jax[cuda13]==0.10.2`."""
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
-        return text
-    for each in _required_by(extras):
-        if canonicalize_name(each.name) == canonicalize_name(requirement.name):
-            requirement.extras |= each.extras
-    return str(requirement) if requirement.extras else text
-
-
-def _requirements_of(name: str) -> list[Requirement]:
-    try:
-        return [Requirement(text) for text in requires(name) or ()]
-    except PackageNotFoundError:
-        return []
-
-
-def _applies(requirement: Requirement, extra: str) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-
-
-def _is_capped(requirement: Requirement) -> bool:
-    """Whether other versions of the package ask for another version of this one."""
-    return any(each.operator not in (">=", ">", "!=") for each in requirement.specifier)
-
-
-def _as_here(requirement: Requirement) -> str:
-    """The requirement, pinned to the version that runs here, if one does."""
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    try:
-        return f"{requirement.name}{extras}=={version(requirement.name)}"
-    except PackageNotFoundError:
-        return f"{requirement.name}{extras}{requirement.specifier}"
 
 
 def _make(
@@ -262,20 +164,15 @@ def _packages(folder: Path) -> list[str]:
     return sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
 
 
-def _name(requirement: str) -> str:
-    found = _NAME.match(requirement)
-    return canonicalize_name(found[0]) if found else requirement
-
-
 def _shortened(said: str) -> str:
     """pip's error with only the newest of the versions that it lists. pip lists all that there ever were."""
     found = _VERSIONS.search(said)
     if found is None:
         return said
     versions = found[1].split(", ")
-    if len(versions) <= NEWEST_TOLD:
+    if len(versions) <= NAMED_VERSIONS:
         return said
-    newest = ", ".join(versions[-NEWEST_TOLD:])
+    newest = ", ".join(versions[-NAMED_VERSIONS:])
     return f"{said[: found.start()]}(the newest of {len(versions)} versions: {newest}){said[found.end() :]}"
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from rnnbench import __version__
 from rnnbench.backends import Support
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
-from rnnbench.conformance import Ended, expected_failure_results
+from rnnbench.conformance import TrialEnd, expected_failure_results
 from rnnbench.devices import KINDS
 from rnnbench.disk import error_of_disk
 from rnnbench.measure import PATHS, EnergyUse, energy_metrics, growth_of
@@ -104,7 +104,7 @@ def record_of(
     outcome = "ok" if failure is None else failure.outcome
     floor = _floor(sampled, measured, timing.latency.get("bound"))
     entries = expected_failures_of(trial, examined.probe.versions, expected_failures)
-    ended = Ended(outcome, failure.stage if failure else "", failure.reason if failure else "", trial.model)
+    ended = TrialEnd(outcome, failure.stage if failure else "", failure.reason if failure else "", trial.model)
     return Record(
         trial=trial.id,
         case=trial.case,

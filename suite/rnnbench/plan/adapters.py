@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from threading import RLock
 
 from rnnbench.backends import AdapterError, Probe, Request, Support, check_probe, check_support, entry_of
-from rnnbench.backends.shared import covered, refusal
+from rnnbench.backends.shared import Abilities, covered, refusal
 from rnnbench.worker import AdapterProcess, AskProbe, AskSupport, Command, Failed, Reply, WorkerError
 
 REQUESTS_AT_ONCE = 64
@@ -49,7 +49,7 @@ class Adapter:
         with self._lock:
             if self._probe is None:
                 try:
-                    self._probe = check_probe(self.name, self._asked(AskProbe(), "probe"))
+                    self._probe = check_probe(self.name, self._ask(AskProbe(), "probe"))
                 except AdapterError as error:
                     self._probe = error
             if isinstance(self._probe, AdapterError):
@@ -66,7 +66,7 @@ class Adapter:
                     replies: Sequence[Support | Failed | None] = self._replies(together)
                 except AdapterError:
                     replies = [None] * len(together)
-                answers += map(self._settled, together, replies)
+                answers += map(self._settle, together, replies)
         return answers
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class Adapter:
                 self._process.close()
                 self._process = None
 
-    def _settled(self, request: Request, reply: Support | Failed | None) -> Support | AdapterError:
+    def _settle(self, request: Request, reply: Support | Failed | None) -> Support | AdapterError:
         """The answer that counts. `reply` is the process's; None if it gave none."""
         if isinstance(reply, Support):
             return reply
@@ -88,13 +88,13 @@ class Adapter:
             return AdapterError(f"{reason} at a limit of time or memory", "timed-out")
         if reply is not None and self._failures[route] >= ENOUGH:
             return self._failed(reply, "support")
-        answer = self._asked_alone(request)
+        answer = self._ask_alone(request)
         if isinstance(answer, AdapterError):
             self._failures[route] += 1
             self._at_limits[route] += answer.outcome in AT_LIMITS
         return answer
 
-    def _asked_alone(self, request: Request) -> Support | AdapterError:
+    def _ask_alone(self, request: Request) -> Support | AdapterError:
         """The answer to a single request. If a used process fails on it, a new process is asked."""
         while True:
             is_new = self._process is None
@@ -112,14 +112,14 @@ class Adapter:
 
     def _replies(self, requests: Sequence[Request]) -> list[Support | Failed]:
         """The replies to all requests. Raises AdapterError if the process ends or sends an invalid answer."""
-        replies = self._asked(AskSupport.of(requests), "support")
+        replies = self._ask(AskSupport.of(requests), "support")
         if len(replies) != len(requests):
             self.close()
             reason = f"the adapter of '{self.name}' sent {len(replies)} answers to {len(requests)} questions"
             raise AdapterError(reason, "crashed")
-        return [one if isinstance(one, Failed) else check_support(self.name, one) for one in replies]
+        return [reply if isinstance(reply, Failed) else check_support(self.name, reply) for reply in replies]
 
-    def _asked(self, command: Command[Reply], what: str) -> Reply:
+    def _ask(self, command: Command[Reply], what: str) -> Reply:
         try:
             if self._process is None:
                 self._process, self._is_loaded = AdapterProcess(self.name), False
@@ -133,8 +133,8 @@ class Adapter:
             raise self._failed(error, what) from error
 
     def _failed(self, failed: Failed | WorkerError, what: str) -> AdapterError:
-        told = failed.outcome == "run-failed"
-        reason = failed.reason if told else f"the adapter of '{self.name}' ended in {what}: {failed.reason}"
+        has_answered = failed.outcome == "run-failed"
+        reason = failed.reason if has_answered else f"the adapter of '{self.name}' ended in {what}: {failed.reason}"
         return AdapterError(reason, failed.outcome)
 
 
@@ -167,9 +167,8 @@ def supports(backend: str, requests: Sequence[Request]) -> list[Support | Adapte
     if the adapter fails to say what is installed.
     """
     adapter = _adapter(backend)
-    installed = adapter.probe()
-    declared = installed.devices, installed.authors, installed.reads, installed.graphs, installed.not_on
-    refused = [refusal(backend, request, *declared) for request in requests]
+    abilities = Abilities.of(adapter.probe())
+    refused = [refusal(backend, request, abilities) for request in requests]
     unrefused = [request for request, answer in zip(requests, refused, strict=True) if answer is None]
     answers = iter(adapter.supports(unrefused))
     return [

@@ -54,7 +54,7 @@ def build_support_matrix() -> SupportMatrix:
 
 def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, str], Support]]:
     for name, probe in probes.items():
-        asked = {
+        requests = {
             (Target(name, route), kind, str(strategy)): Request(
                 route, model, Weights(()), strategy, batch=1, precision=Precision.of("float32")
             )
@@ -62,10 +62,10 @@ def _answers(probes: Mapping[str, Probe]) -> Iterator[tuple[tuple[Target, str, s
             if model.can_stream or strategy.state == "none"
         }
         try:
-            answers = supports(name, list(asked.values()))
+            answers = supports(name, list(requests.values()))
         except AdapterError as error:
-            answers = [error] * len(asked)
-        yield from zip(asked, map(_shown, answers), strict=True)
+            answers = [error] * len(requests)
+        yield from zip(requests, map(_shown, answers), strict=True)
 
 
 def _shown(answer: Support | AdapterError) -> Support:

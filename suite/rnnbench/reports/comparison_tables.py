@@ -80,7 +80,7 @@ def headline(comparison: Comparison) -> str:
 
 def counts(comparison: Comparison) -> str:
     """How much was compared, and how often each verdict was given."""
-    told = [f"{comparison.count(verdict):,} {verdict}" for verdict in VERDICTS]
+    verdicts = [f"{comparison.count(verdict):,} {verdict}" for verdict in VERDICTS]
     vanished, appeared = (
         sum(c.fact == "measured" and c.new == measured for c in comparison.facts) for measured in ("false", "true")
     )
@@ -88,7 +88,7 @@ def counts(comparison: Comparison) -> str:
     trials = ", ".join([f"{count(comparison.trials, 'trial')} in both runs", *one_sided])
     not_believed = len({one.trial for one in comparison.not_believed})
     without = f" Without verdict: {count(not_believed, 'trial')} not believed." if not_believed else ""
-    return f"{trials}. {count(len(comparison.latencies), 'latency verdict')}: {', '.join(told)}.{without}"
+    return f"{trials}. {count(len(comparison.latencies), 'latency verdict')}: {', '.join(verdicts)}.{without}"
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[Table]:

@@ -73,14 +73,14 @@ def unmeasured_warnings(view: View) -> list[str]:
 
 def device_warnings(view: View) -> list[str]:
     """What disturbed a device while it was sampled, a sentence each."""
-    told = [
+    states_by_device = [
         (entry.record.params.device, state)
         for entry in view.entries
         if entry.ranked and not entry.shares and (state := entry.record.device_state) is not None
     ]
     warnings = []
-    for device in dict.fromkeys(device for device, _ in told):
-        states = [state for name, state in told if name == device]
+    for device in dict.fromkeys(device for device, _ in states_by_device):
+        states = [state for name, state in states_by_device if name == device]
         throttled = dict.fromkeys(reason for state in states for reason in state.throttled)
         others = dict.fromkeys(other for state in states for other in state.others)
         if throttled:

@@ -138,29 +138,29 @@ def _backends(matrix: SupportMatrix[Target]) -> Table:
     columns = (Column(name, overflow="fold") for name in ("backend", "routes", "versions, or how to install it"))
     table = Table(*columns, title="Backends", title_justify="left")
     for name, probe in matrix.probes.items():
-        told = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
+        lines = [line(", ".join(f"{package} {version}" for package, version in probe.versions.items()))]
         for route, lack in probe.lacking.items():
-            told += _told(f"{name}:{route}", lack)
-        told += _devices(name, probe)
+            lines += _lack_lines(f"{name}:{route}", lack)
+        lines += _devices(name, probe)
         if not probe.available:
-            told = [line(probe.reason, style="yellow"), line(probe.install)]
-        table.add_row(line(name), line(" ".join(probe.routes)), _lines(*told))
+            lines = [line(probe.reason, style="yellow"), line(probe.install)]
+        table.add_row(line(name), line(" ".join(probe.routes)), _lines(*lines))
     return table
 
 
 def _devices(name: str, probe: Probe) -> list[Text]:
     """A line for each device beside the processor, or what is missing for one."""
-    told = []
+    lines = []
     for kind, found in probe.devices.items():
         if isinstance(found, Device) and kind != "cpu":
             software = "; a software device: the processor plays it" if found.software else ""
-            told.append(line(f"{name} on {kind}: {found.name}, {found.driver}, {found.capability}{software}"))
+            lines.append(line(f"{name} on {kind}: {found.name}, {found.driver}, {found.capability}{software}"))
         elif not isinstance(found, Device):
-            told += _told(f"{name} on {kind}", found)
-    return told
+            lines += _lack_lines(f"{name} on {kind}", found)
+    return lines
 
 
-def _told(what: str, lack: Lack) -> list[Text]:
+def _lack_lines(what: str, lack: Lack) -> list[Text]:
     """Why something is not here, and how to install it."""
     return [line(f"{what}: {lack.reason}", style="yellow"), *([line(lack.install)] if lack.install else [])]
 
@@ -178,8 +178,8 @@ def _meanings(answers: _Answers[Target]) -> str:
     """What the words in the table of strategies mean; empty where all of them are native."""
     strategies = [f"{time}-{state}" for time in answers.times for state in answers.states]
     levels = {answers.support[target, answers.first, how].level for target in answers.targets for how in strategies}
-    told = [meaning for level, meaning in _MEANINGS.items() if level in levels]
-    return f"{'. '.join(told)}. A number is that of its reason:" if told else ""
+    meanings = [meaning for level, meaning in _MEANINGS.items() if level in levels]
+    return f"{'. '.join(meanings)}. A number is that of its reason:" if meanings else ""
 
 
 def _states(answers: _Answers[Target], target: Target, time: str, reasons: dict[str, int]) -> Text:

@@ -45,11 +45,11 @@ def triage_page(alerts: Alerts, news: News) -> str:
 def _parts(alerts: Alerts, news: News) -> Iterator[str]:
     now = news.silences.now
     since, until = (now - RECENT).date().isoformat(), (now + RECENT).date().isoformat()
-    told = [alert for alert in alerts.all if alert.told]
-    new = [alert for alert in told if alert.state == "new"]
-    candidates = [alert for alert in alerts.all if alert.state == "new" and not alert.told]
+    findings = [alert for alert in alerts.all if alert.is_finding]
+    new = [alert for alert in findings if alert.state == "new"]
+    candidates = [alert for alert in alerts.all if alert.state == "new" and not alert.is_finding]
     mended = [alert for alert in alerts.all if alert.state == "mended" and (alert.mended or "") >= since]
-    still_open = [alert for alert in told if alert.state in ("confirmed", "reported")]
+    still_open = [alert for alert in findings if alert.state in ("confirmed", "reported")]
     accepted = [alert for alert in alerts.all if alert.state == "accepted" and alert.accepted]
     ending = [alert for alert in accepted if alert.accepted and alert.accepted.until <= until]
     better = [detection for levels in news.levels.values() for detection in levels.better() if detection.night >= since]

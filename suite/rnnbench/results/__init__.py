@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, lowered_parts, parse_lowered
-    from rnnbench.results.merge import Merged, Merging, merge_shards, shard_folders, write_merged
+    from rnnbench.results.merge import MergedRun, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import (

@@ -37,7 +37,7 @@ from rnnbench.spelling import listed
 
 COMPARED_PATHS: tuple[str, ...] = tuple(path.name for path in PATHS.values() if path.compared)
 """Latency paths that every trial has, and that `rnnbench ab` samples."""
-TOLD_DIFFERENCES = 3
+NAMED_DIFFERENCES = 3
 """Differences of two machines that a refusal names."""
 
 
@@ -144,7 +144,7 @@ def compare_runs(
     two_machines = across_machines and (bool(apart) or machines_of(base) != machines_of(new))
     moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
     compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]
-    measured = list(_measured(base, new, [pair for pair in compared if pair[1].trial not in moved]))
+    measured = list(_trial_pairs(base, new, [pair for pair in compared if pair[1].trial not in moved]))
     default = ACROSS_MACHINES_FAIL_ON if two_machines else DEFAULT_FAIL_ON
     return Comparison(
         base=base.name,
@@ -171,7 +171,7 @@ def compare_runs(
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _TrialPair:
     """A trial with its measurement in each run, its own or the one that it shares."""
 
     trial: str
@@ -180,7 +180,7 @@ class _Measured:
     new: Record
 
 
-def _measured(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[_Measured]:
+def _trial_pairs(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[_TrialPair]:
     """Trials whose measures are compared: those that are ok and believed in both runs, on a real device."""
     for old_record, new_record in pairs:
         old, young = base.measured(old_record), new.measured(new_record)
@@ -189,7 +189,7 @@ def _measured(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[_Measured]
         if old.on_software_device or young.on_software_device:
             continue
         if not (not_believed_of(base, old_record) or not_believed_of(new, new_record)):
-            yield _Measured(new_record.trial, new_record.case, old, young)
+            yield _TrialPair(new_record.trial, new_record.case, old, young)
 
 
 def _compared_latencies(records: Iterable[Record]) -> list[Latency]:
@@ -204,9 +204,9 @@ def _of_ab(base: Run, new: Run) -> bool:
 
 def _refusal(base: Run, new: Run) -> str:
     unlike = differences(machine_identity(base.info.machine), machine_identity(new.info.machine))
-    told = [f"{key}: {a} and {b}" for key, a, b in unlike]
+    differing = [f"{key}: {a} and {b}" for key, a, b in unlike]
     return (
-        f"{base.name} and {new.name} come from different machines ({listed(told, TOLD_DIFFERENCES)}), so a "
+        f"{base.name} and {new.name} come from different machines ({listed(differing, NAMED_DIFFERENCES)}), so a "
         f"comparison would compare the machines; compare runs of one machine, or add --across-machines, which marks "
         f"every result"
     )
@@ -216,7 +216,7 @@ def _same_machine(base: Run, old: Record, new: Run, young: Record) -> bool:
     return base.part_of(old).machine == new.part_of(young).machine
 
 
-def _latencies(trial: _Measured, thresholds: Thresholds) -> Iterator[LatencyChange]:
+def _latencies(trial: _TrialPair, thresholds: Thresholds) -> Iterator[LatencyChange]:
     threshold = thresholds.of("latency", trial.case)
     for path in PATHS:
         a, b = trial.base.latency(path), trial.new.latency(path)

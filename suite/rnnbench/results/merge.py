@@ -35,9 +35,9 @@ from rnnbench.spelling import count
 WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
-MOST_TOLD = 5
+MOST_NAMED = 5
 """Files of samples that are left out of a merge and named one by one."""
-Written = Literal["merged", "merged again", "already merged"]
+MergeOutcome = Literal["merged", "merged again", "already merged"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Merging:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedRun:
     """What was written."""
 
     run: Run
-    what: Written
+    what: MergeOutcome
 
 
 def shard_folders(run: Path) -> tuple[Path, ...]:
@@ -99,7 +99,7 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
     )
 
 
-def write_merged(merging: Merging, results: Path, output: Path | None = None) -> Merged:
+def write_merged(merging: Merging, results: Path, output: Path | None = None) -> MergedRun:
     """Write the run into `output`, or under a name of its own into the folder `results`.
 
     The same shards always give the same folder with the same content. Raises StoreError where another run is there.
@@ -114,13 +114,13 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
     try:
         _fill(part, name, merging)
         if is_there and _is_same(part, folder):
-            return Merged(read_run(place), "already merged")
+            return MergedRun(read_run(place), "already merged")
         _put(part, folder)
     except OSError as error:
         raise unwritable(folder, error, "-o") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return Merged(read_run(place), "merged again" if is_there else "merged")
+    return MergedRun(read_run(place), "merged again" if is_there else "merged")
 
 
 def _shard(folder: Path) -> Run:
@@ -247,8 +247,8 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
 
 def left_out_warnings(foreign: Mapping[Path, str]) -> Iterator[str]:
     """What was left out, and how much more there is."""
-    yield from islice(foreign.values(), MOST_TOLD)
-    if (more := len(foreign) - MOST_TOLD) > 0:
+    yield from islice(foreign.values(), MOST_NAMED)
+    if (more := len(foreign) - MOST_NAMED) > 0:
         yield f"{count(more, 'more file')} of samples left out in the same way"
 
 

@@ -19,7 +19,7 @@ from rnnbench.spelling import count, listed
 
 AND = " and "
 """Between two versions of one package, where shards have different ones."""
-TOLD_TRIALS = 3
+NAMED_TRIALS = 3
 """Trials that a sentence about missing ones names."""
 MachineKey = tuple[str, str]
 
@@ -170,4 +170,4 @@ def _versions(infos: Sequence[RunInfo]) -> dict[str, dict[str, str]]:
 
 
 def _named(trials: Sequence[str]) -> str:
-    return f"{count(len(trials), 'trial')}: {listed(trials, TOLD_TRIALS)}"
+    return f"{count(len(trials), 'trial')}: {listed(trials, NAMED_TRIALS)}"

@@ -40,7 +40,7 @@ _LONGEST_NAME_BYTES = 200
 """UTF-8 bytes of it: file systems allow 255, and a number may follow."""
 MOST_DAMAGED = 20_000
 """Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 """Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
 
@@ -285,8 +285,8 @@ def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
 
 def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     """The first lines that were left out, and how many more there are."""
-    more = len(damaged) - _MOST_TOLD
-    return (*damaged[:_MOST_TOLD], *([f"{file}: {more} more lines are damaged and were left out"] if more > 0 else []))
+    more = len(damaged) - _MOST_NAMED
+    return (*damaged[:_MOST_NAMED], *([f"{file}: {more} more lines are damaged and were left out"] if more > 0 else []))
 
 
 def _too_long(file: str, line: int, length: int) -> str:

@@ -60,7 +60,7 @@ def anchor_figure(anchor: Sampled, group: int, groups: int) -> Anchor:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class Turn:
     """A trial that has not failed, and the worker that holds it."""
 
     worker: SamplingWorker
@@ -75,7 +75,7 @@ class _Turn:
 
 
 @dataclass
-class _ProcessSet:
+class ProcessSet:
     """Fresh processes that hold some trials, and the process that measures the roof."""
 
     number: int
@@ -130,7 +130,7 @@ class InterleavedSampling:
             for checked, sampling, log in zip(self._trials, self._samplings, self._roof_logs, strict=True)
         ]
 
-    def _prepared(self, number: int, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
+    def _prepared(self, number: int, started: StartedAhead, open_sets: ExitStack) -> ProcessSet | None:
         """Fresh processes for the trials that need one, ready to be timed; None if no trial does."""
         numbers = [n for n, s in enumerate(self._samplings) if not s.has_failed and _unfinished(s)]
         if not numbers:
@@ -149,25 +149,25 @@ class InterleavedSampling:
             f"roof-{number}.log",
         )
         open_sets.callback(roof.close)
-        prepared = _ProcessSet(number, samplings, workers, roof, shuffled)
+        prepared = ProcessSet(number, samplings, workers, roof, shuffled)
         for worker in workers:
             self._context.on_stage(worker.trials[0].trial, prepared.doing)
             worker.prepare()
         roof.ready()
         return prepared
 
-    def _time(self, timed: _ProcessSet) -> None:
+    def _time(self, timed: ProcessSet) -> None:
         """Time everything in one set of processes, from the warm-ups on."""
         workers, samplings, shuffled = timed.workers, timed.samplings, timed.shuffled
         self._warm_up(samplings, workers, shuffled, timed.doing)
-        while turns := [turn for turn in _turns(workers, samplings, shuffled) if turn.running()]:
+        while turns := [turn for turn in shuffled_turns(workers, samplings, shuffled) if turn.running()]:
             timed.roof.read()
             self._floor.sample(workers)
             for turn in turns:
                 self._context.on_stage(turn.sampling.trial, timed.doing)
                 for path in shuffled.sample(running := turn.running(), len(running)):
                     _take_turn(turn, path)
-        for turn in _turns(workers, samplings, shuffled):
+        for turn in shuffled_turns(workers, samplings, shuffled):
             say = partial(self._context.on_stage, turn.sampling.trial)
             sample_scenarios(turn.worker, turn.sampling, say)
             self._energy.sample(turn.worker, turn.sampling, say)
@@ -178,7 +178,7 @@ class InterleavedSampling:
                 for path in _unfinished(sampling):
                     path.end_process()
 
-    def _verify(self, timed: _ProcessSet, started: StartedAhead, open_sets: ExitStack) -> _ProcessSet | None:
+    def _verify(self, timed: ProcessSet, started: StartedAhead, open_sets: ExitStack) -> ProcessSet | None:
         """Check the results of the timed calls, and prepare the next set, at the same time if the machine has room."""
         if not self._cores_beside:
             for worker in timed.workers:
@@ -210,7 +210,7 @@ class InterleavedSampling:
         doing: str,
     ) -> None:
         warmups = {id(path): path.begin() for sampling in samplings for path in _unfinished(sampling)}
-        for turn in _turns(workers, samplings, shuffled):
+        for turn in shuffled_turns(workers, samplings, shuffled):
             self._context.on_stage(turn.sampling.trial, doing)
             for path in turn.unfinished():
                 warmup = warmups[id(path)]
@@ -231,17 +231,17 @@ def _unfinished(sampling: TrialSampling) -> list[PathSampling]:
     return [path for path in sampling.paths.values() if isinstance(path, PathSampling) and path.stopped_by is None]
 
 
-def _turns(
+def shuffled_turns(
     workers: Sequence[SamplingWorker], samplings: Sequence[TrialSampling], shuffled: random.Random
-) -> list[_Turn]:
+) -> list[Turn]:
     """The trials that have not failed, with their workers, in a new random order."""
     ids = {id(sampling) for sampling in samplings}
-    turns = [_Turn(worker, sampling) for worker in workers for sampling in worker.trials if id(sampling) in ids]
+    turns = [Turn(worker, sampling) for worker in workers for sampling in worker.trials if id(sampling) in ids]
     shuffled.shuffle(turns)
     return turns
 
 
-def _copy_state(turn: _Turn) -> None:
+def _copy_state(turn: Turn) -> None:
     """Time one block of the state's round trip through NumPy, if the strategy carries a state."""
     if turn.sampling.trial.strategy.state != "none":
         block = turn.worker.sample_state_copy(turn.sampling, STATE_COPY_S)
@@ -249,7 +249,7 @@ def _copy_state(turn: _Turn) -> None:
             turn.sampling.state_copies.append(block)
 
 
-def _take_turn(turn: _Turn, path: PathSampling) -> None:
+def _take_turn(turn: Turn, path: PathSampling) -> None:
     block = turn.worker.sample(turn.sampling, path, path.plan(path.block_s))
     if block is not None:
         path.add(block)

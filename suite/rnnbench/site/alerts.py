@@ -65,8 +65,9 @@ def still_open(content: Content) -> list[AlertRow]:
 
 
 def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
-    told = sorted((a for a in alerts if a.told or a.touched), key=lambda alert: alert.found.night, reverse=True)
-    return sorted(told, key=lambda alert: STATES.index(alert.state))
+    shown = (alert for alert in alerts if alert.is_finding or alert.has_additions)
+    newest_first = sorted(shown, key=lambda alert: alert.found.night, reverse=True)
+    return sorted(newest_first, key=lambda alert: STATES.index(alert.state))
 
 
 def _row(alert: Alert, content: Content) -> AlertRow:

@@ -61,11 +61,11 @@ def change_rows(content: Content) -> list[ChangeRow]:
     is not said at all.
     """
     backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
-    told = {(trial, c.measure) for c in backends for trial in c.together}
+    said_of_backends = {(trial, c.measure) for c in backends for trial in c.together}
     changes = [
         c
         for c in content.changes
-        if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in told)
+        if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in said_of_backends)
     ]
     rows = [
         *(_of_change(c, content) for c in changes),

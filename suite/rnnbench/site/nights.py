@@ -12,7 +12,7 @@ from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
 
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
-OF_A_BUILD = ("build_s", "memory_build_peak")
+BUILD_FIGURES = ("build_s", "memory_build_peak")
 """Columns that are not measured in a run if an earlier run built the program."""
 TEXTS = (
     *("trial", "case", "backend", "route", "model", "time", "state", "launch"),
@@ -105,7 +105,7 @@ def _stored(history: History) -> Iterator[Night]:
     columns = (f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
     paths = ", ".join(f"CASE WHEN device_software IS NOT TRUE THEN {column} END" for column in columns)
     figures = (
-        f"CASE WHEN coalesce(built, '') = '' THEN {name} END" if name in OF_A_BUILD else name for name in FIGURES
+        f"CASE WHEN coalesce(built, '') = '' THEN {name} END" if name in BUILD_FIGURES else name for name in FIGURES
     )
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
@@ -148,7 +148,7 @@ def _row(record: Record, run: Run) -> NightRow:
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
     facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
-    figures = tuple(None if record.timing.built and name in OF_A_BUILD else flat[name] for name in FIGURES)
+    figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
     return NightRow._make(
         (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), figures, tuple(latencies))
     )

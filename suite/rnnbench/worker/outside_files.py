@@ -27,7 +27,7 @@ SMALLEST = 4 << 10
 """The least bytes of a file that counts. A runtime's settings are smaller, and a program is larger."""
 MOST_OPENED = 200_000
 """The most opened files that are noted. Later ones are ignored."""
-_OF_THE_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr")
+_SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr")
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
@@ -70,7 +70,7 @@ def _usual_places() -> Iterator[str]:
 
     The working folder is on `sys.path` because the worker was started there. It does not count: no package is in it.
     """
-    yield from _OF_THE_SYSTEM
+    yield from _SYSTEM_FOLDERS
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, tempfile.gettempdir())
     here = _real(".")
     yield from (place for place in sys.path if place and _real(place) != here)

@@ -64,7 +64,7 @@ def changed_beyond_imports(before: Values, after: Values) -> dict[str, str]:
     them, since other trials in the process may need them.
     """
     changed = changed_settings(before, after)
-    return {name: what for name, what in changed.items() if name not in _OF_IMPORTS or _took(name, before, after)}
+    return {name: what for name, what in changed.items() if name not in _IMPORT_SETTINGS or _took(name, before, after)}
 
 
 def _took(name: str, before: Values, after: Values) -> bool:
@@ -171,10 +171,10 @@ PROCESS_SETTINGS = (
     ),
 )
 """Every setting that is compared."""
-_OF_IMPORTS = frozenset(
+_IMPORT_SETTINGS = frozenset(
     {ENVIRONMENT, HANDLERS, WARNINGS, PATH, HOOKS, PYTHON_RANDOM, NUMPY_RANDOM, RECURSION, IMPORT_HOOKS, CALLBACKS}
 )
 """The settings that the import of a framework may change. TensorFlow sets seven variables and filters warnings, JAX
 sets two variables; both draw from the random states. torch's Inductor adds a path and raises the recursion limit."""
-OF_RESULTS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM, REPLACED_FUNCTIONS)
+RESULT_SETTINGS = (FLOATING_POINT, ERROR_STATE, PYTHON_RANDOM, NUMPY_RANDOM, REPLACED_FUNCTIONS)
 """The settings whose change may make results wrong. Reading them takes 0.2 ms."""

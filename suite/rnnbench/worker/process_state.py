@@ -20,8 +20,8 @@ from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.temporary import keep_folder
 from rnnbench.worker.process_settings import (
-    OF_RESULTS,
     REPLACED_FUNCTIONS,
+    RESULT_SETTINGS,
     SCHEDULING,
     Values,
     changed_beyond_imports,
@@ -94,7 +94,7 @@ class ProcessWatch:
         self._segments = SharedSegments()
         self._left: Counter[tuple[str, str]] = Counter()
         """How much each trial's timed calls have left so far, by trial and name."""
-        self._told: set[tuple[str, str, str]] = set()
+        self._reported: set[tuple[str, str, str]] = set()
         self._findings: list[Finding] = []
         self._sampled: ProcessState | None = None
         """The process after the last command, if that command sampled and changed no setting."""
@@ -148,19 +148,19 @@ class ProcessWatch:
         return sampled if sampled is not None and stage is WatchedWork.SAMPLE else self.read()
 
     def explained(self, trial: str, results: Iterable[tuple[str, CheckResult]]) -> Iterator[tuple[str, CheckResult]]:
-        """Yield each result. A check that changed a setting of `OF_RESULTS` is reported, also where it failed."""
-        before = read_settings(OF_RESULTS)
+        """Yield each result. A check that changed a setting of `RESULT_SETTINGS` is reported, also where it failed."""
+        before = read_settings(RESULT_SETTINGS)
         modules = len(sys.modules)
         for name, result in results:
             compare = changed_beyond_imports if _imported_since(modules) else changed_settings
             modules = len(sys.modules)
-            after = read_settings(OF_RESULTS)
+            after = read_settings(RESULT_SETTINGS)
             changed = compare(before, after)
             restore_settings(before, changed)
-            before = read_settings(OF_RESULTS) if changed else after
-            sentences = [f"left {setting} changed{_of(what)}" for setting, what in changed.items()]
+            before = read_settings(RESULT_SETTINGS) if changed else after
+            sentences = [f"left {setting} changed{_detail(what)}" for setting, what in changed.items()]
             for setting, sentence in zip(changed, sentences, strict=True):
-                self._tell(f"the check {name!r}", trial, setting, sentence)
+                self._report(f"the check {name!r}", trial, setting, sentence)
             if REPLACED_FUNCTIONS in changed:
                 result = CheckResult(verdict="fail", detail=f"{'; '.join(sentences)}: the check compares with these")
             elif sentences and result.verdict == "fail":
@@ -173,9 +173,9 @@ class ProcessWatch:
         changed = compare(before.settings, after.settings)
         for name, what in changed.items():
             if not (stage is WatchedWork.VERIFY and name == SCHEDULING and after.settings[name] == self._timed_on):
-                self._tell(stage, trial, name, f"left {name} changed{_of(what)}")
+                self._report(stage, trial, name, f"left {name} changed{_detail(what)}")
         if before.standard != after.standard:
-            self._tell(stage, trial, "standard", "left standard input, output or error somewhere else")
+            self._report(stage, trial, "standard", "left standard input, output or error somewhere else")
         if not changed:
             return []
         restore_settings(before.settings, changed)
@@ -192,15 +192,15 @@ class ProcessWatch:
                 self._left[trial, name] += left
                 left = self._left[trial, name]
             if left > most:
-                self._tell(stage, trial, name, f"left {left:,} {name} more than before")
+                self._report(stage, trial, name, f"left {left:,} {name} more than before")
                 if name != PRINTED:
                     too_much.append(f"{left:,} more {name}")
         return too_much
 
-    def _tell(self, who: str, trial: str, name: str, sentence: str) -> None:
+    def _report(self, who: str, trial: str, name: str, sentence: str) -> None:
         """Add a finding, once per trial and process: what one call does, every block of calls does."""
-        if (trial, who, name) not in self._told:
-            self._told.add((trial, who, name))
+        if (trial, who, name) not in self._reported:
+            self._reported.add((trial, who, name))
             self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))
 
 
@@ -219,7 +219,7 @@ def _only(values: Values, names: Iterable[str]) -> Values:
     return {name: values[name] for name in names}
 
 
-def _of(what: str) -> str:
+def _detail(what: str) -> str:
     return f": {what}" if what else ""
 
 

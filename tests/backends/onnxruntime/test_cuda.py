@@ -359,11 +359,11 @@ def test_a_program_without_a_loop_leaves_nothing_to_the_processor() -> None:
 @pytest.mark.parametrize("time", ["fused", "looped", "unrolled"])
 def test_graphs_in_float16_are_right_within_their_rounding(tmp_path: Path, time: str) -> None:
     """The graphs that CUDA gets. The processor computes them in float32 and stores the results in float16."""
-    from rnnbench.backends.onnxruntime.backend import _optimised
+    from rnnbench.backends.onnxruntime.optimise import optimise
     from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
     request = ask(time=time, state="none", dtype="float16", device="cpu")
-    artifact = _optimised(request, tmp_path)
+    artifact = optimise(request, "Scan", tmp_path / "optimised.onnx")
     program = OnnxRuntimeProgram(request, artifact, tmp_path / "optimised.onnx", False, partial(pytest.fail, "no tail"))
     x = draw_inputs(LSTM, 4, 2, 1, "float16")
     y = program.open().step({"x": x})["y"]

@@ -10,7 +10,7 @@ import pytest
 
 from rnnbench.backends import BuildError, NoToolError, Program, Request, find, tool_for
 from rnnbench.backends.base import OperationStage
-from rnnbench.backends.shared import refusal
+from rnnbench.backends.shared import Abilities, refusal
 from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 from rnnbench.rnn.networks.rnnt_greedy import Rnnt
@@ -129,6 +129,7 @@ def test_the_loop_in_a_program_says_the_same(written: str, state: str, rest: int
 
 
 def test_a_route_without_loops_over_calls_refuses_a_search_in_the_program() -> None:
-    answer = refusal("numpy", request_of("numpy:eager", network=IN_PROGRAM), ["cpu"], find("numpy").probe().authors)
+    request = request_of("numpy:eager", network=IN_PROGRAM)
+    answer = refusal("numpy", request, Abilities.of(find("numpy").probe()))
     assert answer is not None
     assert "has not the primitive while" in answer.reason

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rnnbench.backends.base import ACTIVATIONS, BuildError, Probe, Request, Support
-from rnnbench.backends.shared import refusal, require_support, support_of
+from rnnbench.backends.shared import Abilities, refusal, require_support, support_of
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.devices import Device
 from rnnbench.rnn import LINEAR_PRIMITIVES
@@ -37,7 +37,7 @@ class Answering:
 def ask():
     def ask(answer: Support, request: Request = REQUEST) -> Support:
         adapter: Any = Answering(answer)
-        return support_of(adapter, request, adapter.probe().devices)
+        return support_of(adapter, request, Abilities.of(adapter.probe()))
 
     return ask
 
@@ -77,10 +77,10 @@ def test_a_device_that_the_probe_does_not_name_is_refused(ask: Any) -> None:
 
 def test_why_a_backend_has_none_for_a_device_follows_where_its_probe_says_so() -> None:
     request = replace(ORDINARY, device="cuda")
-    refused = refusal("some", request, ["cpu"], not_on={"cuda": "Its plugin is for another maker's GPUs."})
+    refused = refusal("some", request, Abilities(not_on={"cuda": "Its plugin is for another maker's GPUs."}))
     assert refused is not None
     assert refused.reason.endswith("none for cuda. Its plugin is for another maker's GPUs.")
-    other = refusal("some", request, ["cpu"], not_on={"vulkan": "It has no driver."})
+    other = refusal("some", request, Abilities(not_on={"vulkan": "It has no driver."}))
     assert other is not None
     assert other.reason.endswith("none for cuda.")
 
@@ -90,7 +90,7 @@ GRAPH = replace(ORDINARY, strategy=Strategy("looped", "none", 4, "graph"))
 
 def answer_to(request: Request, graphs: dict[str, frozenset[str]]) -> Support:
     adapter: Any = Answering(Support("native"))
-    return support_of(adapter, request, ["cpu", "cuda"], graphs=graphs)
+    return support_of(adapter, request, Abilities(("cpu", "cuda"), graphs=graphs))
 
 
 def test_the_processor_replays_no_graph_whatever_an_adapter_declares() -> None:
@@ -112,7 +112,7 @@ def test_a_build_refuses_a_graph_too() -> None:
     backend: Any = Answering(Support("native"))
     with pytest.raises(BuildError, match="nothing to record and replay"):
         require_support(backend, GRAPH)
-    require_support(backend, replace(GRAPH, device="cuda"), devices=("cuda",), graphs={"r": frozenset({"cuda"})})
+    require_support(backend, replace(GRAPH, device="cuda"), Abilities(("cuda",), graphs={"r": frozenset({"cuda"})}))
 
 
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
@@ -141,9 +141,10 @@ def test_steps_run_together_only_where_the_state_is_linear(ask: Any, time: str) 
     assert refused.reason.startswith(f"{time} needs states that are linear in themselves, and the gates of h3 read")
     linear = replace(REQUEST, model=MinGruStack(hidden=4), strategy=strategy)
     adapter: Any = Answering(Support("native"))
-    by_step = support_of(adapter, linear, ["cpu"], {"r": frozenset()})
+    by_step = support_of(adapter, linear, Abilities(authors={"r": frozenset()}))
     assert by_step.reason.startswith("some:r has not the primitive ")
-    assert support_of(adapter, linear, ["cpu"], {"r": LINEAR_PRIMITIVES | {"concat"}}).level == "native"
+    able = Abilities(authors={"r": LINEAR_PRIMITIVES | {"concat"}})
+    assert support_of(adapter, linear, able).level == "native"
 
 
 def test_a_build_is_refused_with_the_same_reason() -> None:
@@ -153,4 +154,4 @@ def test_a_build_is_refused_with_the_same_reason() -> None:
         require_support(backend, REQUEST)
     with pytest.raises(BuildError, match="some:r has programs for cpu and none for tpu"):
         require_support(backend, replace(ORDINARY, device="tpu"))
-    require_support(backend, replace(ORDINARY, device="tpu"), devices=("cpu", "tpu"))
+    require_support(backend, replace(ORDINARY, device="tpu"), Abilities(("cpu", "tpu")))

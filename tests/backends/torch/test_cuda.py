@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from rnnbench.backends.base import BuildError, InStream, Lack, Request
-from rnnbench.backends.shared import PROCESSOR_AND_CUDA, support_of
+from rnnbench.backends.shared import PROCESSOR_AND_CUDA, Abilities, support_of
 from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.installed import LIBRARY, VERSION, built_for, cuda_lack
 from rnnbench.backends.torch.support import AUTHORS, GRAPHS, READS, TIMES
@@ -120,7 +120,7 @@ def test_the_probe_imports_no_torch() -> None:
 @pytest.mark.parametrize("route", TIMES)
 def test_every_route_has_cuda_and_its_graphs(route: str, launch: Any) -> None:
     request = make_request(route, "looped", launch=launch)
-    answer = support_of(TorchBackend(), request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
+    answer = support_of(TorchBackend(), request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS))
     assert answer.level == "native"
     assert {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NVIDIA_TF32_OVERRIDE": "0"}.items() <= answer.environment.items()
 

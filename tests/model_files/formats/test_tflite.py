@@ -388,6 +388,38 @@ def test_a_branch_is_the_one_of_its_condition(tmp_path):
         np.testing.assert_allclose(oracle_of(path).run(given)["y"], runner(**given)["y"], rtol=1e-6)
 
 
+def test_both_branches_of_a_condition_may_be_one_graph(tmp_path):
+    """A file with variables is written anew, and its graphs get other numbers, those inside a branch too."""
+    writer = files.in_variables()
+    main, (x,), (y,) = writer.graph, writer.graph.inputs, writer.graph.outputs
+
+    def add_condition(given, made, branch):
+        less, zero = writer.value("less", [1]), writer.constant("zero", np.zeros(1, np.float32))
+        writer.graph.tensors[less].type = files.schema.TensorType.BOOL
+        writer.operator("LESS", [zero, zero], less, "LessOptions")
+        writer.operator("IF", [less, given], made, "IfOptions", thenSubgraphIndex=branch, elseSubgraphIndex=branch)
+
+    chosen = writer.value("chosen", [1, 2])
+    add_condition(y, chosen, branch=2)
+    for is_condition in (True, False):
+        writer.graph = files.schema.SubGraphT()
+        writer.graph.tensors, writer.graph.operators = [], []
+        given, made = writer.value("given", [1, 2]), writer.value("made", [1, 2])
+        if is_condition:
+            add_condition(given, made, branch=3)
+        else:
+            writer.operator("NEG", [given], made)
+        writer.graph.inputs, writer.graph.outputs = [given], [made]
+        writer.model.subgraphs.append(writer.graph)
+    writer.graph = main
+    writer.ends({"x": x}, {"y": chosen})
+    path = files.saved(writer, tmp_path / "branches.tflite")
+    given = np.ones((1, 3), np.float32)
+    expected = Interpreter(model_path=str(path)).get_signature_runner()(x=given)["y"]
+    stream = oracle_of(path).run({"x": given, "cell/h": np.zeros((1, 4))})
+    np.testing.assert_allclose(stream["y"], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("start", "kind"), [(0.0, "RESHAPE"), (0.5, "RESHAPE"), (0.0, "TANH")])
 def test_a_first_value_that_a_graph_computes_is_told_unless_it_is_zero(tmp_path, start, kind):
     variables = files.in_variables(start)

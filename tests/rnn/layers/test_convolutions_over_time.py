@@ -18,7 +18,7 @@ from rnnbench.rnn.layers import DepthwiseTimeConvolution, LayerKind, TimeConvolu
         (DepthwiseTimeConvolution(5, 2, "relu"), 5),
     ],
 )
-def test_is_pytorchs_conv1d(kind: LayerKind, groups: int) -> None:
+def test_it_computes_what_pytorchs_conv1d_does(kind: LayerKind, groups: int) -> None:
     torch = pytest.importorskip("torch")
     layer = drawn(kind)
     weight = layer.weights["weight"]

@@ -9,7 +9,7 @@ from drawn_layers import drawn
 from rnnbench.rnn.layers import InstantNorm
 
 
-def test_is_pytorchs_layer_norm() -> None:
+def test_it_computes_what_pytorchs_layer_norm_does() -> None:
     torch = pytest.importorskip("torch")
     layer = drawn(InstantNorm(6))
     gamma, beta = (torch.from_numpy(layer.weights[name]) for name in ("gamma", "beta"))

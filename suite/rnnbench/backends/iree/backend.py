@@ -13,7 +13,7 @@ from rnnbench.backends.iree.compile import DIRECT, compile_module, flags_of
 from rnnbench.backends.iree.hal_devices import HAL_DEVICES, device_notes, devices
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.backends.iree.runtime import IreeProgram, allocated, environment
-from rnnbench.backends.shared import of_one_step, probe_packages, require_support
+from rnnbench.backends.shared import Abilities, of_one_step, probe_packages, require_support
 from rnnbench.backends.tensorflow import ml_program
 from rnnbench.rnn import LAYER_PRIMITIVES
 
@@ -70,7 +70,7 @@ class IreeBackend:
         return allocated(device)
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, HAL_DEVICES, AUTHORS, READS)
+        require_support(self, request, Abilities(HAL_DEVICES, AUTHORS, READS))
         if request.route not in WRITTEN_HERE:
             return build_imported(request, cache)
         source = program.module(request)

@@ -23,6 +23,7 @@ from rnnbench.backends.shared import (
     CUDA,
     NVIDIA_LIBRARIES,
     PROCESSOR_AND_CUDA,
+    Abilities,
     installed_versions,
     probe_packages,
     require_support,
@@ -90,7 +91,7 @@ class JaxBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Lower and compile for this machine's device, or load the executable that an earlier build left."""
-        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
+        require_support(self, request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS))
         if reason := missing_variable(request):
             raise BuildError(reason)
         import_jax()

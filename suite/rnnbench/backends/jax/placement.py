@@ -66,12 +66,12 @@ def facts(request: Request) -> Mapping[str, object]:
 
 def flags(request: Request) -> tuple[str, ...]:
     """The flags and variables that a program was compiled with, as its artifact says them."""
-    of_xla = tuple(os.environ.get("XLA_FLAGS", "").split())
+    xla_flags = tuple(os.environ.get("XLA_FLAGS", "").split())
     if request.device != CUDA:
-        return of_xla
+        return xla_flags
     variables = tuple(f"{name}={os.environ.get(name, '(not set)')}" for name in ON_CUDA)
     options = (f"{name}={value}" for name, value in LAUNCHES[request.strategy.launch].items())
-    return (*of_xla, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", *options)
+    return (*xla_flags, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", *options)
 
 
 def compiler_options(request: Request) -> dict[str, str | int | bool] | None:

@@ -11,6 +11,7 @@ from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Reques
 from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
 from rnnbench.backends.shared import (
+    Abilities,
     cut_matrix,
     int8_notes,
     int8_operations,
@@ -60,7 +61,7 @@ class LitertBackend:
         importlib.import_module("ai_edge_litert.interpreter")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, reads=READS)
+        require_support(self, request, Abilities(reads=READS))
         if request.file is not None:
             return self._file(request, request.file, cache)
         stored = store.load_or_build(request, cache)

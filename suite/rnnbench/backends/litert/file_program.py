@@ -103,6 +103,17 @@ class _Type(NamedTuple):
         return ((value.astype(np.float64) - self.zero) * self.scale).astype(np.float32)
 
 
+class _Ends(NamedTuple):
+    """The subgraph that is called, and the numbers of the tensors at its ends."""
+
+    subgraph: int
+    inputs: dict[str, int]
+    """By the names of the file, as `outputs`."""
+    outputs: dict[str, int]
+    types: dict[int, _Type]
+    """By the number of the tensor."""
+
+
 class FileSession(ChunkedSession):
     """Every call takes the states and gives them."""
 
@@ -250,8 +261,7 @@ class ValuesBound(FileBound):
         session.state = session.views().after
 
 
-def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[str, int], dict[int, _Type]]:
-    """The subgraph that is called, the numbers of its inputs and outputs by the file's names, and their types."""
+def _ends(interpreter: Any, signature: str) -> _Ends:
     if interpreter.get_signature_list():
         runner = interpreter.get_signature_runner(signature)
         graph = interpreter._interpreter.GetSubgraphIndexFromSignature(signature)
@@ -261,4 +271,5 @@ def _ends(interpreter: Any, signature: str) -> tuple[int, dict[str, int], dict[s
         sides = [{each["name"]: each for each in side} for side in ends]
     inputs, outputs = ({key: each["index"] for key, each in side.items()} for side in sides)
     every = [each for side in sides for each in side.values()]
-    return graph, inputs, outputs, {each["index"]: _Type(each["dtype"], *each["quantization"]) for each in every}
+    types = {each["index"]: _Type(each["dtype"], *each["quantization"]) for each in every}
+    return _Ends(graph, inputs, outputs, types)

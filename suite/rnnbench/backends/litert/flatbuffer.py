@@ -1,4 +1,4 @@
-"""What a converted model contains: its operators, how time was lowered, and the state of fused operators."""
+"""A converted model: what it contains, and the changes that the converter does not make (a clip, int8 weights)."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Flatbuffer:
         for index, subgraph in enumerate(self._model.subgraphs):
             yield f"subgraph {index} {(subgraph.name or b'').decode(errors='replace')}"
             for name, each in self._operators(index):
-                given, read = (
+                outputs, inputs = (
                     ", ".join(_tensor(subgraph, number) for number in (() if numbers is None else numbers))
                     for numbers in (each.outputs, each.inputs)
                 )
                 body = f" body: subgraph {each.builtinOptions.bodySubgraphIndex}" if name == "WHILE" else ""
-                yield f"  {given} = {name}({read}){body}"
+                yield f"  {outputs} = {name}({inputs}){body}"
 
     def lowered(self, model: Model) -> str:
         """How the time steps of `step` were lowered. Copies of the cell are counted by an operator that each has."""

@@ -14,7 +14,7 @@ from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Progra
 from rnnbench.backends.numpy.network import Network
 from rnnbench.backends.numpy.program import NumpyProgram
 from rnnbench.backends.numpy.weights_file import by_name, for_products, load_weights, save_weights
-from rnnbench.backends.shared import of_one_step, require_support
+from rnnbench.backends.shared import Abilities, of_one_step, require_support
 from rnnbench.disk import read_cached, write_text
 from rnnbench.rnn import LAYER_PRIMITIVES, Weights, runs_together
 
@@ -52,7 +52,7 @@ class NumpyBackend:
         """Nothing to import: the suite itself uses NumPy."""
 
     def build(self, request: Request, cache: Path) -> NumpyProgram:
-        require_support(self, request, authors=AUTHORS)
+        require_support(self, request, Abilities(authors=AUTHORS))
         dtype = np.dtype(request.precision.compute)
         source = _source_digest(request)
         path = cache / f"numpy-{source[:32]}.npz"

@@ -14,6 +14,7 @@ from rnnbench.backends.shared import (
     ENVIRONMENT,
     NO_GPU,
     PROCESSOR_AND_CUDA,
+    Abilities,
     cut_matrix,
     installed_versions,
     load_or_build,
@@ -74,7 +75,7 @@ class OnnxRuntimeBackend:
         importlib.import_module("onnxruntime")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
+        require_support(self, request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS))
         from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
 
         folder = program_folder(request, cache, installed_versions((runtime_package(), "onnx")))

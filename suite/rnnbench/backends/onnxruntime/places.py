@@ -1,8 +1,8 @@
 """What a stream reads and writes: two sets of states, and for each chunk of a ring its x, its y and its bindings.
 
 A CUDA graph has the addresses of its arrays. CUDA's provider keeps the graphs that it has recorded until its session
-ends. So the places of a closed stream are kept for the next stream of the program, which replays
-the graphs that are there. Otherwise each stream that comes and goes would take more memory.
+ends. So the places of a closed stream are kept for the next stream of the program, which replays the graphs that are
+there. Otherwise each stream that comes and goes would take more memory.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Places:
         self, runtime: Any, inputs: Sequence[Mapping[str, Buffer]], y: Buffer, options: MakeOptions
     ) -> Iterator[ByTurns]:
         """The bindings of each chunk, one for each turn. The buffers must exist as long as the bindings."""
-        for of_chunk in inputs:
-            yield self._bound(runtime, of_chunk, y, 0, options()), self._bound(runtime, of_chunk, y, 1, options())
+        for chunk in inputs:
+            yield self._bound(runtime, chunk, y, 0, options()), self._bound(runtime, chunk, y, 1, options())
 
     def _bound(self, runtime: Any, inputs: Mapping[str, Buffer], y: Buffer, turn: int, options: Any) -> Any:
         binding = runtime.io_binding()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, LENGTHS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.shared import (
+    Abilities,
     cut_matrix,
     load_or_build,
     of_one_step,
@@ -54,7 +55,7 @@ class OpenVinoBackend:
         importlib.import_module("openvino")
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, authors=AUTHORS, reads=READS)
+        require_support(self, request, Abilities(authors=AUTHORS, reads=READS))
         from rnnbench.backends.openvino.runtime import OpenVinoProgram
 
         folder = program_folder(request, cache, self.probe().versions)

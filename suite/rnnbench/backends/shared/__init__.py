@@ -31,7 +31,7 @@ from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_sha
 from rnnbench.backends.shared.int8 import VNNI, cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
 from rnnbench.backends.shared.packages import installed_versions, probe_packages
-from rnnbench.backends.shared.refusals import covered, refusal, require_support, support_of
+from rnnbench.backends.shared.refusals import Abilities, covered, refusal, require_support, support_of
 from rnnbench.backends.shared.sessions import (
     STORED_AS,
     AlternatingSession,
@@ -50,6 +50,7 @@ __all__ = [
     "PROCESSOR_AND_CUDA",
     "STORED_AS",
     "VNNI",
+    "Abilities",
     "AlternatingSession",
     "ArrayOps",
     "ChunkedProgram",

@@ -11,7 +11,7 @@ from rnnbench.devices import KINDS, VARIABLES, Device, NoGpuError, first_gpu, ne
 
 CUDA = "cuda"
 PROCESSOR_AND_CUDA = (*processor(), CUDA)
-"""The kinds of devices of a backend that has these two, as `require_support` takes them."""
+"""The kinds of devices of a backend that has these two, as `Abilities` has them."""
 NO_TF32: Mapping[str, str] = {"NVIDIA_TF32_OVERRIDE": "0"}
 """Keeps NVIDIA's libraries (cuBLAS, cuDNN) from computing float32 products in TF32, whatever a framework asks of them.
 Source: NVIDIA Technical Blog, "Accelerating AI Training with NVIDIA TF32 Tensor Cores"."""

@@ -24,6 +24,7 @@ from rnnbench.backends.base import (
 from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
+    Abilities,
     installed_versions,
     library_loads,
     of_one_step,
@@ -92,7 +93,7 @@ class TensorflowBackend:
         return Allocated(count["current"], count["peak"])
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS)
+        require_support(self, request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS))
         jit = is_compiled(request.route)
         loaded = saved.load_or_build(request, cache, partial(_module, request, jit), jit)
         artifact = Artifact(

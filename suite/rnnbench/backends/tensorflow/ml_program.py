@@ -40,9 +40,9 @@ TENSOR_LISTS = "tf-tensor-list-ops-decomposition"
 """From a loop's TensorArrays to tensors. The pass looks at a function named `main` and at those that it calls."""
 LOWER = "tf-lower-to-mlprogram-and-hlo"
 
-_LEFT = re.compile(r'"(tf\.\w+)"\(')
+_TENSORFLOW_OPERATION = re.compile(r'"(tf\.\w+)"\(')
 """An operation of TensorFlow that the passes have not lowered: iree-compile ends with SIGSEGV at it."""
-_OF_LOOPS = ("While", "StatelessWhile", "Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
+_LOOP_OPERATIONS = ("While", "StatelessWhile", "Enter", "Exit", "Merge", "NextIteration", "Switch", "LoopCond")
 """A While, and the operations that it becomes in an executed graph."""
 
 Shape = tuple[int, ...]
@@ -147,7 +147,7 @@ def _lowered(mlir: Any, folder: str, names: list[str]) -> dict[str, str]:
         lowered = mlir.run_pass_pipeline(functional, LOWER, True)
     except Exception as error:  # the passes' errors have no narrower base class
         raise BuildError(f"TensorFlow's passes failed: {str(error)[:2000]}") from error
-    if left := sorted({*_LEFT.findall(lowered)}):
+    if left := sorted({*_TENSORFLOW_OPERATION.findall(lowered)}):
         raise BuildError(
             f"TensorFlow's passes leave {', '.join(left)} as it is, which no compiler takes. A variable of which a "
             "part is assigned can be assigned as a whole: v.assign(tf.tensor_scatter_nd_update(v, …))"
@@ -160,6 +160,6 @@ def source_of(name: str, operation: str = "") -> str:
     in_loop = re.search(r"(?:^|/)while(?:_\d+)?(?:/|$)", name) is not None
     if TAG in name:
         return "cells in a loop" if in_loop else "cells outside of loops"
-    if in_loop or operation in _OF_LOOPS or operation.startswith("TensorList") or "TensorArray" in name:
+    if in_loop or operation in _LOOP_OPERATIONS or operation.startswith("TensorList") or "TensorArray" in name:
         return "the loop itself"
     return "around the cells"

@@ -12,6 +12,7 @@ from rnnbench.backends.shared import (
     ENVIRONMENT,
     NO_GPU,
     PROCESSOR_AND_CUDA,
+    Abilities,
     of_one_step,
     probe_packages,
     require_support,
@@ -68,7 +69,7 @@ class TorchBackend:
         return Allocated(torch.cuda.memory_allocated(0), torch.cuda.max_memory_allocated(0)) if device == CUDA else None
 
     def build(self, request: Request, cache: Path) -> Program:
-        require_support(self, request, PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS)
+        require_support(self, request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS, GRAPHS))
         import torch
 
         from rnnbench.backends.torch import cuda

@@ -16,14 +16,14 @@ from rnnbench.backends.torch.inductor import network, tracing_settings
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_input
 from rnnbench.backends.torch.stream import TorchProgram
 
-_MADE = {
+_PROGRAM_TEXT = {
     "eager": ("calls", "The calls into torch that Python makes: those before a loop, and those of one pass.", "txt"),
     "script": ("executed", "The graph that TorchScript's executor runs, after its optimisations.", "txt"),
     "compile": ("c++", "What Inductor wrote for the C++ compiler, and the calls of its kernels.", "cpp"),
     "aoti": ("c++", "What AOTInductor wrote for the C++ compiler, and the calls of its kernels.", "cpp"),
 }
-_MADE_FOR_GPUS = {
-    **_MADE,
+_PROGRAM_TEXT_ON_GPUS = {
+    **_PROGRAM_TEXT,
     "compile": ("python", "What Inductor wrote: kernels for Triton, and the Python that calls them.", "py"),
 }
 _KERNELS = Unreadable("kernels", "torch's own kernels, oneDNN, MKL, cuBLAS and cuDNN are compiled libraries.")
@@ -52,7 +52,7 @@ def _stages(program: TorchProgram, request: Request) -> Iterator[IrStage | Unrea
     else:
         if request.route in ("compile", "aoti"):
             yield _exported(request)
-        name, meaning, suffix = (_MADE if request.device == CPU.type else _MADE_FOR_GPUS)[request.route]
+        name, meaning, suffix = (_PROGRAM_TEXT if request.device == CPU.type else _PROGRAM_TEXT_ON_GPUS)[request.route]
         (kept,) = program.files.identity
         text = kept.read_text().partition("\n")[2]
         operations = program.artifact.operations[OperationStage.COMPILED]

@@ -11,6 +11,7 @@ from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
     VNNI,
+    Abilities,
     cut_matrix,
     probe_packages,
     require_support,
@@ -75,7 +76,7 @@ class TvmBackend:
 
     def build(self, request: Request, cache: Path) -> Program:
         """Compile for this machine's processor or GPU, or load what an earlier build left under `cache`."""
-        require_support(self, request, PROCESSOR_AND_CUDA, authors=AUTHORS, reads=READS)
+        require_support(self, request, Abilities(PROCESSOR_AND_CUDA, AUTHORS, READS))
         self.load()
         if request.route == "tir" and request.device == CUDA:
             from rnnbench.backends.tvm.persistent.program import build_persistent

@@ -9,13 +9,13 @@ from typing import Any
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.torch import export as torch_export
 from rnnbench.backends.tvm.framework import import_tvm
-from rnnbench.backends.tvm.relax_operations import Written
+from rnnbench.backends.tvm.relax_operations import FunctionCounts
 from rnnbench.outside_text import describe_error
 
 Shape = tuple[int, ...]
 
 
-def imported_module(request: Request) -> tuple[Any, dict[str, Written]]:
+def imported_module(request: Request) -> tuple[Any, dict[str, FunctionCounts]]:
     """The module, with the weights in it as folded constants, and what `main` has. Raises BuildError."""
     tvm = import_tvm()
     module, written = _from_torch(request) if request.route == "torch" else from_onnx(request)
@@ -32,7 +32,7 @@ def argument_shapes(request: Request) -> tuple[Shape, ...]:
     return (x[0] * x[1], x[2]), *((rows * batch, size) for rows, batch, size in state)
 
 
-def _from_torch(request: Request) -> tuple[Any, Written]:
+def _from_torch(request: Request) -> tuple[Any, FunctionCounts]:
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
@@ -48,14 +48,14 @@ def _from_torch(request: Request) -> tuple[Any, Written]:
             # A user's file may have whatever its importer does not expect.
             raise BuildError(f"TVM's torch importer: {describe_error(error)[:1000]}") from error
     if request.file is not None:
-        return module, Written(0, {}, {})
+        return module, FunctionCounts(0, {}, {})
     # torch.export writes out each layer and direction, and a copy of the cell for each step.
     model = request.stack
     copies = request.strategy.chunk * len(model.graph)
-    return module, Written(copies, {model.activation: copies * (2 if model.cell == "lstm" else 1)}, {})
+    return module, FunctionCounts(copies, {model.activation: copies * (2 if model.cell == "lstm" else 1)}, {})
 
 
-def from_onnx(request: Request) -> tuple[Any, Written]:
+def from_onnx(request: Request) -> tuple[Any, FunctionCounts]:
     """The suite's ONNX graph, imported. Raises BuildError with the importer's message where it lacks an operator."""
     from tvm.relax.frontend.onnx import from_onnx as tvm_from_onnx
 
@@ -73,7 +73,7 @@ def from_onnx(request: Request) -> tuple[Any, Written]:
         raise BuildError(f"TVM's ONNX importer: {describe_error(error)}") from error
 
 
-def _written(graph: Any) -> Written:
+def _written(graph: Any) -> FunctionCounts:
     """What an unrolled ONNX graph has. The nodes of a copy of a body are told by their names."""
     from rnnbench.backends.shared.onnx_graphs import copies_named
 
@@ -82,4 +82,4 @@ def _written(graph: Any) -> Written:
         named = copies_named([node.name])
         (inside if named else outside)[node.op_type.lower()] += 1
         copies |= named
-    return Written(len(copies), inside, outside)
+    return FunctionCounts(len(copies), inside, outside)

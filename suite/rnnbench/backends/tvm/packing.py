@@ -45,13 +45,13 @@ class Format:
     """Whether products are of bytes: what is multiplied is quantised, and sums are whole numbers."""
 
 
-OF_BYTES = Format(1, together=4, scaled=True, of_bytes=True)
+BYTES = Format(1, together=4, scaled=True, of_bytes=True)
 FORMATS = {
     "float32": Format(4),
     "bfloat16": Format(2, together=2),
     "int8_weights": Format(1, scaled=True),
-    "int8_dynamic": OF_BYTES,
-    "int8_static": OF_BYTES,
+    "int8_dynamic": BYTES,
+    "int8_static": BYTES,
 }
 """By `workload.dtype`."""
 

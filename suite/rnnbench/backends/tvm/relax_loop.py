@@ -14,7 +14,7 @@ from tvm.relax import BlockBuilder, op
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
-from rnnbench.backends.tvm.relax_operations import Written
+from rnnbench.backends.tvm.relax_operations import FunctionCounts
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 
 State = tuple[Value, ...]
@@ -68,7 +68,7 @@ class Loop:
         function, self.written = self._function()
         builder.update_func(self._itself, function)
 
-    def _function(self) -> tuple[Any, Written]:
+    def _function(self) -> tuple[Any, FunctionCounts]:
         builder = BlockBuilder()
         ops = RelaxPrimitives(builder)
         step, projected, outputs, *state = self._arguments

@@ -17,12 +17,12 @@ from tvm.relax import BlockBuilder
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tvm.relax_loop import Loop, Shapes, State, Step
-from rnnbench.backends.tvm.relax_operations import Written
+from rnnbench.backends.tvm.relax_operations import FunctionCounts
 from rnnbench.backends.tvm.relax_primitives import RelaxPrimitives, Value
 from rnnbench.rnn import LayerBody, run_graph, runs_together, state_by_array, state_by_layer, together
 
 
-def relax_module(request: Request) -> tuple[IRModule, dict[str, Written]]:
+def relax_module(request: Request) -> tuple[IRModule, dict[str, FunctionCounts]]:
     """The module, and what each of its functions has, by name."""
     return _Module(request).build()
 
@@ -42,7 +42,7 @@ class _Module:
         self.together = runs_together(self.strategy.time)
         self.loops = self._loops() if self.steps < self.strategy.chunk else {}
 
-    def build(self) -> tuple[IRModule, dict[str, Written]]:
+    def build(self) -> tuple[IRModule, dict[str, FunctionCounts]]:
         chunk, batch, network = self.strategy.chunk, self.batch, self.network
         x = relax.Var("x", relax.TensorType((chunk, batch, network.input), "float32"))
         types = [relax.TensorType(shape, "float32") for shape in self.shapes.values()]

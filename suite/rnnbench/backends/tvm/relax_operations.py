@@ -16,7 +16,7 @@ a body that has neither is told by its sums. Names of kernels contain those of t
 
 
 @dataclass(frozen=True)
-class Written:
+class FunctionCounts:
     """A function as it was written: the copies of layers' bodies in it, and operators by name, in and outside of them.
 
     Names are those of MARKS.
@@ -45,7 +45,7 @@ def operations(module: Any) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def lowered(module: Any, written: Mapping[str, Written], time: str) -> str:
+def lowered(module: Any, written: Mapping[str, FunctionCounts], time: str) -> str:
     """What became of the time steps of a time, as `Artifact.lowered` has it.
 
     `written` has `main` and each loop, by its name. Loops are functions that call themselves.

@@ -12,7 +12,7 @@ import numpy as np
 from tvm import relax, te
 from tvm.relax import BlockBuilder, op
 
-from rnnbench.backends.tvm.relax_operations import Written
+from rnnbench.backends.tvm.relax_operations import FunctionCounts
 
 Value = Any
 """A Relax variable that is bound to the result of an operator."""
@@ -41,9 +41,9 @@ class RelaxPrimitives:
         self._counts = self._outside
 
     @property
-    def written(self) -> Written:
+    def written(self) -> FunctionCounts:
         """The copies of bodies so far, and what is in them and outside of them."""
-        return Written(self._copies, self._inside, self._outside)
+        return FunctionCounts(self._copies, self._inside, self._outside)
 
     def lent(self, value: Value) -> Value:
         """A value in memory of the caller, who will write there."""

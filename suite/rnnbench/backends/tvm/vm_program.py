@@ -13,7 +13,7 @@ from rnnbench.backends.shared.onnx_graphs import lowered_or_given
 from rnnbench.backends.tvm import nvrtc, store
 from rnnbench.backends.tvm.buffers import memory_on
 from rnnbench.backends.tvm.framework import import_tvm, lanes, target_of
-from rnnbench.backends.tvm.relax_operations import Written, lowered, operations
+from rnnbench.backends.tvm.relax_operations import FunctionCounts, lowered, operations
 from rnnbench.backends.tvm.schedule import pipeline
 
 POLYNOMIAL = "fast_"
@@ -60,7 +60,7 @@ def _architecture() -> str:
 def compiled(
     request: Request,
     cache: Path,
-    module: Callable[[Request], tuple[Any, Mapping[str, Written]]],
+    module: Callable[[Request], tuple[Any, Mapping[str, FunctionCounts]]],
     origin: Origin,
     notes: tuple[str, ...],
 ) -> Stored:

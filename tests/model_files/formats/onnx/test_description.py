@@ -40,7 +40,7 @@ def test_axes_are_followed_to_inputs_outputs_and_states(tmp_path):
     assert axes == {"x": (0, 1), "y": (0, 1), **dict.fromkeys(("h0", "c0", "hn", "cn"), (None, 1))}
 
 
-def test_facts_of_a_file(tmp_path):
+def test_a_description_has_the_files_format_producer_and_size(tmp_path):
     proto = files.recurrent("GRU", inputs=3, hidden=4)
     proto.producer_name, proto.producer_version = "a\x1b[31mtool", "2"
     description = described(tmp_path, proto)

@@ -123,7 +123,7 @@ def test_weights_in_other_files_are_read_and_watched_by_their_whole_path(tmp_pat
 
 
 @pytest.mark.parametrize("change", [floats(36), external(location="weights.bin"), external(location="./weights.bin")])
-def test_it_is_read(folder, change):
+def test_weights_in_the_file_or_beside_it_are_read(folder, change):
     description = describe(with_weight(change, folder))
     assert description.weight_bytes == describe(files.saved(files.recurrent("GRU"), folder / "b.onnx")).weight_bytes
     assert description.external in ((), ("weights.bin",))

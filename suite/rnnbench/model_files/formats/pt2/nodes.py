@@ -18,7 +18,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.pt2.control_flow import CONTROL
 from rnnbench.model_files.formats.pt2.graph import Kind, Pt2Graph, Pt2Node, Ref, all_nodes, values_in
 from rnnbench.model_files.formats.pt2.operators import WRITES_INSIDE, is_composed
-from rnnbench.model_files.formats.pt2.sizes import OF_SIZES
+from rnnbench.model_files.formats.pt2.sizes import SIZE_OPERATORS
 from rnnbench.outside_text import safe_text
 
 _OPERATOR = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)")
@@ -182,7 +182,7 @@ class _Names:
 
 def _node(node: Json) -> Pt2Node:
     target = str(node["target"])
-    found = (target, target, "") if target in OF_SIZES else _OPERATOR.fullmatch(target)
+    found = (target, target, "") if target in SIZE_OPERATORS else _OPERATOR.fullmatch(target)
     if not found or found[1] in _REFUSED:
         why = next((text for pattern, text in _OTHERS if pattern.fullmatch(target)), "operators of ATen are read")
         raise ModelFileError(f"it calls {safe_text(target, 100)}; {why}")

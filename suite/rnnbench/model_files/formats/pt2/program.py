@@ -12,7 +12,7 @@ from rnnbench.model_files.formats.pt2.control_flow import ComputedControlFlow, t
 from rnnbench.model_files.formats.pt2.file import read_pt2
 from rnnbench.model_files.formats.pt2.graph import DTYPES, Kind, Pt2File, Pt2Graph, Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import operator_of, require_torch
-from rnnbench.model_files.formats.pt2.sizes import OF_SIZES, size_operator
+from rnnbench.model_files.formats.pt2.sizes import SIZE_OPERATORS, size_operator
 
 Around = Callable[[Pt2Node, Callable[[], Any]], Any]
 
@@ -40,7 +40,7 @@ class Pt2Program:
     def _operator(self, node: Pt2Node) -> Callable[..., Any]:
         if node.overload:
             return operator_of(node)  # type: ignore[no-any-return]
-        if node.operator in OF_SIZES:
+        if node.operator in SIZE_OPERATORS:
             return size_operator(node.operator)
         return getattr(self._control, node.operator) if self._control else torchs_own(node.operator)
 

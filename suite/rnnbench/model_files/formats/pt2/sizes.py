@@ -22,12 +22,12 @@ _PYTHONS = (
 )
 _BY_NAME: dict[str, Callable[..., Any]] = {f"{each.__module__}.{each.__name__}": each for each in _PYTHONS}
 _TORCHS = {f"torch.{name}": name for name in ("sym_int", "sym_float", "sym_not", "sym_max", "sym_min", "sym_ite")}
-OF_SIZES = frozenset((*_BY_NAME, *_TORCHS))
+SIZE_OPERATORS = frozenset((*_BY_NAME, *_TORCHS))
 """Targets of nodes that are read."""
 
 
 def size_operator(name: str) -> Callable[..., Any]:
-    """The function of a target in `OF_SIZES`."""
+    """The function of a target in `SIZE_OPERATORS`."""
     function = _BY_NAME.get(name) or getattr(require_torch(), _TORCHS[name])
 
     def called(*given: Any) -> Any:

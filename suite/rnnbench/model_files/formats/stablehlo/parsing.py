@@ -60,8 +60,8 @@ def text_of(data: bytes) -> str:
     if "\0" in text:
         raise ModelFileError(f"it is no text of MLIR: it has a character that is no text; {_EXPECTED}")
     depth = 0
-    for found in _BRACKETS.finditer(text):
-        depth += (found[0] in _OPENING) - (found[0] in _CLOSING)
+    for bracket in _BRACKETS.finditer(text):
+        depth += (bracket[0] in _OPENING) - (bracket[0] in _CLOSING)
         if depth > limits.DEPTH:
             raise ModelFileError(f"it has brackets more than {limits.DEPTH} deep")
     if "__elided__" in text:
@@ -74,6 +74,6 @@ def parsed(ir: Any, context: Any, text: str) -> Any:
     try:
         return ir.Module.parse(text, context)
     except ir.MLIRError as error:
-        told = [line for line in str(error).splitlines() if "error:" in line]
-        message = re.sub(r'^error: "-":', "line ", (told or [str(error)])[0])
+        errors = [line for line in str(error).splitlines() if "error:" in line]
+        message = re.sub(r'^error: "-":', "line ", (errors or [str(error)])[0])
         raise ModelFileError(f"it is no module of StableHLO: {safe_text(message, 300)}") from error

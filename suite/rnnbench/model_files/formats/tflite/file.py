@@ -19,6 +19,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.entry_point import entry_point
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.formats.tflite.called_graph import names_of_ends, with_own_names
 from rnnbench.model_files.formats.tflite.graph import (
     Graph,
     Operator,
@@ -34,12 +35,7 @@ from rnnbench.model_files.formats.tflite.schema import (
     require_schema,
     text_of,
 )
-from rnnbench.model_files.formats.tflite.variables import (
-    OPERATORS,
-    names_of_ends,
-    with_own_names,
-    with_states,
-)
+from rnnbench.model_files.formats.tflite.variables import OPERATORS, with_states
 from rnnbench.outside_text import describe_error, safe_text
 
 T = TypeVar("T")
@@ -54,7 +50,7 @@ _MAIN = "serving_default"
 """The signature that is read where a file has several."""
 _COMPILED = {"edgetpu-custom-op": "an Edge TPU", "ethos-u": "an Arm Ethos-U"}
 """What the operators are for into which compilers of accelerators put whole networks."""
-_OF_TENSORFLOW = "Flex"
+_TENSORFLOW_PREFIX = "Flex"
 """How the names of operators begin that the converter takes from TensorFlow."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
@@ -166,7 +162,7 @@ class _Reader:
                     f"it was compiled for {_COMPILED[name]}, and its operators are no more in it; give the file that "
                     "it was compiled from"
                 )
-            if name.startswith(_OF_TENSORFLOW):
+            if name.startswith(_TENSORFLOW_PREFIX):
                 raise ModelFileError(
                     f"it needs {safe_text(name, 60)}, an operator of TensorFlow (SELECT_TF_OPS), without which LiteRT "
                     "does not run it; convert the network again with a fixed batch ([1, steps, inputs]), for which the "

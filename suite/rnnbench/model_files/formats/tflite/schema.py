@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -67,3 +68,20 @@ def fields_of_graphs(operator: Any) -> dict[tuple[Any, str], int]:
         for field, number in vars(table).items()
         if field.lower().endswith(_GRAPH)
     }
+
+
+def numbers_of(vector: Any) -> Sequence[int]:
+    """A vector of the schema, which is None where it has no elements."""
+    return () if vector is None else vector
+
+
+class OperatorKinds:
+    """The kind of each operator of a model, by its name in the schema: `WHILE`."""
+
+    def __init__(self, model: Any) -> None:
+        self._codes = model.operatorCodes
+
+    def of(self, operator: Any) -> str:
+        """Empty for a kind that the schema does not know."""
+        code = self._codes[operator.opcodeIndex]
+        return names_of("BuiltinOperator").get(max(code.builtinCode, code.deprecatedBuiltinCode), "")

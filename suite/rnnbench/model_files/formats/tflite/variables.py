@@ -9,7 +9,7 @@ and writes them in place, so each of them is an input and an output at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.tflite.called_graph import (
+    graphs_inside,
+    keep_called,
+    signature_entry,
+    signature_of,
+)
 from rnnbench.model_files.formats.tflite.schema import (
+    OperatorKinds,
     add_operator,
     fields_of_graphs,
     names_of,
+    numbers_of,
     packed,
     require_schema,
     text_of,
@@ -31,7 +39,7 @@ OPERATORS = frozenset(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_O
 _ASK = "; export the network with its states as inputs and outputs"
 _Key = tuple[bytes, bytes]
 """A variable is known by the name of its container and its own."""
-_OWN = {
+_STATE_NAMES = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": {18: "lstm_h", 19: "lstm_c"},
     "LSTM": {18: "lstm_h", 19: "lstm_c", 1: "lstm_h", 4: "lstm_c"},
     "BIDIRECTIONAL_SEQUENCE_LSTM": {35: "forward_h", 36: "forward_c", 37: "backward_h", 38: "backward_c"},
@@ -79,46 +87,22 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     `signature` its name; empty: the file has none. Raises ModelFileError for variables that cannot be followed.
     """
     model = unpacked(data)
-    _keep(model, main)
+    keep_called(model, main)
     named = [each for each in model.signatureDefs if text_of(each.signatureKey) == signature]
-    model.signatureDefs = named if signature else [_signature(model.subgraphs[0])]
-    kinds = _Kinds(model)
-    inner = [(graph, operator) for graph in _called(model) for operator in graph.operators or ()]
+    model.signatureDefs = named if signature else [signature_of(model.subgraphs[0])]
+    kinds = OperatorKinds(model)
+    inner = [(graph, operator) for graph in graphs_inside(model) for operator in graph.operators or ()]
     if any(kinds.of(operator) in OPERATORS or _own_states(graph, operator) for graph, operator in inner):
         raise ModelFileError(f"a graph inside its loop or branch has variables, which are not followed{_ASK}")
     variables = _Variables(model, kinds).replaced()
-    _keep(model, 0)
+    keep_called(model, 0)
     return packed(model, len(data)), variables
-
-
-def with_own_names(data: bytes, signature: str) -> bytes:
-    """The file, its outputs with other names than its inputs: `h_next`, as of h in {"h": h}."""
-    model = unpacked(data)
-    for each in model.signatureDefs:
-        if text_of(each.signatureKey) == signature:
-            taken = {entry.name for entry in (*(each.inputs or ()), *(each.outputs or ()))}
-            given = {entry.name for entry in each.inputs or ()}
-            for entry in each.outputs or ():
-                if entry.name in given:
-                    while entry.name in taken:
-                        entry.name += b"_next"
-                    taken.add(entry.name)
-    return packed(model, len(data))
-
-
-class _Kinds:
-    def __init__(self, model: Any) -> None:
-        self._codes = model.operatorCodes
-
-    def of(self, operator: Any) -> str:
-        code = self._codes[operator.opcodeIndex]
-        return names_of("BuiltinOperator").get(max(code.builtinCode, code.deprecatedBuiltinCode), "")
 
 
 class _Variables:
     """Follows the variables of a model's first graph."""
 
-    def __init__(self, model: Any, kinds: _Kinds) -> None:
+    def __init__(self, model: Any, kinds: OperatorKinds) -> None:
         self._model, self._kinds = model, kinds
         self._graph = model.subgraphs[0]
         self._handles: dict[int, _Key] = {}
@@ -150,7 +134,7 @@ class _Variables:
     def _own(self) -> dict[int, str]:
         """The tensors of states that operators have of their own, and what each is called."""
         return {
-            number: _OWN.get(kind, {}).get(place, f"{kind.lower()}_state")
+            number: _STATE_NAMES.get(kind, {}).get(place, f"{kind.lower()}_state")
             for operator in self._graph.operators
             for kind in (self._kinds.of(operator),)
             for place, number in _own_states(self._graph, operator).items()
@@ -160,15 +144,15 @@ class _Variables:
         """A tensor that is a state before a call, and after it."""
         graph, (signature,) = self._graph, self._model.signatureDefs
         graph.tensors[number].name = name.encode()
-        graph.inputs, graph.outputs = ([*_numbers(ends), number] for ends in (graph.inputs, graph.outputs))
-        signature.inputs = [*(signature.inputs or ()), _named(name, number)]
-        signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", number)]
+        graph.inputs, graph.outputs = ([*numbers_of(ends), number] for ends in (graph.inputs, graph.outputs))
+        signature.inputs = [*(signature.inputs or ()), signature_entry(name, number)]
+        signature.outputs = [*(signature.outputs or ()), signature_entry(f"{name}_next", number)]
         return Variable(name, f"{name}_next", has_start=False)
 
     def _stays(self, operator: Any) -> bool:
         """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
         kind = self._kinds.of(operator)
-        inputs = [int(number) for number in _numbers(operator.inputs)]
+        inputs = [int(number) for number in numbers_of(operator.inputs)]
         if kind not in OPERATORS:
             if self._handles.keys() & set(inputs):
                 raise ModelFileError(f"the operator {kind} gets a variable, which is not followed{_ASK}")
@@ -192,27 +176,32 @@ class _Variables:
         return self._handles[inputs[0]]
 
     def _followed(self, numbers: Sequence[int] | None) -> list[int]:
-        return [self._same.get(int(number), int(number)) for number in _numbers(numbers)]
+        return [self._same.get(int(number), int(number)) for number in numbers_of(numbers)]
 
     def _starts(self) -> dict[_Key, _Start]:
         """The first values that the graphs of CALL_ONCE assign."""
-        starts = {}
+        starts = dict[_Key, _Start]()
         for operator in self._graph.operators or ():
-            if self._kinds.of(operator) != "CALL_ONCE":
-                continue
-            for graph in (self._model.subgraphs[number] for number in fields_of_graphs(operator).values()):
-                handles: dict[int, _Key] = {}
-                for each in graph.operators or ():
-                    if self._kinds.of(each) == "VAR_HANDLE":
-                        handles[int(each.outputs[0])] = _key_of(each)
-                    elif self._kinds.of(each) == "ASSIGN_VARIABLE" and int(each.inputs[0]) in handles:
-                        value = int(each.inputs[1])
-                        starts[handles[int(each.inputs[0])]] = _Start(graph.tensors[value], self._is_zero(graph, value))
+            if self._kinds.of(operator) == "CALL_ONCE":
+                for number in fields_of_graphs(operator).values():
+                    starts |= self._assigned_in(self._model.subgraphs[number])
         return starts
+
+    def _assigned_in(self, graph: Any) -> dict[_Key, _Start]:
+        """The value that a graph assigns to each variable."""
+        handles, values = dict[int, _Key](), dict[_Key, _Start]()
+        for operator in graph.operators or ():
+            kind = self._kinds.of(operator)
+            if kind == "VAR_HANDLE":
+                handles[int(operator.outputs[0])] = _key_of(operator)
+            elif kind == "ASSIGN_VARIABLE" and int(operator.inputs[0]) in handles:
+                handle, value = map(int, operator.inputs[:2])
+                values[handles[handle]] = _Start(graph.tensors[value], self._is_zero(graph, value))
+        return values
 
     def _is_zero(self, graph: Any, number: int) -> bool:
         """Whether a value of a graph is made of a constant that is zero."""
-        made = {int(each.outputs[0]): each for each in graph.operators or () if len(_numbers(each.outputs)) == 1}
+        made = {int(each.outputs[0]): each for each in graph.operators or () if len(numbers_of(each.outputs)) == 1}
         while not _has_data(self._model, graph.tensors[number]):
             operator = made.pop(number, None)
             kind = "" if operator is None else self._kinds.of(operator)
@@ -228,7 +217,7 @@ class _Variables:
         tensor, start = self._graph.tensors[self._begins[key]], starts.get(key)
         if start is None or not _has_data(self._model, start.tensor):
             raise ModelFileError(f"the variable '{text_of(key[1])}' is read, and the file has no value for it")
-        if (start.tensor.type, *_numbers(start.tensor.shape)) != (tensor.type, *_numbers(tensor.shape)):
+        if (start.tensor.type, *numbers_of(start.tensor.shape)) != (tensor.type, *numbers_of(tensor.shape)):
             raise ModelFileError(f"the variable '{text_of(key[1])}' has a first value of another shape or type")
         tensor.buffer, tensor.quantization = start.tensor.buffer, start.tensor.quantization
 
@@ -244,19 +233,19 @@ class _Variables:
         graph, (signature,) = self._graph, self._model.signatureDefs
         before, after = self._begins[key], self._now[key]
         graph.tensors[before].name = name.encode()
-        graph.inputs = [*_numbers(graph.inputs), before]
-        signature.inputs = [*(signature.inputs or ()), _named(name, before)]
+        graph.inputs = [*numbers_of(graph.inputs), before]
+        signature.inputs = [*(signature.inputs or ()), signature_entry(name, before)]
         if after in self._given() or _has_data(self._model, graph.tensors[after]):
             after = self._copied(after, name)
-        graph.outputs = [*dict.fromkeys([*_numbers(graph.outputs), after])]
-        signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", after)]
+        graph.outputs = [*dict.fromkeys([*numbers_of(graph.outputs), after])]
+        signature.outputs = [*(signature.outputs or ()), signature_entry(f"{name}_next", after)]
         start = starts.get(key)
         has_start = start is not None and not start.is_zero
         return Variable(name, f"{name}_next", has_start)
 
     def _given(self) -> Collection[int]:
         """Tensors that no operator makes: what is also a graph's input cannot be its output in every runtime."""
-        return {*map(int, _numbers(self._graph.inputs)), *self._begins.values()}
+        return {*map(int, numbers_of(self._graph.inputs)), *self._begins.values()}
 
     def _copied(self, number: int, name: str) -> int:
         """A new tensor with the same value: a RESHAPE to the shape that it has."""
@@ -264,7 +253,7 @@ class _Variables:
         new, shape, buffer = schema.TensorT(), schema.TensorT(), schema.BufferT()
         new.name, new.shape, new.shapeSignature = f"{name}_next".encode(), old.shape, old.shapeSignature
         new.type, new.buffer, new.hasRank, new.quantization = old.type, 0, old.hasRank, old.quantization
-        sizes = np.array([*_numbers(old.shape)], np.int32)
+        sizes = np.array([*numbers_of(old.shape)], np.int32)
         buffer.data = np.frombuffer(sizes.tobytes(), np.uint8) if sizes.size else None
         self._model.buffers.append(buffer)
         shape.name, shape.shape, shape.type = f"{name}_shape".encode(), [sizes.size], schema.TensorType.INT32
@@ -285,67 +274,8 @@ def _free(own: str, taken: set[str]) -> str:
 
 def _own_states(graph: Any, operator: Any) -> dict[int, int]:
     """The tensors that are an operator's own state, by their places in its inputs."""
-    inputs = enumerate(map(int, _numbers(operator.inputs)))
+    inputs = enumerate(map(int, numbers_of(operator.inputs)))
     return {place: number for place, number in inputs if number >= 0 and graph.tensors[number].isVariable}
-
-
-def _keep(model: Any, main: int) -> None:
-    """Leaves the called graph, which becomes the first, and those that it names, of CALL_ONCE too."""
-    order, signatures = [main], [each for each in model.signatureDefs or () if each.subgraphIndex == main]
-    for number in order:
-        for operator in model.subgraphs[number].operators or ():
-            named = fields_of_graphs(operator).values()
-            if any(not 0 <= each < len(model.subgraphs) for each in named):
-                raise ModelFileError(f"an operator names a graph that there is not; there are {len(model.subgraphs)}")
-            order += [each for each in named if each not in order]
-    moved = {number: place for place, number in enumerate(order)}
-    graphs = [model.subgraphs[number] for number in order]
-    tables = [table for graph in graphs for table in graph.operators or ()]
-    for table in (*tables, *signatures):
-        for (owner, field), number in fields_of_graphs(table).items():
-            setattr(owner, field, moved[number])
-    model.subgraphs, model.signatureDefs = graphs, signatures
-
-
-def _called(model: Any) -> Iterator[Any]:
-    """The graphs that operators of the first graph call again and again."""
-    kinds, seen = _Kinds(model), {0}
-    order = [0]
-    for number in order:
-        for operator in model.subgraphs[number].operators or ():
-            if kinds.of(operator) == "CALL_ONCE" and number == 0:
-                continue
-            for each in fields_of_graphs(operator).values():
-                if each not in seen:
-                    seen.add(each)
-                    order.append(each)
-                    yield model.subgraphs[each]
-
-
-def _signature(graph: Any) -> Any:
-    """A signature with the names of the graph's tensors."""
-    signature = require_schema().SignatureDefT()
-    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
-    signature.inputs, signature.outputs = (
-        [_named(name, int(number)) for name, number in zip(_names(graph, side, kind), side, strict=True)]
-        for side, kind in ((_numbers(graph.inputs), "input"), (_numbers(graph.outputs), "output"))
-    )
-    return signature
-
-
-def _names(graph: Any, ends: Sequence[int], kind: str) -> list[str]:
-    return names_of_ends([text_of(graph.tensors[number].name) for number in ends], kind)
-
-
-def names_of_ends(names: list[str], kind: str) -> list[str]:
-    """Names of inputs or outputs; by their places where a tool has left them out."""
-    return names if all(names) and len({*names}) == len(names) else [f"{kind}{place}" for place in range(len(names))]
-
-
-def _named(name: str, number: int) -> Any:
-    entry = require_schema().TensorMapT()
-    entry.name, entry.tensorIndex = name.encode(), number
-    return entry
 
 
 def _key_of(operator: Any) -> _Key:
@@ -363,15 +293,10 @@ def _data(model: Any, tensor: Any) -> np.ndarray:
     return np.zeros(0, np.uint8) if data is None else np.asarray(data)
 
 
-def _numbers(numbers: Any) -> Sequence[int]:
-    """A vector of the schema, which is None where it has no elements."""
-    return () if numbers is None else numbers
-
-
 def _is_zero(model: Any, tensor: Any) -> bool:
     """Whether all elements of a constant stand for zero, which is the zero point of a quantised one."""
     data, scales = _data(model, tensor), tensor.quantization
-    zeros = _numbers(scales.zeroPoint) if scales is not None and scales.scale is not None else []
+    zeros = numbers_of(scales.zeroPoint) if scales is not None and scales.scale is not None else []
     if len(zeros) != 1 or not data.size:
         return not np.any(data)
     kind = names_of("TensorType")[tensor.type].lower()
