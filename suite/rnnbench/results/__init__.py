@@ -133,7 +133,7 @@ if TYPE_CHECKING:
         pair_ratio,
         pair_scatter,
     )
-    from rnnbench.results.versions import parse_versions, versions_text
+    from rnnbench.results.versions import by_package, parse_versions, version_of, versions_text
     from rnnbench.results.views import (
         ORIGIN_MEANS,
         ORIGINS,
