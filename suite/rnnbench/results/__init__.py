@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         chunk_crossings,
         device_label,
         on_several_devices,
+        subject_of,
     )
     from rnnbench.results.device_state import DeviceState, EnergyReading
     from rnnbench.results.fact_changes import FactChange
