@@ -148,7 +148,8 @@ def test_energy_of_two_devices_has_a_table() -> None:
 def test_the_answer_names_the_faster_device() -> None:
     answer, _ = page(view(*CROSSING), ()).split("## Ranking")
     assert "float32, stream of 128 steps, on several devices**" in answer
-    assert "The faster device, of cpu and cuda: cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64." in answer
+    assert "The faster of cpu and cuda: cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64." in answer
+    assert "Each device has its fastest program; see *Devices*." in answer
     assert "on several devices" not in page(view(on("cuda", 1, 30.0)), ())
 
 

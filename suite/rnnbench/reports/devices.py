@@ -74,7 +74,7 @@ def device_answers(view: View) -> Iterator[tuple[str, str]]:
     for subject, entries in on_several_devices(view.entries).items():
         for one in chunk_crossings(entries):
             if one.program == FASTEST:
-                yield str(subject), f"The faster device, of {' and '.join(one.devices)}: {_spells(one, 'chunk')}."
+                yield str(subject), f"The faster of {' and '.join(one.devices)}: {_spells(one, 'chunk')}."
 
 
 def _crossings(view: View) -> Iterator[tuple[OnDevices, list[Entry], list[Table]]]:

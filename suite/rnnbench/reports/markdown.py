@@ -86,7 +86,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield f"Signs: {'. '.join(meanings)}."
     for title, sentence in device_answers(view):
         yield Markdown("**{}, on several devices**").format(title)
-        yield f"{sentence} Each device has its fastest program; see *Devices*."
+        yield Markdown("{} Each device has its fastest program; see *Devices*.").format(sentence)
     if sentences := reliability_sentences(view):
         yield " ".join(sentences)
     yield Markdown("## Ranking")
