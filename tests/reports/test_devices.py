@@ -14,7 +14,7 @@ from rnnbench.reports.costs import memory_table, metrics_table
 from rnnbench.reports.device_state import device_facts, device_state_table, device_warnings, unmeasured_warnings
 from rnnbench.reports.devices import crossing_tables, device_in_words, device_tables
 from rnnbench.reports.energy import energy_table
-from rnnbench.reports.findings import missing_table
+from rnnbench.reports.findings import missing_table, not_run_table
 from rnnbench.reports.markdown import page
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results import DeviceState, EnergyReading, Record
@@ -129,6 +129,15 @@ def test_a_program_that_failed_on_one_device_says_so_there() -> None:
     rows = {row[0::2][:2]: row[3:] for row in tables["Bound latency per step, by device"]}
     assert rows["fakelib:ops", "cuda"] == ("nonconforming", "crashed", "—", "—")
     assert rows["fakelib:ops", "cpu"] == ("—", "12.5 µs", "—", "—")
+
+
+def test_a_row_of_findings_names_the_device_and_the_batch() -> None:
+    crashed = on("cuda", 4, 40.0, batch=32).model_copy(
+        update={"outcome": "crashed", "stage": "sample", "reason": "died"}
+    )
+    (row,) = not_run_table(view(on("cpu", 4, 10.0), crashed)).rows
+    assert row[4] == "hidden 128; chunk 4; batch 32; on cuda"
+    assert "hidden 128; chunk 4; batch 32; on cuda" in printed(crashed)
 
 
 def test_energy_of_two_devices_has_a_table() -> None:
