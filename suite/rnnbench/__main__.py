@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from types import FrameType
 
 
@@ -16,8 +17,15 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores it.
             signal.signal(number, _end)
-    from rnnbench.cli import main as run_command
+    try:
+        from rnnbench.cli import main as run_command
+    except ModuleNotFoundError as error:
+        from rnnbench.optional import broken_installation
 
+        if not (sentence := broken_installation(error)):
+            raise
+        print(f"rnnbench: {sentence}", file=sys.stderr)
+        sys.exit(2)
     run_command()
 
 

@@ -1,8 +1,9 @@
-"""Importing what only an extra installs, with an error that says which."""
+"""Packages that are missing: of an extra, with an error that says which; of rnnbench itself, with a sentence."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 
@@ -22,3 +23,14 @@ def require(module: str, extra: str, purpose: str) -> Any:
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed; pip install 'rnnbench[{extra}]'", name=package
         ) from error
+
+
+def broken_installation(error: ModuleNotFoundError) -> str:
+    """The sentence about a package that rnnbench always needs and that is missing; empty if it is a module of ours."""
+    package = (error.name or "").partition(".")[0]
+    if package in ("", "rnnbench"):
+        return ""
+    return (
+        f"this installation is broken: {error}, in {sys.prefix}; install rnnbench there again, or "
+        f"{sys.executable} -m pip install --force-reinstall {package}"
+    )

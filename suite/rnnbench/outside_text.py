@@ -18,6 +18,8 @@ TEXT_LIMIT = 4000
 _KEPT_AT_THE_END = 1000
 _ROOM_FOR_THE_CUT = 50
 """What says that text was cut counts too: a text that is short is not cut again."""
+LOG_ENDS = "; its log ends: "
+"""Begins the end of a log behind what a process died of."""
 LOG_TAIL = 64 << 10
 """Bytes at the end of a log that are read."""
 LOG_LINES = 3
@@ -75,7 +77,7 @@ def read_tail(path: Path) -> str:
 def quoted_end(log: Path) -> str:
     """The end of a log, to follow what its process died of: `; its log ends: … | …`. Empty where it has no text."""
     lines = [line for line in read_tail(log).splitlines() if line.strip()]
-    return "; its log ends: " + " | ".join(lines[-LOG_LINES:]) if lines else ""
+    return LOG_ENDS + " | ".join(lines[-LOG_LINES:]) if lines else ""
 
 
 def _if_text(value: object) -> object:

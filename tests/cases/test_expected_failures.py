@@ -105,6 +105,18 @@ def test_an_entry_holds_within_its_range_of_versions(entries, version, described
     assert bool(expected_failures_of(TRIAL, {"openvino": version}, entries())) == described
 
 
+ON_A_GPU = ENTRY.replace("openvino: ", "onnxruntime: ").replace("backend: openvino", "backend: onnxruntime")
+
+
+@pytest.mark.parametrize("distribution", ["onnxruntime", "onnxruntime-gpu"])
+def test_an_entry_holds_for_every_distribution_of_its_package(entries, distribution):
+    (entry,) = entries(ON_A_GPU)
+    trial = replace(TRIAL, target=Target("onnxruntime", "onnx"))
+    assert expected_failures_of(trial, {distribution: "2026.4.1"}, (entry,)) == (entry,)
+    assert expected_failures_of(trial, {distribution: "2026.3.0"}, (entry,)) == ()
+    assert list(entry.unknown_names(Probe(("onnx",), {distribution: "2026.4.1"}))) == []
+
+
 def test_an_entry_does_not_hold_where_its_distribution_is_not_told(entries):
     assert expected_failures_of(TRIAL, {"onnx": "1.23.2"}, entries()) == ()
 

@@ -183,6 +183,18 @@ def test_without_proc_a_command_ends_with_a_sentence(capsys):
     assert "cannot use /proc/nowhere: No such file or directory; mount /proc: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("module", "arguments"), [("pydantic", ["list", "cases/smoke.yaml"]), ("click", ["--help"])])
+def test_a_missing_package_of_the_suites_own_ends_a_command_with_a_sentence(module, arguments):
+    """pydantic is imported by the command, click by the command line itself."""
+    script = f"import sys; sys.modules[{module!r}] = None; from rnnbench.__main__ import main; main()"
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("rnnbench: this installation is broken: ")
+    assert line.endswith(f"-m pip install --force-reinstall {module}")
+
+
 def test_a_folder_that_was_removed_under_a_command_ends_it_with_a_sentence(folder):
     gone = folder / "gone"
     gone.mkdir()

@@ -45,6 +45,8 @@ START_S = 20.0
 MEASURE = Measure(budget=0.2, processes=1, precision=1e-6, settings={"cold": 1.0, "period": 0.002})
 SHARED = ("prepare", "state-copy", "bound", "public", "cold", "paced", "verify")
 """Stages in a process that holds other trials too. What leaves it unfit for them fails."""
+FURTHER = ("state-copy", "cold", "paced")
+"""Stages that measure a figure beside the latencies that every trial has. A failure there costs this figure alone."""
 IGNORED = ("entry", "import", "bound", "public", "cold", "paced")
 """Stages in which nobody looks at what a call returns."""
 
@@ -62,9 +64,10 @@ def outcomes(way: str, stage: str) -> frozenset[str]:
         Kind.HANGS: frozenset({"timed-out"}),
         Kind.SURVIVES: frozenset({"ok", "run-failed"} if stage in SHARED else {"ok"}),
         Kind.HARMS_ITSELF: any_failure | {"ok"},
-        Kind.LIES: any_failure | ({"ok"} if stage in IGNORED else frozenset()),
+        Kind.LIES: any_failure | ({"ok"} if stage in (*IGNORED, *FURTHER) else frozenset()),
     }
-    return by_kind[kind]
+    failures = frozenset({Kind.RAISES, Kind.NO_MEMORY, Kind.EXITS, Kind.DIES, Kind.BREAKS_CHANNEL, Kind.HANGS})
+    return frozenset({"ok"}) if stage in FURTHER and kind in failures else by_kind[kind]
 
 
 def _healthy(backend: str) -> tuple[str, str]:

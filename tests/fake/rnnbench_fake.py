@@ -65,6 +65,7 @@ ROUTES = (
     "leaves-denormals-flushed",
     "leaves-errors-raised",
     "sample-leaks-descriptors",
+    "ends-when-told",
 )
 HANGS_IN = "hangs-in-"
 """Routes whose worker hangs in one of its commands, or in one latency path."""
@@ -75,6 +76,9 @@ SLOWDOWN, WRONG, VERSION = "RNNBENCH_FAKE_SLOWDOWN", "RNNBENCH_FAKE_WRONG", "RNN
 """Variables that make one environment differ from another."""
 STORE = "RNNBENCH_FAKE_STORE"
 """A variable with the folder in which the route `build-keeps-a-store` keeps what it compiled, for later builds."""
+TOLD = "RNNBENCH_FAKE_TOLD"
+"""A variable with a file. Once it is there, the next bound call of the route `ends-when-told` removes it and ends its
+process by the signal whose number it has; it raises where that is 0."""
 CONVERTER = "tabnanny"
 WRONG_ARTIFACTS: dict[str, dict[str, object]] = {
     "build-hoists-too-much": {"hoisted": 5},
@@ -238,6 +242,15 @@ def _replace_clock(shown: Callable[[int, int], int]) -> None:
         time.perf_counter_ns = lambda: since + shown(next(readings), real() - since)
 
 
+def _end_when_told(told: Path) -> None:
+    if told.exists():
+        number = int(told.read_text())
+        told.unlink()
+        if not number:
+            raise RuntimeError("the fake runtime refuses")
+        os.kill(os.getpid(), number)
+
+
 def _lose_the_device() -> None:
     global _lost_in
     _lost_in = os.getpid()
@@ -338,6 +351,8 @@ class FakeBound(HonestBound):
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.timed and route == "sample-exits":
             raise SystemExit("enough")
+        if route == "ends-when-told":
+            _end_when_told(Path(os.environ[TOLD]))
         if self.timed and route in CLOCKS:
             _replace_clock(CLOCKS[route])
         if is_faulty and route == "sample-raises":

@@ -23,3 +23,8 @@ def test_each_difference_is_told_with_both_sides():
         f"its Python is 3.0, the driver's {facts.python}",
         "fakelib is 2, the driver's 1",
     ]
+
+
+def test_a_distribution_in_the_place_of_another_one_is_one_difference():
+    driver, node = (suite_facts({"onnxruntime": {name: "1.31.1"}}) for name in ("onnxruntime", "onnxruntime-gpu"))
+    assert unlike(driver, node) == ["onnxruntime is 1.31.1 (onnxruntime-gpu), the driver's 1.31.1"]

@@ -52,6 +52,15 @@ def test_distributions_in_other_versions_are_listed(tmp_path):
     assert differences(own, own) == []
 
 
+def test_a_distribution_in_the_place_of_another_one_is_one_difference():
+    own = describe(Describe(()))
+    a, b = (
+        environments.replace(own, packages={name: version})
+        for name, version in (("onnxruntime", "1.30.0"), ("onnxruntime-gpu", "1.31.1"))
+    )
+    assert differences(a, b) == ["onnxruntime 1.30.0 → 1.31.1 (onnxruntime-gpu)"]
+
+
 @pytest.mark.parametrize("text", [".venv-nowhere", "some/where", "~/nowhere-at-all"])
 def test_a_folder_without_a_python_is_refused(tmp_path, text):
     with pytest.raises(SideError, match=r"no virtual environment.*python -m venv"):

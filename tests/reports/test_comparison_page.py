@@ -131,6 +131,17 @@ def test_every_result_of_two_machines_is_marked() -> None:
     assert "\\* Of two machines" in page
 
 
+def test_a_distribution_in_the_place_of_another_one_is_one_difference() -> None:
+    old, new = (
+        run([fake.record()], distribution, versions={"onnxruntime": {distribution: "1.31.1"}})
+        for distribution in ("onnxruntime", "onnxruntime-gpu")
+    )
+    told = [warning for warning in compare_runs(old, new).warnings if "versions differ" in warning]
+    assert told == [
+        "versions differ in onnxruntime.onnxruntime: 1.31.1 in onnxruntime, 1.31.1 (onnxruntime-gpu) in onnxruntime-gpu"
+    ]
+
+
 def test_many_warnings_are_cut_and_folded() -> None:
     warnings = tuple(f"reason {number} to distrust it" for number in range(32))
     compared = replace(compare_runs(run([fake.record()], "old"), run([fake.record()], "new")), warnings=warnings)

@@ -14,7 +14,7 @@ from rnnbench.reports.costs import memory_table, metrics_table
 from rnnbench.reports.device_state import device_facts, device_state_table, device_warnings, unmeasured_warnings
 from rnnbench.reports.devices import crossing_tables, device_in_words, device_tables
 from rnnbench.reports.energy import energy_table
-from rnnbench.reports.findings import missing_table
+from rnnbench.reports.findings import missing_table, not_run_table
 from rnnbench.reports.markdown import page
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results import DeviceState, EnergyReading, Record
@@ -120,6 +120,46 @@ def test_one_table_has_a_row_by_program_and_device() -> None:
     assert cpu[:3] == ("fakemlir:linalg", "looped-stitched", "cpu")
     assert cuda[2] == "cuda"
     assert len(cpu) == 3 + 4
+
+
+def test_a_program_that_failed_on_one_device_says_so_there() -> None:
+    crashed = on("cuda", 4, 40.0, backend="fakelib").model_copy(update={"outcome": "crashed"})
+    wrong = on("cuda", 1, 30.0, backend="fakelib", outcome="nonconforming")
+    (tables,) = by_title(view(*CROSSING, on("cpu", 4, 50.0, backend="fakelib"), crashed, wrong)).values()
+    rows = {row[0::2][:2]: row[3:] for row in tables["Bound latency per step, by device"]}
+    assert rows["fakelib:ops", "cuda"] == ("nonconforming", "crashed", "—", "—")
+    assert rows["fakelib:ops", "cpu"] == ("—", "12.5 µs", "—", "—")
+
+
+def test_a_row_of_findings_names_the_device_and_the_batch() -> None:
+    crashed = on("cuda", 4, 40.0, batch=32).model_copy(
+        update={"outcome": "crashed", "stage": "sample", "reason": "died"}
+    )
+    (row,) = not_run_table(view(on("cpu", 4, 10.0), crashed)).rows
+    assert row[4] == "hidden 128; chunk 4; batch 32; on cuda"
+    assert "hidden 128; chunk 4; batch 32; on cuda" in printed(crashed)
+
+
+def test_energy_of_two_devices_has_a_table() -> None:
+    def with_energy(record: Record, joules: float) -> Record:
+        return record.model_copy(update={"metrics": {"energy_per_step": joules, "energy_power": 100.0}})
+
+    used = [with_energy(on("cpu", 1, 10.0), 1e-3), with_energy(on("cuda", 1, 30.0), 3e-3)]
+    (tables,) = by_title(view(*used)).values()
+    assert [row[2:] for row in tables["Energy per step, by device"]] == [
+        ("cpu", "1.00 mJ (100 W)"),
+        ("cuda", "3.00 mJ (100 W)"),
+    ]
+    (tables,) = by_title(view(used[0], on("cuda", 1, 30.0))).values()
+    assert tables["Energy per step, by device"] == ()
+
+
+def test_the_answer_names_the_faster_device() -> None:
+    answer, _ = page(view(*CROSSING), ()).split("## Ranking")
+    assert "float32, stream of 128 steps, on several devices**" in answer
+    assert "The faster of cpu and cuda: cpu at chunk 1; level at chunk 4; cuda at chunk 16 to 64." in answer
+    assert "Each device has its fastest program; see *Devices*." in answer
+    assert "on several devices" not in page(view(on("cuda", 1, 30.0)), ())
 
 
 def test_the_chunk_is_named_at_which_one_overtakes_the_other() -> None:
@@ -248,6 +288,15 @@ def test_what_was_not_measured_on_this_machine_is_a_warning_with_its_reason() ->
     assert unmeasured_warnings(shown) == ["energy was not measured: Only root may read it."]
     assert ("energy", "Only root may read it.", "1") in missing_table(shown).rows
     assert "energy was not measured: Only root may read it." in page(shown, ())
+
+
+def test_a_figure_that_some_programs_lack_names_them_without_the_log_of_their_process() -> None:
+    reason = "crashed while it was measured: died of SIGABRT; its log ends: terminate called | what(): no"
+    lost = on("cuda", 4, 40.0, backend="fakelib").model_copy(update={"unmeasured": {"device_time": reason}})
+    (warning,) = unmeasured_warnings(view(on("cuda", 1, 30.0), lost))
+    assert warning == (
+        f"device time of {lost.target} {lost.strategy} was not measured: crashed while it was measured: died of SIGABRT"
+    )
 
 
 def test_what_no_such_device_can_is_no_warning() -> None:

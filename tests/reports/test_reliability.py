@@ -103,6 +103,29 @@ def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_pat
     assert slow_bound_warning(shown(tmp_path, alone)) is None
 
 
+def test_paths_whose_intervals_overlap_are_not_compared(tmp_path):
+    """By chance, two processes that scatter are both the slower ones in one case of six."""
+    bound, public = (fake.latency(s).model_copy(update={"process_medians": (s, s)}) for s in (1.2e-3, 1e-3))
+    wide = {"interval": (0.9e-3, 1.5e-3)}
+    apart = fake.with_latencies(
+        fake.record(), bound=bound, public=public.model_copy(update={"interval": (0.9e-3, 1.1e-3)})
+    )
+    scattered = fake.with_latencies(
+        fake.record(), bound=bound.model_copy(update=wide), public=public.model_copy(update=wide)
+    )
+    bound_apart = apart.timing.latency["bound"].model_copy(update={"interval": (1.15e-3, 1.25e-3)})
+    apart = fake.with_latencies(apart, bound=bound_apart, public=apart.timing.latency["public"])
+    assert "(at least +20 %)" in slow_bound_warning(shown(tmp_path, apart))
+    assert slow_bound_warning(shown(tmp_path, scattered)) is None
+
+
+def test_the_device_of_a_slow_bound_path_is_named_where_there_are_several(tmp_path):
+    slow = fake.with_latencies(fake.record(chunk=1), bound=fake.latency(1.9e-3), public=fake.latency(1.2e-3))
+    on_cuda = slow.params.model_copy(update={"device": "cuda"})
+    other = fake.record(chunk=4).model_copy(update={"params": on_cuda})
+    assert "at chunk 1 on cpu (at least" in slow_bound_warning(shown(tmp_path, slow, other))
+
+
 def test_many_disturbed_blocks_are_a_warning_and_a_few_are_none(tmp_path):
     assert "during 50 % of the sampled blocks" in disturbance_warning(shown(tmp_path, sampled(disturbed=10)))
     assert disturbance_warning(shown(tmp_path, sampled(disturbed=1))) is None

@@ -245,6 +245,15 @@ def test_a_damaged_line_is_named_and_its_trial_is_missing(tmp_path):
     assert [sentence.split(":")[0] for sentence in merging.missing] == ["shard 2/4 lacks 1 trial"]
 
 
+def test_shards_with_two_distributions_of_a_package_are_told_once(tmp_path):
+    shards = [
+        made.make_shard(tmp_path, number, versions={"onnxruntime": {name: "1.31.1"}})
+        for number, name in ((1, "onnxruntime"), (2, "onnxruntime-gpu"))
+    ]
+    (told,) = [warning for warning in merged(tmp_path, shards).warnings if "different versions" in warning]
+    assert told.endswith("of onnxruntime (onnxruntime): 1.31.1 in 1/4; 1.31.1 (onnxruntime-gpu) in 2/4")
+
+
 def test_versions_that_differ_are_told_with_the_shards_that_have_them(tmp_path):
     versions = {"fakelib": {"fakelib-package": "1.3.0"}}
     shards = [

@@ -41,7 +41,8 @@ class Worker:
     def __init__(self) -> None:
         self.plans = []
 
-    def sample(self, sampling, blocks, plan):
+    def sample(self, sampling, blocks, plan, figure):
+        assert figure == "energy"
         self.plans.append(plan)
         return Block(0.0, 0, np.full(3, CALL_S), 4, elapsed=1.0)
 

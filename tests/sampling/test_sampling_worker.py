@@ -64,9 +64,9 @@ def test_streams_may_take_half_of_the_memory_that_their_trial_has_left():
     commands, sampling = [], SimpleNamespace(trial=make_trial(limits=MEMORY))
     worker = SimpleNamespace(
         _added={sampling.trial.id: 70 << 20},
-        _ask_or_restart=lambda _, command, __: commands.append(command) or SimpleNamespace(streams=3),
+        _ask_or_restart=lambda _, command, *__: commands.append(command) or SimpleNamespace(streams=3),
     )
-    assert SamplingWorker.open_streams(worker, sampling, 4) == 3
+    assert SamplingWorker.open_streams(worker, sampling, 4, "streams") == 3
     assert [command.room >> 20 for command in commands] == [(170 - 70) // 2]
 
 

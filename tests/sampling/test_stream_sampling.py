@@ -26,7 +26,7 @@ class FakeWorker:
     def __init__(self, limit: int, most: int = 10_000) -> None:
         self.limit, self.most, self.closed = limit, most, 0
 
-    def open_streams(self, sampling, streams):
+    def open_streams(self, sampling, streams, scenario):
         return min(streams, self.most)
 
     def serve_frames(self, sampling, streams, frames, period):
@@ -37,8 +37,9 @@ class FakeWorker:
     def serve_requests(self, sampling, rate, requests, seed, longest):
         return Served(0.0, np.array([1e-3, 3e-3]), requests, 0, 0.25, 1.0)
 
-    def close_streams(self, sampling):
+    def close_streams(self, sampling, scenario):
         self.closed += 1
+        return True
 
 
 def sampled(limits: list[int], most: int = 10_000, precision: float = 0.01) -> TrialSampling:
@@ -106,7 +107,7 @@ def test_streams_are_closed_once_and_a_process_that_fails_keeps_nothing(settings
     """Closing them is the check of what their calls led to."""
 
     class Failing(FakeWorker):
-        def open_streams(self, sampling, streams):
+        def open_streams(self, sampling, streams, scenario):
             return 0
 
     measure = Measure(processes=1, settings=settings)

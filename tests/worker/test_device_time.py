@@ -3,7 +3,8 @@ and its clock says what it is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,10 @@ class RecordedClock:
         return CALL_S if self.calls > 3 else 9.0
 
 
+def time_on_device(worker: TrialWorker) -> commands.DeviceTime:
+    return worker.sampler.time_on_device(commands.TimeOnDevice(TRIAL))
+
+
 def prepared(
     monkeypatch: pytest.MonkeyPatch, folder: Path, open_clock: object, open_stream: object = None
 ) -> tuple[TrialWorker, commands.Prepared]:
@@ -54,8 +59,7 @@ def test_a_call_in_a_stream_has_the_median_of_the_devices_seconds(
     clock = RecordedClock()
     worker, ready = prepared(monkeypatch, tmp_path, clock)
     assert (ready.timed.verdict, dict(ready.unmeasured)) == ("pass", {})
-    verified = worker.sampler.verify(commands.Verify(TRIAL))
-    assert verified.metrics["device_time_per_step"] == CALL_S / TRIAL.strategy.chunk
+    assert time_on_device(worker).metrics == {"device_time_per_step": CALL_S / TRIAL.strategy.chunk}
     assert (clock.streams, clock.calls) == ([5], DEVICE_CALLS)
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
 
@@ -66,7 +70,7 @@ def test_an_adapter_without_a_stream_has_a_reason_and_no_such_metric(
     clock = RecordedClock()
     worker, ready = prepared(monkeypatch, tmp_path, clock, lambda: 6)
     assert ready.unmeasured == {"device_time": NO_STREAM.format(TRIAL.target.backend)}
-    assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
+    assert time_on_device(worker) == commands.DeviceTime()
     assert clock.streams == []
 
 
@@ -76,9 +80,11 @@ def test_an_adapter_that_takes_a_stream_is_timed_in_one_of_the_suites(
     """Its first calls there are made before: it may record or choose something in them."""
     taken = []
 
-    def in_stream(bound: HonestBound, stream: int) -> HonestBound:
+    @contextmanager
+    def in_stream(bound: HonestBound, stream: int) -> Iterator[HonestBound]:
         taken.append(stream)
-        return bound
+        yield bound
+        taken.append("ended")
 
     monkeypatch.setattr(HonestBound, "in_stream", in_stream, raising=False)
     clock = RecordedClock()
@@ -86,9 +92,8 @@ def test_an_adapter_that_takes_a_stream_is_timed_in_one_of_the_suites(
     assert (clock.streams, taken, dict(ready.unmeasured)) == ([6], [], {}), (
         "the program is loaded again only at the end"
     )
-    verified = worker.sampler.verify(commands.Verify(TRIAL))
-    assert verified.metrics["device_time_per_step"] == CALL_S / TRIAL.strategy.chunk
-    assert (taken, clock.calls) == ([6], FIRST_CALLS + DEVICE_CALLS)
+    assert time_on_device(worker).metrics == {"device_time_per_step": CALL_S / TRIAL.strategy.chunk}
+    assert (taken, clock.calls) == ([6, "ended"], FIRST_CALLS + DEVICE_CALLS)
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
 
 
@@ -98,9 +103,9 @@ def test_a_stream_that_a_runtime_refuses_is_a_reason(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(HonestBound, "in_stream", refuse, raising=False)
     worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(), lambda: 6)
-    verified = worker.sampler.verify(commands.Verify(TRIAL))
-    assert verified.unmeasured == {"device_time": "The runtime does not take the stream."}
-    assert (verified.timed.verdict, "device_time_per_step" in verified.metrics) == ("pass", False)
+    refused = commands.DeviceTime(unmeasured={"device_time": "The runtime does not take the stream."})
+    assert time_on_device(worker) == refused
+    assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass"
 
 
 def test_a_clock_that_cannot_be_had_has_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,4 +115,4 @@ def test_a_clock_that_cannot_be_had_has_a_reason(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(HonestBound, "stream", 0, raising=False)
     worker, ready = prepared(monkeypatch, tmp_path, none)
     assert ready.unmeasured == {"device_time": "CUDA's cuEventCreate failed."}
-    assert "device_time_per_step" not in worker.sampler.verify(commands.Verify(TRIAL)).metrics
+    assert time_on_device(worker) == commands.DeviceTime()

@@ -70,6 +70,7 @@ EXCHANGES: list[tuple[Command, object]] = [
     (commands.ServeFrames(TRIAL, 32, 300, 0.01), SERVED),
     (commands.ServeRequests(TRIAL, 500.0, 400, 7, 2.4), SERVED),
     (commands.CloseStreams(TRIAL), PASSED),
+    (commands.TimeOnDevice(TRIAL), commands.DeviceTime({"device_time_per_step": 1e-6}, {"device_time": "no clock"})),
     (commands.Verify(TRIAL), commands.Verified(PASSED, STATE, 2, {"bound": ((10, 4096), (20, 0))}, {"files": 3.0})),
     (commands.Fork(("json",), (("eager", "cpu"),)), Done()),
     (commands.EndFork(), commands.ImportedModules(("json",))),

@@ -7,6 +7,7 @@ are passed by name: an RNN uses `x` and `y`, and for its state `h` (an LSTM also
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -345,8 +346,8 @@ class TakesStream(Protocol):
     The device's own events can then time it too.
     """
 
-    def in_stream(self, stream: int) -> Callable[[], object]:
-        """The call on the stream with this handle.
+    def in_stream(self, stream: int) -> AbstractContextManager[Callable[[], object]]:
+        """The call on the stream with this handle, for a `with`, at whose end the runtime frees what it was given.
 
         It goes on with the session's state and ring, and may return before the work is done.
 

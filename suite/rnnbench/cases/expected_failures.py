@@ -30,6 +30,7 @@ from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
 from rnnbench.model_files import TRAITS
 from rnnbench.outside_text import safe_text
+from rnnbench.results import version_of
 from rnnbench.spelling import hint
 from rnnbench.yaml_files import KeyPath, Source, problems_of, read_source
 
@@ -173,7 +174,8 @@ class ExpectedFailure:
             trial.target.backend == self.backend
             and (not self.route or trial.target.route in self.route)
             and all(
-                name in versions and SpecifierSet(within).contains(versions[name], prereleases=True)
+                (version := version_of(name, versions)) is not None
+                and SpecifierSet(within).contains(version, prereleases=True)
                 for name, within in self.version.items()
             )
             and all(any(_has(trial, leaf, text) for text in texts) for leaf, texts in self.where.items())
@@ -188,7 +190,7 @@ class ExpectedFailure:
             if route not in backend.routes:
                 yield f"{self.backend} has no route '{route}'; {hint(route, sorted(backend.routes))}"
         for name in self.version:
-            if name not in backend.versions:
+            if version_of(name, backend.versions) is None:
                 yield f"{self.backend} tells no version of '{name}'; {hint(name, sorted(backend.versions))}"
 
 

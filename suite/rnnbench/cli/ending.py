@@ -19,6 +19,7 @@ import click
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
 from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
+from rnnbench.optional import broken_installation
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a command: of Ctrl-C, of CI and `timeout`, and of a closed terminal unless ignored (`nohup`)."""
@@ -139,6 +140,8 @@ def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
     if isinstance(error, OSError):  # Nothing is imported for it: no further file may be opened.
         return _of_system(error)
+    if isinstance(error, ModuleNotFoundError):  # What is imported next may need the same module.
+        return broken_installation(error) or None
     from rnnbench.backends import BackendError
     from rnnbench.fleet import FleetError
     from rnnbench.model_files import ModelFileError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from rnnbench.pipeline import source_digest
-from rnnbench.results import differences
+from rnnbench.results import by_package, differences
 
 ALWAYS = ("numpy", "scipy", "pydantic")
 """Packages that trials of every backend use."""
@@ -38,6 +38,7 @@ def unlike(driver: SuiteFacts, node: SuiteFacts) -> list[str]:
         found.append("its source of rnnbench is another one")
     if driver.python != node.python:
         found.append(f"its Python is {node.python}, the driver's {driver.python}")
-    for what, here, there in differences(driver.versions, node.versions):
+    ours, theirs = ({name: by_package(one) for name, one in facts.versions.items()} for facts in (driver, node))
+    for what, here, there in differences(ours, theirs):
         found.append(f"{what.partition('.')[2] or what} is {there}, the driver's {here}")
     return found

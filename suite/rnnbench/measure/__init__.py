@@ -40,7 +40,16 @@ if TYPE_CHECKING:
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
     from rnnbench.measure.memory import resident, resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
-    from rnnbench.measure.metrics import ENERGY, METRICS, Metric, device_metrics, energy_metrics, read_metrics
+    from rnnbench.measure.metrics import (
+        DEVICE_TIME,
+        ENERGY,
+        METRICS,
+        STATE_COPY,
+        Metric,
+        device_metrics,
+        energy_metrics,
+        read_metrics,
+    )
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import cpu_seconds_beyond, family_cpu_seconds, family_tasks
     from rnnbench.measure.roof import Roof, RoofProbe, speed_of

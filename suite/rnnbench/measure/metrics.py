@@ -23,6 +23,8 @@ ENERGY = Setting(
     "Whether to measure the energy of a step too, in a block of a second or more in each process.",
 )
 """The key of `measure:` that asks for the metrics of energy."""
+DEVICE_TIME, STATE_COPY = "device_time", "state_copy"
+"""The names, in a record's `unmeasured`, of the time by the device's clock and of the state's round trip."""
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,11 @@ class LatencyPath:
         """The value of its setting; 0 if it has none, or is not asked for."""
         return settings.get(self.setting.key, 0.0) if self.setting else 0.0
 
+    @property
+    def figure(self) -> str:
+        """Its name as a figure beside the latencies that every trial has; empty for one of these."""
+        return self.name if self.setting else ""
+
     def is_requested(self, settings: Mapping[str, float]) -> bool:
         return self.setting is None or bool(self.value(settings))
 

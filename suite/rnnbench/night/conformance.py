@@ -12,7 +12,7 @@ from rnnbench.history import Alert, Alerts, CheckEntry, Detection, FailedTrial, 
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
-from rnnbench.results import Store
+from rnnbench.results import Store, parse_versions, version_of
 from rnnbench.spelling import count
 
 SUFFIX = "-check"
@@ -118,7 +118,7 @@ def is_of(check: CheckEntry | None, night: BackendNight) -> bool:
     return (
         check is not None
         and night.newest is not None
-        and f"{night.package} {night.newest.version}" in check.versions.split(", ")
+        and version_of(night.package, parse_versions(check.versions)) == night.newest.version
     )
 
 

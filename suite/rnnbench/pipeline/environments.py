@@ -15,6 +15,7 @@ from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_packages import extras_of, this_suite
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
 from rnnbench.pipeline.made_environments import SideError, make_environment
+from rnnbench.results import by_package
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess, own_folder
 
@@ -74,7 +75,7 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
 
 def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
     """The packages whose versions differ, as `name a → b`. Python comes first."""
-    old, new = ({"Python": side.python, **side.packages} for side in (a, b))
+    old, new = ({"Python": side.python, **by_package(side.packages)} for side in (a, b))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
 

@@ -28,6 +28,7 @@ from rnnbench.results import (
     RunInfo,
     Store,
     StoreError,
+    by_package,
     differences,
     machine_identity,
     read_info,
@@ -218,9 +219,9 @@ def end_run(
 
 def _changes(info: RunInfo, *, elsewhere: bool) -> Iterator[str]:
     """Sentences about what has changed since the run began: rnnbench, the backends' packages, the machine."""
-    versions = {name: _versions(name) for name in info.versions}
-    before = {"rnnbench": info.rnnbench, **info.versions}
-    for what, old, new in differences(before, {"rnnbench": __version__, **versions}):
+    before = {name: by_package(versions) for name, versions in info.versions.items()}
+    now = {name: by_package(_versions(name)) for name in info.versions}
+    for what, old, new in differences({"rnnbench": info.rnnbench, **before}, {"rnnbench": __version__, **now}):
         yield f"{what} is {new}, and was {old} when the run began; its trials are of different versions"
     if elsewhere:
         return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rnnbench.devices import KINDS, DeviceKind
 from rnnbench.measure import METRICS
+from rnnbench.outside_text import LOG_ENDS
 from rnnbench.reports import units
 from rnnbench.reports.devices import device_in_words
 from rnnbench.reports.tables import Table, program, strategy
@@ -13,7 +14,7 @@ from rnnbench.results import DeviceState, Entry, Record, View
 from rnnbench.spelling import count, listed
 
 NAMED = 3
-"""Processes that a warning names."""
+"""Processes or programs that a warning names."""
 NO_KIND = DeviceKind("", "A kind of device that this version does not know.")
 
 
@@ -61,14 +62,21 @@ def device_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def unmeasured_warnings(view: View) -> list[str]:
-    """What could be measured on such a device and was not measured here, a sentence each."""
-    reasons = dict.fromkeys(
-        (figure, reason)
-        for entry in view.entries
-        for figure, reason in entry.record.unmeasured.items()
-        if figure not in KINDS.get(entry.record.params.device, NO_KIND).unmeasured
-    )
-    return [f"{figure.replace('_', ' ')} was not measured: {reason}" for figure, reason in reasons]
+    """What could be measured on such a device and was not measured here, a sentence each.
+
+    Programs are named unless it is so for all. A process's log is left out: the table of Findings has it.
+    """
+    programs: dict[tuple[str, str], dict[str, None]] = {}
+    for entry in view.entries:
+        for figure, reason in entry.record.unmeasured.items():
+            if figure not in KINDS.get(entry.record.params.device, NO_KIND).unmeasured:
+                key = figure.replace("_", " "), reason.partition(LOG_ENDS)[0]
+                programs.setdefault(key, {})[f"{entry.target} {entry.strategy}"] = None
+    every = {f"{entry.target} {entry.strategy}" for entry in view.entries}
+    return [
+        f"{figure}{'' if set(names) == every else f' of {listed([*names], NAMED)}'} was not measured: {reason}"
+        for (figure, reason), names in programs.items()
+    ]
 
 
 def device_warnings(view: View) -> list[str]:

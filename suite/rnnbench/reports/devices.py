@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rnnbench.devices import Device
 from rnnbench.reports import units
-from rnnbench.reports.tables import Table, program, strategy
+from rnnbench.reports.energy import PER_STEP, energy_cell
+from rnnbench.reports.expected_failures import outcome_of
+from rnnbench.reports.tables import NOT_BELIEVED, Table, program, strategy
 from rnnbench.results import (
+    FAILURES,
     FASTEST,
     Crossing,
     Entry,
@@ -18,12 +21,17 @@ from rnnbench.results import (
     chunk_crossings,
     device_label,
     on_several_devices,
+    subject_of,
 )
 from rnnbench.spelling import count
 
 CROSSING_NOTE = (
     "Which device has the shorter bound latency. Level: the 95 % intervals overlap. Devices are compared only where "
     f"both were measured. {FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
+)
+ENERGY_NOTE = (
+    "Of the whole device while bound calls ran, what it uses at rest included; in brackets its power. The other device "
+    "uses energy meanwhile, too: the processor calls a GPU and waits for it."
 )
 
 
@@ -49,18 +57,38 @@ def device_in_words(device: Device) -> str:
 
 def device_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
     """Title and tables of each model, batch and dtype that ran on two kinds of devices."""
-    groups = on_several_devices(view.entries)
-    along_batch = batch_crossings(groups)
-    for subject, entries in groups.items():
-        tables = [_latencies(entries), crossing_table("Faster device by chunk", chunk_crossings(entries))]
-        tables += _batch_tables(along_batch, subject)
-        yield str(subject), tables
+    failed = [entry for entry in view.entries if not entry.shares and _failed(entry)]
+    for subject, entries, crossings in _crossings(view):
+        with_failed = [*entries, *(entry for entry in failed if subject_of(entry) == subject)]
+        yield str(subject), [_latencies(with_failed), *crossings, _energies(entries)]
 
 
 def crossing_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
-    """As `device_tables`, without the latencies."""
-    for title, tables in device_tables(view):
-        yield title, tables[1:]
+    """As `device_tables`: only the tables of the faster device."""
+    for subject, _, crossings in _crossings(view):
+        yield str(subject), crossings
+
+
+def device_answers(view: View) -> Iterator[tuple[str, str]]:
+    """Title and sentence of each model, batch and dtype that ran on two kinds of devices: the faster device."""
+    for subject, entries in on_several_devices(view.entries).items():
+        for one in chunk_crossings(entries):
+            if one.program == FASTEST:
+                yield str(subject), f"The faster of {' and '.join(one.devices)}: {_spells(one, 'chunk')}."
+
+
+def _crossings(view: View) -> Iterator[tuple[OnDevices, list[Entry], list[Table]]]:
+    groups = on_several_devices(view.entries)
+    along_batch = batch_crossings(groups)
+    for subject, entries in groups.items():
+        tables = [crossing_table("Faster device by chunk", chunk_crossings(entries))]
+        yield subject, entries, tables + _batch_tables(along_batch, subject)
+
+
+def _failed(entry: Entry) -> bool:
+    """Whether it was tried, and has no latency that counts."""
+    tried = entry.record.outcome in FAILURES or entry.record.outcome == "nonconforming" or bool(entry.not_believed)
+    return tried and not entry.on_software_device
 
 
 def _batch_tables(along_batch: dict[OnDevices, dict[int, list[Crossing]]], subject: OnDevices) -> list[Table]:
@@ -71,29 +99,44 @@ def _batch_tables(along_batch: dict[OnDevices, dict[int, list[Crossing]]], subje
 
 
 def _latencies(entries: Sequence[Entry]) -> Table:
-    """Bound latency per step, by program and device."""
+    return _by_device("Bound latency per step, by device", entries, _per_step)
+
+
+def _energies(entries: Sequence[Entry]) -> Table:
+    """No rows, unless energy was measured on two kinds of devices."""
+    measured = [entry for entry in entries if PER_STEP in entry.record.metrics]
+    several = len({entry.record.params.device for entry in measured}) > 1
+    return _by_device("Energy per step, by device", measured if several else [], energy_cell, ENERGY_NOTE)
+
+
+def _by_device(title: str, entries: Sequence[Entry], cell: Callable[[Entry], str], note: str = "") -> Table:
+    """A row by program and device, with a cell for each chunk."""
     chunks = sorted({entry.chunk for entry in entries})
-    rows: dict[tuple[str, str, str], dict[int, Entry]] = {}
+    rows: dict[tuple[str, str, str], dict[int, str]] = {}
     for entry in sorted(entries, key=lambda e: (e.target, e.strategy, device_label(e))):
-        rows.setdefault((program(entry), strategy(entry), device_label(entry)), {})[entry.chunk] = entry
+        rows.setdefault((program(entry), strategy(entry), device_label(entry)), {})[entry.chunk] = cell(entry)
     return Table(
-        "Bound latency per step, by device",
+        title,
         ("program", "strategy", "device", *(f"chunk {chunk}" for chunk in chunks)),
-        tuple((*key, *(_per_step(of_row.get(chunk)) for chunk in chunks)) for key, of_row in rows.items()),
+        tuple((*key, *(of_row.get(chunk, units.MISSING) for chunk in chunks)) for key, of_row in rows.items()),
         text=3,
+        note=note,
     )
 
 
-def _per_step(entry: Entry | None) -> str:
-    return units.seconds(entry.bound.per_step) if entry and entry.bound else units.MISSING
+def _per_step(entry: Entry) -> str:
+    if _failed(entry):
+        return NOT_BELIEVED if entry.not_believed else outcome_of(entry.record)
+    return units.seconds(entry.bound.per_step) if entry.bound else units.MISSING
 
 
 def crossing_table(title: str, crossings: Sequence[Crossing], axis: str = "chunk") -> Table:
-    rows = [
-        (one.program, " and ".join(one.devices), "; ".join(_spell(spell, axis) for spell in one.spells))
-        for one in crossings
-    ]
+    rows = [(one.program, " and ".join(one.devices), _spells(one, axis)) for one in crossings]
     return Table(title, ("program", "devices", "faster"), tuple(rows), text=3, note=CROSSING_NOTE)
+
+
+def _spells(crossing: Crossing, axis: str) -> str:
+    return "; ".join(_spell(spell, axis) for spell in crossing.spells)
 
 
 def _spell(spell: Spell, axis: str) -> str:

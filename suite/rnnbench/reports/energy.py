@@ -17,7 +17,7 @@ def energy_table(entries: Sequence[Entry]) -> Table:
     measured = [entry for entry in entries if entry.ranked and not entry.shares and PER_STEP in entry.record.metrics]
     chunks = sorted({entry.chunk for entry in measured})
     rows = [
-        (*key, *(_cell(next((entry for entry in group if entry.chunk == chunk), None)) for chunk in chunks))
+        (*key, *(_cell_of(next((entry for entry in group if entry.chunk == chunk), None)) for chunk in chunks))
         for key, group in by_program(measured).items()
     ]
     sources = ", ".join(dict.fromkeys(entry.record.energy.source for entry in measured if entry.record.energy))
@@ -32,9 +32,12 @@ def energy_table(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _cell(entry: Entry | None) -> str:
-    if entry is None:
-        return units.MISSING
+def _cell_of(entry: Entry | None) -> str:
+    return energy_cell(entry) if entry else units.MISSING
+
+
+def energy_cell(entry: Entry) -> str:
+    """Joules of a step and the power in brackets, of a trial whose energy was measured."""
     metrics, reading = entry.record.metrics, entry.record.energy
     power = f" ({units.digits(metrics[POWER])} W)" if POWER in metrics else ""
     disturbed = f" {DISTURBED}" if reading and reading.disturbed_blocks else ""

@@ -105,7 +105,19 @@ def strategies(entries: Sequence[Entry]) -> str:
 
 
 def sizes(entries: Sequence[Entry]) -> str:
-    hidden = sorted({entry.workload.hidden for entry in entries} - {0})
-    chunks = sorted({entry.chunk for entry in entries})
-    of_sizes = f"hidden {', '.join(map(str, hidden))}; " if hidden else ""
-    return f"{of_sizes}chunk {', '.join(map(str, chunks))}"
+    """The sizes of these trials; the batch and the device too, unless all are of one stream on the processor."""
+    params = [entry.record.params for entry in entries]
+    hidden = {entry.workload.hidden for entry in entries} - {0}
+    batches, devices = {each.batch for each in params}, sorted({each.device for each in params})
+    return "; ".join(
+        [
+            *([f"hidden {_listed(hidden)}"] if hidden else []),
+            f"chunk {_listed({entry.chunk for entry in entries})}",
+            *([f"batch {_listed(batches)}"] if batches != {1} else []),
+            *([f"on {', '.join(devices)}"] if devices != ["cpu"] else []),
+        ]
+    )
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

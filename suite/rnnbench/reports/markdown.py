@@ -11,7 +11,7 @@ from rnnbench.reports.call_cost import call_cost_table, stateful_cost_table
 from rnnbench.reports.conformance_matrix import conformance_table
 from rnnbench.reports.costs import build_table, memory_table, metrics_table, preparation_table, size_table
 from rnnbench.reports.device_state import device_state_table
-from rnnbench.reports.devices import device_tables, devices_sentence
+from rnnbench.reports.devices import device_answers, device_tables, devices_sentence
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
@@ -84,6 +84,9 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield from answers
     if meanings := [meaning for sign, meaning in ANSWER_SIGNS.items() if any(f" {sign} " in part for part in answers)]:
         yield f"Signs: {'. '.join(meanings)}."
+    for title, sentence in device_answers(view):
+        yield Markdown("**{}, on several devices**").format(title)
+        yield Markdown("{} Each device has its fastest program; see *Devices*.").format(sentence)
     if sentences := reliability_sentences(view):
         yield " ".join(sentences)
     yield Markdown("## Ranking")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         chunk_crossings,
         device_label,
         on_several_devices,
+        subject_of,
     )
     from rnnbench.results.device_state import DeviceState, EnergyReading
     from rnnbench.results.fact_changes import FactChange
@@ -133,7 +134,7 @@ if TYPE_CHECKING:
         pair_ratio,
         pair_scatter,
     )
-    from rnnbench.results.versions import parse_versions, versions_text
+    from rnnbench.results.versions import by_package, parse_versions, version_of, versions_text
     from rnnbench.results.views import (
         ORIGIN_MEANS,
         ORIGINS,

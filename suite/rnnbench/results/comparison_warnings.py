@@ -10,6 +10,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.thresholds import threshold_differences
 from rnnbench.results.timing import MANY_DISTURBED, Latency, disturbed_share
+from rnnbench.results.versions import by_package
 from rnnbench.spelling import count
 
 Pair = tuple[Record, Record]
@@ -65,13 +66,17 @@ def disturbance_warnings(run: Run, latencies: Sequence[Latency]) -> Iterator[str
 def _differences_of_runs(base: Run, new: Run) -> Iterator[str]:
     for what, old, young in (
         ("machines", _identity(base), _identity(new)),
-        ("versions", base.info.versions, new.info.versions),
+        ("versions", _versions(base), _versions(new)),
     ):
         unlike = [f"{key}: {a} in {base.name}, {b} in {new.name}" for key, a, b in differences(old, young)]
         if unlike:
             yield f"{what} differ in {'; '.join(unlike)}"
     if base.info.rnnbench != new.info.rnnbench:
         yield f"rnnbench differs: {base.info.rnnbench} in {base.name}, {new.info.rnnbench} in {new.name}"
+
+
+def _versions(run: Run) -> dict[str, dict[str, str]]:
+    return {backend: by_package(versions) for backend, versions in run.info.versions.items()}
 
 
 def _identity(run: Run) -> Mapping[str, Any]:

@@ -68,7 +68,7 @@ def on_several_devices(entries: Iterable[Entry]) -> dict[OnDevices, list[Entry]]
     groups: defaultdict[OnDevices, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.ranked and not entry.shares:
-            groups[_subject(entry)].append(entry)
+            groups[subject_of(entry)].append(entry)
     several = {key: group for key, group in groups.items() if len({e.record.params.device for e in group}) > 1}
     return dict(sorted(several.items()))
 
@@ -130,7 +130,7 @@ def _faster(a: str, of_a: Latency, b: str, of_b: Latency) -> str:
     return a if of_a.median < of_b.median else b
 
 
-def _subject(entry: Entry) -> OnDevices:
+def subject_of(entry: Entry) -> OnDevices:
     workload, params = entry.workload, entry.record.params
     family = workload.family
     return OnDevices(

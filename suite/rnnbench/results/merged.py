@@ -15,6 +15,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.shards import MergedInfo, WholePlan, read_whole_plan
+from rnnbench.results.versions import by_package
 from rnnbench.spelling import count, listed
 
 AND = " and "
@@ -127,14 +128,11 @@ def _varying(shards: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
             yield what, texts
     for backend in sorted({name for shard in shards for name in shard.info.versions}):
         of_backend = [shard for shard in shards if backend in shard.info.versions]
-        packages = sorted({name for shard in of_backend for name in shard.info.versions[backend]})
-        for package in packages:
-            of_package = [shard.info.versions[backend].get(package, "") for shard in of_backend]
-            if len(set(of_package)) > 1:
-                yield (
-                    f"{package} ({backend})",
-                    [shard.info.versions.get(backend, {}).get(package, "") for shard in shards],
-                )
+        versions = [by_package(shard.info.versions[backend]) for shard in of_backend]
+        for package in sorted({name for of_shard in versions for name in of_shard}):
+            if len({of_shard.get(package, "") for of_shard in versions}) > 1:
+                of_shards = [by_package(shard.info.versions.get(backend, {})) for shard in shards]
+                yield f"{package} ({backend})", [of_shard.get(package, "") for of_shard in of_shards]
 
 
 def _own(shard: Run, plan: WholePlan) -> Iterator[Record]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rnnbench.cases import Launch, State, Strategy, Target
-from rnnbench.measure import PATHS, WarmUp
+from rnnbench.measure import DEVICE_TIME, PATHS, WarmUp
 from rnnbench.plan import examine
 from rnnbench.rnn import DTYPES, Model
 from rnnbench.sampling.path_sampling import PathBlocks
@@ -90,6 +90,7 @@ def _smallest_program(examined: Examined) -> TrialSampling:
         small = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0)
         counter = replace(small, dtype=dtype, lengths="full")
         smallest = TrialSampling(examine(counter), is_built=False)
+        smallest.note_unmeasured({DEVICE_TIME: "the floor is one of bound calls alone"})
         smallest.failure = smallest.examined.failure
         if smallest.failure is None and worker_key(smallest.examined) != worker_key(examined):
             reason = "a counter needs another environment than this trial"

@@ -44,7 +44,7 @@ class EnergyMeter:
         if blocks is None or not any(blocks.processes):
             return
         before, started = counter.read(), time.monotonic()
-        block = worker.sample(sampling, blocks, _plan(blocks, counter.block_s))
+        block = worker.sample(sampling, blocks, _plan(blocks, counter.block_s), ENERGY.key)
         joules, seconds = counter.read() - before, time.monotonic() - started
         if block is not None:
             sampling.energy.append(EnergyUse(joules, seconds, block.calls, counter.source, block.disturbed))

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rnnbench.measure import overall_median, requested
+from rnnbench.measure import STATE_COPY, overall_median, requested
 from rnnbench.plan import close_adapters
 from rnnbench.results import Anchor
 from rnnbench.sampling.context import Context
@@ -243,7 +243,7 @@ def shuffled_turns(
 
 def _copy_state(turn: Turn) -> None:
     """Time one block of the state's round trip through NumPy, if the strategy carries a state."""
-    if turn.sampling.trial.strategy.state != "none":
+    if turn.sampling.trial.strategy.state != "none" and STATE_COPY not in turn.sampling.unmeasured:
         block = turn.worker.sample_state_copy(turn.sampling, STATE_COPY_S)
         if block is not None:
             turn.sampling.state_copies.append(block)

@@ -1,5 +1,8 @@
 """A sampling worker: one process and the trials loaded in it. If a command kills the process, its trial is dropped.
 
+A command for a figure beside the latencies that every trial has costs only this figure: the trial goes on in a new
+process without it.
+
 A trial's limits hold for each of its commands. The memory limit is on the resident bytes of the process, less those
 that other trials' commands have added. So a trial has as much memory here as in a worker of its own.
 """
@@ -12,7 +15,19 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rnnbench.devices import KINDS, UnmeasuredError
-from rnnbench.measure import Block, BlockPlan, DeviceConditions, DeviceSpell, Served, WallTime, WarmUp
+from rnnbench.measure import (
+    DEVICE_TIME,
+    SERVER,
+    STATE_COPY,
+    STREAMS,
+    Block,
+    BlockPlan,
+    DeviceConditions,
+    DeviceSpell,
+    Served,
+    WallTime,
+    WarmUp,
+)
 from rnnbench.results import Finding, FindingKind
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
@@ -35,6 +50,7 @@ from rnnbench.worker import (
     SentServed,
     ServeFrames,
     ServeRequests,
+    TimeOnDevice,
     Verify,
     WorkerError,
     WorkerProcess,
@@ -145,13 +161,17 @@ class SamplingWorker:
             sampling.note_findings([finding])
         self.start()
 
-    def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan) -> Block | None:
-        """Sample one block of a latency path. Returns None if the trial fails, or has failed before."""
-        return self._sample(sampling, SamplePath(sampling.trial, blocks.path.name, plan), plan.calls_per_sample)
+    def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan, figure: str = "") -> Block | None:
+        """Sample one block of a latency path. Returns None if the trial fails, or has failed before.
+
+        `figure` names the figure that the block is for, if it is not a latency.
+        """
+        command = SamplePath(sampling.trial, blocks.path.name, plan)
+        return self._sample(sampling, command, plan.calls_per_sample, figure or blocks.path.figure)
 
     def sample_state_copy(self, sampling: TrialSampling, seconds: float) -> Block | None:
         """Sample one block of the state's round trip through NumPy. Returns None if the trial fails."""
-        return self._sample(sampling, SampleStateCopy(sampling.trial, seconds))
+        return self._sample(sampling, SampleStateCopy(sampling.trial, seconds), figure=STATE_COPY)
 
     def warm_up(self, sampling: TrialSampling, blocks: PathBlocks, warmup: WarmUp) -> None:
         """Call the program without counting, until the warm-up is over or the trial fails."""
@@ -161,38 +181,40 @@ class SamplingWorker:
                 return
             warmup.windows.append(window)
 
-    def open_streams(self, sampling: TrialSampling, streams: int) -> int:
+    def open_streams(self, sampling: TrialSampling, streams: int, scenario: str) -> int:
         """Open streams until `streams` are open, or memory or time runs out. Returns how many are open; 0 on failure.
 
         They may use half of the memory that the trial has left, so that the trial does not fail for one more stream.
         """
         room = (sampling.trial.limits.memory - self._added[sampling.trial.id]) // 2
-        opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample")
+        opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample", scenario)
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
         """Test the first `streams` open streams. Returns None if the trial fails."""
-        return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period))
+        return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period), STREAMS.name)
 
     def serve_requests(
         self, sampling: TrialSampling, rate: float, requests: int, seed: int, longest: float
     ) -> Served | None:
         """Send requests at random to the first open stream. Returns None if the trial fails."""
-        return self._serve(sampling, ServeRequests(sampling.trial, rate, requests, seed, longest))
+        return self._serve(sampling, ServeRequests(sampling.trial, rate, requests, seed, longest), SERVER.name)
 
-    def close_streams(self, sampling: TrialSampling) -> None:
-        """Check the results of the streams' calls, and close the streams."""
-        result = self._ask_or_restart(sampling, CloseStreams(sampling.trial), "check")
+    def close_streams(self, sampling: TrialSampling, scenario: str) -> bool:
+        """Check the results of the streams' calls, and close the streams. Returns False if that was not possible."""
+        result = self._ask_or_restart(sampling, CloseStreams(sampling.trial), "check", scenario)
         if result is not None:
             sampling.note_timed(result)
+        return result is not None
 
     def verify(self) -> None:
-        """Check the results of every trial's timed calls."""
+        """Check the results of every trial's timed calls. Then time some calls by the device's own events."""
         for sampling in list(self.trials):
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
                 state = replace(verified.state, affinity=self._timed_on or verified.state.affinity)
                 sampling.note_verified(replace(verified, state=state))
+        self._time_on_device()
 
     def end_sampling(self) -> None:
         """Add the findings of the clocks around the blocks. Nothing is timed in this process after this call."""
@@ -222,12 +244,25 @@ class SamplingWorker:
         self._added.clear()
         self._ran.clear()
 
+    def _time_on_device(self) -> None:
+        """Time calls by the device's own events. If one trial loses the process, those after it have no such figure.
+
+        Everything else is measured and verified by then. So no process is started for it.
+        """
+        for sampling in [each for each in self.trials if each.has_device_clock]:
+            if self._process is None:
+                sampling.miss_device_time()
+                continue
+            timed = self._ask(sampling, TimeOnDevice(sampling.trial), "sample", DEVICE_TIME)
+            if timed is not None:
+                sampling.note_device_time(timed)
+
     def _sample(
-        self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1
+        self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1, figure: str = ""
     ) -> SentBlock | None:
         """Sample one block. If its times are impossible, the trial fails."""
         before = _conditions(sampling)
-        block = self._ask_or_restart(sampling, command, "sample")
+        block = self._ask_or_restart(sampling, command, "sample", figure)
         after = _conditions(sampling)
         if block is None:
             return None
@@ -237,9 +272,9 @@ class SamplingWorker:
             return None
         return replace(block, device=DeviceSpell(before, after) if before and after else None)
 
-    def _serve(self, sampling: TrialSampling, command: Command[SentServed]) -> Served | None:
+    def _serve(self, sampling: TrialSampling, command: Command[SentServed], scenario: str) -> Served | None:
         """Serve frames or requests. If the times are impossible, the trial fails."""
-        served = self._ask_or_restart(sampling, command, "sample")
+        served = self._ask_or_restart(sampling, command, "sample", scenario)
         if served is None:
             return None
         assert self._watch is not None, "the process has answered"
@@ -248,8 +283,10 @@ class SamplingWorker:
             return None
         return served
 
-    def _ask_or_restart(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """As `_ask`. If the process dies of the command, a new process takes over the other trials.
+    def _ask_or_restart(
+        self, sampling: TrialSampling, command: Command[Reply], purpose: str, figure: str = ""
+    ) -> Reply | None:
+        """As `_ask`. If the process dies of the command, a new process takes over the trials that have not failed.
 
         A process that has ended before the command was killed while it was stopped. This is no trial's fault, and the
         process is replaced once.
@@ -257,13 +294,17 @@ class SamplingWorker:
         if self._process is not None and self._process.has_ended and self._replaces_one and sampling in self.trials:
             self._start_another("while it was stopped")
             self.prepare()
-        reply = self._ask(sampling, command, purpose)
+        reply = self._ask(sampling, command, purpose, figure)
         if reply is None and self._process is None:
             self.prepare()
         return reply
 
-    def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str) -> Reply | None:
-        """Let the process carry out one command, and stop it again. Returns None if the trial fails and is dropped."""
+    def _ask(self, sampling: TrialSampling, command: Command[Reply], purpose: str, figure: str = "") -> Reply | None:
+        """Let the process carry out one command, and stop it again. Returns None if the trial fails and is dropped.
+
+        A command for a `figure` beside the latencies drops no trial: without it the figure is unmeasured. The process
+        is closed then, since a failed call may have left its runtime unusable.
+        """
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
         self._is_unasked = False
@@ -281,7 +322,12 @@ class SamplingWorker:
             # A failed call may have left its runtime unusable: after a GPU is lost, every later call fails too.
             is_whole = error.alive and isinstance(command, Build | Restore)
             reason = error.reason if error.answered else self._shared_death(sampling, error)
-            self._drop(sampling, WorkerError(error.outcome, reason, is_whole))
+            failure = WorkerError(error.outcome, reason, is_whole)
+            if figure:
+                sampling.lose(figure, failure)
+                self.close()
+            else:
+                self._drop(sampling, failure)
             return None
         return reply
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rnnbench.measure import REQUESTS, StreamSearch, longest_serving, most_missed
+from rnnbench.measure import REQUESTS, SERVER, STREAMS, StreamSearch, longest_serving, most_missed
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import StreamProcess, TestedStreams
@@ -14,11 +14,14 @@ Said = Callable[[str], None]
 
 
 def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
-    """Measure the scenarios of a trial's case in the worker's process, in the first `measure.processes` processes."""
+    """Measure the scenarios of a trial's case in the worker's process, in the first `measure.processes` processes.
+
+    A scenario that cannot be measured is not tried again.
+    """
     most = sampling.trial.measure.processes
-    if sampling.has_stream_scenario and len(sampling.streams) < most:
+    if sampling.has_stream_scenario and STREAMS.name not in sampling.unmeasured and len(sampling.streams) < most:
         _search_streams(worker, sampling, say)
-    if sampling.request_rate and len(sampling.served) < most:
+    if sampling.request_rate and SERVER.name not in sampling.unmeasured and len(sampling.served) < most:
         _serve_requests(worker, sampling, say)
 
 
@@ -28,7 +31,7 @@ def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) 
     while (attempt := search.next()) is not None:
         say(f"{attempt.streams} streams")
         if attempt.streams > opened:
-            opened = worker.open_streams(sampling, attempt.streams)
+            opened = worker.open_streams(sampling, attempt.streams, STREAMS.name)
             if not opened:
                 return
             if opened < attempt.streams:
@@ -39,8 +42,8 @@ def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) 
             return
         tested.append(TestedStreams(attempt.streams, served))
         search.note(attempt, served.missed <= most_missed(attempt.frames))
-    worker.close_streams(sampling)
-    sampling.streams.append(StreamProcess(search.held, search.failed, tuple(tested)))
+    if worker.close_streams(sampling, STREAMS.name):
+        sampling.streams.append(StreamProcess(search.held, search.failed, tuple(tested)))
 
 
 def stream_search(sampling: TrialSampling) -> StreamSearch:
@@ -55,10 +58,9 @@ def stream_search(sampling: TrialSampling) -> StreamSearch:
 def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
     """Serve random requests with one stream. All programs get the same arrivals; each process gets different ones."""
     say(f"{REQUESTS} requests")
-    if not worker.open_streams(sampling, 1):
+    if not worker.open_streams(sampling, 1, SERVER.name):
         return
     rate, seed = sampling.request_rate, sampling.trial.seed + len(sampling.served)
     served = worker.serve_requests(sampling, rate, REQUESTS, seed, longest_serving(rate))
-    if served is not None:
-        worker.close_streams(sampling)
+    if served is not None and worker.close_streams(sampling, SERVER.name):
         sampling.served.append(served)

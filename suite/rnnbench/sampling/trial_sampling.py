@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from threading import Lock
+from typing import Any
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.measure import ENERGY, SERVER, STREAMS, Block, EnergyUse, GrowthStep, Served
-from rnnbench.results import CheckResult, Finding, not_believed
+from rnnbench.devices import KINDS
+from rnnbench.measure import (
+    DEVICE_TIME,
+    ENERGY,
+    SERVER,
+    STATE_COPY,
+    STREAMS,
+    Block,
+    EnergyUse,
+    GrowthStep,
+    Served,
+)
+from rnnbench.results import CheckResult, Finding, FindingKind, not_believed
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.stages import (
     Checked,
@@ -24,7 +37,9 @@ from rnnbench.stages import (
     StreamSamples,
     first_failure,
 )
-from rnnbench.worker import Verified, WorkerError
+from rnnbench.worker import DeviceTime, Verified, WorkerError
+
+MISSED = "The process in which it would have been measured ended while another trial was measured."
 
 
 class TrialSampling:
@@ -43,6 +58,8 @@ class TrialSampling:
         """The served requests of the scenario `server` in each process."""
         self.energy: list[EnergyUse] = []
         """The energy of a long block in each process, if the case asks for it."""
+        self.device_time: dict[str, float] = {}
+        """The metrics of the device's own clock: of each, the largest of the processes."""
         self.unmeasured: dict[str, str] = {}
         """Each figure that could not be measured on this machine, and why."""
         self._lock = Lock()
@@ -50,6 +67,7 @@ class TrialSampling:
         self._state: SampledState | None = None
         self._findings: list[Finding] = []
         self._growth: dict[str, list[tuple[GrowthStep, ...]]] = {}
+        self._missed_device_time = False
 
     @property
     def trial(self) -> Trial:
@@ -75,6 +93,11 @@ class TrialSampling:
         return bool(self.trial.measure.settings.get(ENERGY.key))
 
     @property
+    def has_device_clock(self) -> bool:
+        """Whether its calls can be timed by the device's own events, as far as is known."""
+        return KINDS[self.trial.device].open_clock is not None and DEVICE_TIME not in self.unmeasured
+
+    @property
     def has_failed(self) -> bool:
         return self.failure is not None
 
@@ -85,6 +108,34 @@ class TrialSampling:
 
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
+
+    def lose(self, figure: str, error: WorkerError) -> None:
+        """A figure beside the latencies cannot be measured, and nothing is kept of it. Everything else is kept."""
+        self.note_unmeasured({figure: f"{error.outcome} while it was measured: {error.reason}"})
+        measured: Mapping[str, list[Any] | dict[str, float]] = {
+            DEVICE_TIME: self.device_time,
+            ENERGY.key: self.energy,
+            STREAMS.name: self.streams,
+            SERVER.name: self.served,
+            STATE_COPY: self.state_copies,
+        }
+        if figure in measured:
+            measured[figure].clear()
+        verified = "were" if figure == DEVICE_TIME else "were not"
+        detail = (
+            f"its process ended ({error.outcome}) while {figure.replace('_', ' ')} was measured; the results of the "
+            f"calls that had been timed in this process {verified} checked before"
+        )
+        self.note_findings([Finding(kind=FindingKind.PROCESS, detail=detail)])
+
+    def note_device_time(self, timed: DeviceTime) -> None:
+        self.note_unmeasured(timed.unmeasured)
+        earlier = self.device_time
+        self.device_time.update({name: max(value, earlier.get(name, value)) for name, value in timed.metrics.items()})
+
+    def miss_device_time(self) -> None:
+        """Its process has ended before its calls were timed by the device. Another process may time them."""
+        self._missed_device_time = True
 
     def note_findings(self, findings: Iterable[Finding]) -> None:
         """Add findings of its worker's commands. Equal findings count once."""
@@ -110,7 +161,6 @@ class TrialSampling:
     def note_verified(self, verified: Verified) -> None:
         """Add the check after sampling, and the state of the process."""
         self.note_timed(verified.timed)
-        self.note_unmeasured(verified.unmeasured)
         for path, steps in verified.growth.items():
             self._growth.setdefault(path, []).append(tuple(steps))
         earlier = self._state.metrics if self._state else {}
@@ -119,18 +169,20 @@ class TrialSampling:
 
     def sampled(self, checked: Checked, roof: RoofReadings, floor: DispatchFloorSamples | None = None) -> Sampled:
         """Everything that was collected, as the value of this stage."""
+        missed = {DEVICE_TIME: MISSED} if self._missed_device_time and not self.device_time else {}
+        state = self._state and replace(self._state, metrics={**self._state.metrics, **self.device_time})
         return Sampled(
             checked=checked,
             paths={name: blocks.samples() for name, blocks in self.paths.items() if any(blocks.processes)},
             timed=self._timed,
-            state=self._state,
+            state=state,
             growth=self._frozen_growth(),
             state_copies=tuple(self.state_copies),
             dispatch_floor=floor,
             streams=StreamSamples(self.frame_period, tuple(self.streams)) if self.streams else None,
             server=ServerSamples(self.request_rate, tuple(self.served)) if self.served else None,
             energy=tuple(self.energy),
-            unmeasured={**checked.unmeasured, **self.unmeasured},
+            unmeasured={**checked.unmeasured, **missed, **self.unmeasured},
             roof=roof,
             findings=(*checked.findings, *self._findings),
             failure=self.failure,

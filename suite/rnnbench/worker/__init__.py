@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         CloseStreams,
         Compare,
         ComputeReference,
+        DeviceTime,
         Load,
         OpenStreams,
         Prepare,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         SentServed,
         ServeFrames,
         ServeRequests,
+        TimeOnDevice,
         Verified,
         Verify,
     )

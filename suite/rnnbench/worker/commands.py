@@ -221,13 +221,28 @@ class Verified:
     busy_threads: int | None
     growth: Mapping[str, tuple[GrowthStep, ...]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
-    unmeasured: Mapping[str, str] = field(default_factory=dict)
-    """As in `Prepared`."""
 
 
 @dataclass(frozen=True)
 class Verify(Command[Verified]):
     """Check the outputs and states that the timed calls led to."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """The time of a bound call by the device's own events."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Empty if it cannot be measured."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """As in `Prepared`."""
+
+
+@dataclass(frozen=True)
+class TimeOnDevice(Command[DeviceTime]):
+    """Time some bound calls by the device's own events, after the trial's results were verified."""
 
     trial: Trial
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from rnnbench.backends import Arrays, Bound, InStream, Program, TakesStream
@@ -49,7 +50,8 @@ class PreparedProgram:
         bound = self.timed.bound
         self._new = NewArrays(reference.trial.seed)
         self._device_clock: Clock | None = None
-        self._open_device_call: Callable[[], tuple[Callable[[], object], int]] = lambda: (bound, 0)
+        self._open_device_call: Callable[[], AbstractContextManager[Callable[[], object]]] = lambda: nullcontext(bound)
+        self._first_device_calls = 0
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
             "public": TimedCall(self.public.timed_call, _do_nothing, evict),
@@ -85,7 +87,8 @@ class PreparedProgram:
         elif isinstance(bound, TakesStream) and kind.open_stream is not None:
             stream = kind.open_stream()
             self._device_clock = kind.open_clock(stream)
-            self._open_device_call = lambda: (bound.in_stream(stream), FIRST_CALLS)
+            self._open_device_call = lambda: bound.in_stream(stream)
+            self._first_device_calls = FIRST_CALLS
         else:
             raise UnmeasuredError(NO_STREAM.format(self._reference.trial.target.backend))
 
@@ -96,9 +99,10 @@ class PreparedProgram:
         """
         if self._device_clock is None:
             return None
-        call, first = self._open_device_call()
-        self.timed.start()
-        seconds = [self._device_clock(call) for _ in range(first + DEVICE_CALLS)]
+        first = self._first_device_calls
+        with self._open_device_call() as call:
+            self.timed.start()
+            seconds = [self._device_clock(call) for _ in range(first + DEVICE_CALLS)]
         self.timed.called(len(seconds))
         self.timed.start()
         return statistics.median(seconds[first:])

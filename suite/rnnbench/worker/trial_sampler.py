@@ -9,6 +9,7 @@ from typing import Any
 from rnnbench.cases import Trial
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import (
+    DEVICE_TIME,
     PATHS,
     Block,
     BlockSurroundings,
@@ -66,6 +67,7 @@ class TrialSampler:
             commands.ServeRequests: (WatchedWork.SAMPLE, self.serve_requests),
             commands.CloseStreams: (WatchedWork.VERIFY, self.close_streams),
             commands.Verify: (WatchedWork.VERIFY, self.verify),
+            commands.TimeOnDevice: (WatchedWork.VERIFY, self.time_on_device),
         }
 
     def prepare(self, command: commands.Prepare) -> commands.Prepared:
@@ -94,7 +96,7 @@ class TrialSampler:
         try:
             self._prepared[trial.id].open_device_clock(KINDS[trial.device])
         except UnmeasuredError as error:
-            return {"device_time": str(error)}
+            return {DEVICE_TIME: str(error)}
         return {}
 
     def sample_path(self, command: commands.SamplePath) -> commands.SentBlock:
@@ -162,23 +164,21 @@ class TrialSampler:
         timed = self._prepared[trial.id].verify()
         self._find_moved_work(trial)
         self._prepared[trial.id].sync()
-        of_device, unmeasured = self._device_time(trial)
         return commands.Verified(
             timed=timed,
             state=worker_state(),
             busy_threads=self._threads[trial.id].busy,
             growth=growth,
-            metrics={**read_metrics("sampled"), **of_device},
-            unmeasured=unmeasured,
+            metrics=read_metrics("sampled"),
         )
 
-    def _device_time(self, trial: Trial) -> tuple[dict[str, float], dict[str, str]]:
-        """The time of a call by the device's own clock, if it was opened; or why it cannot be measured."""
+    def time_on_device(self, command: commands.TimeOnDevice) -> commands.DeviceTime:
+        trial = command.trial
         try:
             seconds = self._prepared[trial.id].device_seconds()
         except UnmeasuredError as error:
-            return {}, {"device_time": str(error)}
-        return ({} if seconds is None else device_metrics(seconds, trial.strategy.chunk)), {}
+            return commands.DeviceTime(unmeasured={DEVICE_TIME: str(error)})
+        return commands.DeviceTime({} if seconds is None else device_metrics(seconds, trial.strategy.chunk))
 
     def _find_moved_work(self, trial: Trial) -> None:
         """Add findings about work that was moved out of the timed calls, as the trial's blocks show."""

@@ -66,6 +66,31 @@ def test_a_listing_without_a_device_describes_none() -> None:
     assert hal_devices.described(LISTING.partition("# --device")[0]) is None
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_tool_that_cannot_be_run_is_to_be_installed_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
+) -> None:
+    """Its file has no executable bit, or is not there. No driver is at fault."""
+    tool = tmp_path / "iree-run-module"
+    if is_there:
+        tool.write_text("#!/bin/sh\n")
+    monkeypatch.setattr(hal_devices, "runtime_tool", lambda _: tool)
+    lack = hal_devices._device.__wrapped__("cuda", "cuda")
+    assert isinstance(lack, Lack)
+    assert str(tool) in lack.reason
+    assert lack.install == "pip install --force-reinstall --no-deps iree-base-runtime"
+
+
+def test_a_driver_that_does_not_answer_has_no_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "iree-run-module"
+    tool.write_text("#!/bin/sh\nexec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(hal_devices, "runtime_tool", lambda _: tool)
+    monkeypatch.setattr(hal_devices, "ANSWER_S", 0.1)
+    lack = hal_devices._device.__wrapped__("cuda", "cuda")
+    assert lack == Lack("IREE's cuda driver did not list its devices within 0.1 s", "")
+
+
 def test_a_driver_that_finds_none_says_why_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("iree.runtime")
     monkeypatch.setenv("VK_DRIVER_FILES", "/nowhere.json")

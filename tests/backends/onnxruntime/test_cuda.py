@@ -236,8 +236,14 @@ def test_a_program_with_graphs_passes_every_check(
     assert sum(result.verdict == "pass" for result in results.values()) > 10
 
 
-def test_a_bound_call_goes_on_in_a_stream_of_the_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program is loaded once more for it. On the processor the second copy has no stream, and is the same else."""
+@pytest.mark.parametrize("records", [False, True])
+def test_a_bound_call_goes_on_in_a_stream_of_the_suites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: bool
+) -> None:
+    """The program is loaded once more for it. On the processor the second copy has no stream, and is the same else.
+
+    Its last call waits for the stream, so that the session ends without buffers that a callback would have to free.
+    """
     from rnnbench.backends.onnxruntime import options, runtime
 
     streams, entries = [], []
@@ -247,26 +253,53 @@ def test_a_bound_call_goes_on_in_a_stream_of_the_suites(tmp_path: Path, monkeypa
         made = options.loaded(path, request)
         run = made.run_with_iobinding
 
-        def noted(binding: Any, given: Any) -> None:
-            entries.append(given.get_run_config_entry("disable_synchronize_execution_providers"))
+        def noted(binding: Any, given: Any = None) -> None:
+            entries.append(given and given.get_run_config_entry("disable_synchronize_execution_providers"))
             run(binding, given)
 
         made.run_with_iobinding = noted
         return made
 
     monkeypatch.setattr(runtime, "loaded_in_stream", loaded)
-    program: Any = BACKEND.build(ask(device="cpu"), tmp_path)
+    request = ask(device="cpu")
+    program: Any = recording_program(request, tmp_path) if records else BACKEND.build(request, tmp_path)
     session, x = program.open(), draw_inputs(LSTM, 16, 2, seed=1)
     expected = run_reference(LSTM, program.request.weights, x).y
     bound = session.bind([{"x": part} for part in (x[:4], x[4:8], x[8:12], x[12:])])
     assert isinstance(bound, TakesStream)
     bound()
-    queued = bound.in_stream(77)
-    queued(), queued()
-    np.testing.assert_allclose(bound.output()["y"], expected[8:12], atol=2e-6)
+    with bound.in_stream(77) as queued:
+        queued(), queued()
+        np.testing.assert_allclose(bound.output()["y"], expected[8:12], atol=2e-6)
     bound()
     np.testing.assert_allclose(bound.output()["y"], expected[12:], atol=2e-6)
-    assert (streams, entries) == ([77], ["1", "1"])
+    assert (streams, entries) == ([77], ["1", "1", *([] if records else [None])])
+
+
+def test_the_last_call_in_a_stream_waits_for_it_even_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rnnbench.backends.onnxruntime import options, runtime
+
+    calls = []
+
+    def loaded(path: Path, request: Request, _stream: int) -> Any:
+        made = options.loaded(path, request)
+        made.run_with_iobinding = lambda _binding, *given: calls.append(len(given))
+        return made
+
+    monkeypatch.setattr(runtime, "loaded_in_stream", loaded)
+    program = BACKEND.build(ask(device="cpu"), tmp_path)
+    bound: Any = program.open().bind([{"x": draw_inputs(LSTM, 4, 2, seed=1)}])
+
+    def timed() -> None:
+        with bound.in_stream(77) as queued:
+            queued()
+            raise UnmeasuredError("CUDA's clock is broken.")
+
+    with pytest.raises(UnmeasuredError, match="broken"):
+        timed()
+    assert calls == [1, 0]
 
 
 def test_a_stream_that_the_runtime_does_not_take_is_no_measurement(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ HOST = "--iree-llvmcpu-target-cpu=host"
 """Programs are then for the processor of this machine."""
 ANSWER_S = 30.0
 """Longest that a driver may take to list its devices."""
+INSTALL_AGAIN = "pip install --force-reinstall --no-deps iree-base-runtime"
+"""For a tool of the runtime's wheel that is not there, or may not be run."""
 DEVICE_LOCAL = 1
 """The flag of a heap in the device's own memory (VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)."""
 
@@ -99,8 +101,10 @@ def _device(kind: str, driver: str) -> Device | Lack:
     command = [str(runtime_tool("iree-run-module")), f"--dump_devices={driver}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=ANSWER_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Lack(f"IREE's {driver} driver cannot be asked for its devices: {error}", KINDS[kind].install)
+    except OSError as error:
+        return Lack(f"IREE's {driver} driver cannot be asked for its devices: {error}", INSTALL_AGAIN)
+    except subprocess.TimeoutExpired:
+        return Lack(f"IREE's {driver} driver did not list its devices within {ANSWER_S:g} s", "")
     if found := described(done.stdout):
         return found
     said = [line for line in done.stderr.splitlines() if "; " in line]

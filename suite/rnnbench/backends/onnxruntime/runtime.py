@@ -7,8 +7,8 @@ be both input and output. On a device the runtime waits for the work before it r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any
@@ -108,20 +108,31 @@ class OnnxRuntimeSession(ChunkedSession):
             self._program.take_back(self._places)
             self._places = None
 
-    def queue_in(self, stream: int, ring: Ring) -> Callable[[Any, int], None]:
+    @contextmanager
+    def queue_in(self, stream: int, ring: Ring) -> Iterator[Callable[[Any, int], None]]:
         """A function that queues a call in a stream of the device, with one of the ring's bindings and a turn.
+
+        The runtime's session ends with the body of `with`. Its last call waits for the stream, and nobody reads what it
+        computes: it frees the pinned buffers that the calls before it left. A session that ends with such buffers frees
+        them in a callback of the stream, and then their allocator, which CUDA forbids there: the process would end.
+        With graphs the provider frees them without a callback.
 
         Raises UnmeasuredError.
         """
         runtime = loaded_in_stream(self._program.files.program[0], self._program.request, stream)
-        copies = self.places.bindings(runtime, ring.inputs, ring.y, self._program.queued_options)
+        copies = list(self.places.bindings(runtime, ring.inputs, ring.y, self._program.queued_options))
         of_binding = {id(by_turns): copy for by_turns, copy in zip(ring.bindings, copies, strict=True)}
 
         def queue(by_turns: Any, turn: int) -> None:
             with self._in_turn:
                 runtime.run_with_iobinding(*of_binding[id(by_turns)][turn])
 
-        return queue
+        try:
+            yield queue
+        finally:
+            if self._program.graphs is None:
+                binding, _ = copies[0][self.turn]
+                runtime.run_with_iobinding(binding)
 
     def _new_places(self) -> Places:
         y = np.zeros((*self._whole[:2], self._program.request.model.width), self._dtype)
@@ -174,13 +185,15 @@ class OnnxRuntimeBound(SynchronousBound):
     def output(self) -> Arrays:
         return {"y": self._ring.y.read()}
 
-    def in_stream(self, stream: int) -> Callable[[], object]:
+    @contextmanager
+    def in_stream(self, stream: int) -> Iterator[Callable[[], object]]:
         """As `TakesStream`: the program is loaded once more, for a stream of the suite's."""
-        session, queue = self._session, self._session.queue_in(stream, self._ring)
+        session = self._session
+        with session.queue_in(stream, self._ring) as queue:
 
-        def call() -> None:
-            turn = session.turn
-            queue(self._next_bindings(), turn)
-            session.turn = 1 - turn
+            def call() -> None:
+                turn = session.turn
+                queue(self._next_bindings(), turn)
+                session.turn = 1 - turn
 
-        return call
+            yield call
