@@ -66,6 +66,7 @@ def test_a_device_that_is_not_here_says_what_is_missing(devices) -> None:
     ("changes", "said"),
     [
         ({"others": ("game (PID 7)", "miner (PID 9)")}, "game (PID 7), miner (PID 9)"),
+        ({"hidden": 1}, "1 process that cannot be seen from here"),
         ({"hidden": 2}, "2 processes that cannot be seen from here"),
         ({"throttled": ("power cap",)}, "held down: power cap"),
         ({"temperature": 91.0}, "91 °C"),
