@@ -101,8 +101,9 @@ def test_who_carries_the_state_changes_no_program(tmp_path: Path) -> None:
         ask(dtype="float64"),
         ask(LSTM.model_copy(update={"clip": 1.0})),
         ask(LSTM.model_copy(update={"cell_clip": 1.0})),
+        replace(ask(), batch=3),
     ],
-    ids=["weights", "chunk", "dtype", "clip", "cell_clip"],
+    ids=["weights", "chunk", "dtype", "clip", "cell_clip", "batch"],
 )
 def test_another_program_has_another_digest(tmp_path: Path, other: Request) -> None:
     one, two = artifact(tmp_path, ask()), artifact(tmp_path, other)
@@ -128,6 +129,10 @@ def test_what_is_unsupported_is_told_and_not_built(tmp_path: Path, changed: dict
     assert reason in support.reason
     with pytest.raises(BuildError, match=reason):
         NumpyBackend().build(request, tmp_path)
+
+
+def test_blas_gets_the_threads_of_the_request() -> None:
+    assert set(NumpyBackend().support(replace(ask(), threads=3)).environment.values()) == {"3"}
 
 
 @pytest.mark.parametrize(("state", "level"), [("none", "native"), ("stitched", "native"), ("stateful", "emulated")])
