@@ -156,6 +156,16 @@ def test_a_build_leaves_whole_files(tmp_path: Path) -> None:
     assert not second.open().step({"x": np.ones((3, 2, 4), np.float32)})["y"].any()
 
 
+@pytest.mark.parametrize("length", [0, 100])
+def test_a_torn_file_of_weights_is_built_again(tmp_path: Path, length: int) -> None:
+    first = NumpyBackend().build(ask(), tmp_path)
+    (file,) = first.files.program
+    whole = file.read_bytes()
+    file.write_bytes(whole[:length])
+    assert not NumpyBackend().build(ask(), tmp_path).cached
+    assert file.read_bytes() == whole
+
+
 def test_a_counter_builds_without_weights(tmp_path: Path) -> None:
     request = ask(Model(cell="counter", input=3, hidden=3))
     assert request.weights == Weights(())
