@@ -32,7 +32,7 @@ def on(device: str, chunk: int, micros: float, batch: int = 1, backend: str = "f
     )
     params = made.params.model_copy(update={"device": device, "batch": batch})
     bound = made.timing.latency["bound"]
-    latency = {"bound": bound.model_copy(update={"interval": (bound.median * 0.99, bound.median * 1.01)})}
+    latency = {"bound": fake.with_interval(bound)}
     return made.model_copy(
         update={
             "trial": f"{made.trial}-{device}-b{batch}",
