@@ -56,12 +56,13 @@ def scaled(record: Record, factor: float) -> Record:
     """The record with latencies that are so many times as long, and intervals of ±1 %."""
     figures = ("min", "median", "mean", "p90", "p99", "max", "per_step")
     changed = {
-        path: one.model_copy(
-            update={
-                **{name: getattr(one, name) * factor for name in figures},
-                "process_medians": tuple(median * factor for median in one.process_medians),
-                "interval": (one.median * factor * 0.99, one.median * factor * 1.01),
-            }
+        path: fake.with_interval(
+            one.model_copy(
+                update={
+                    **{name: getattr(one, name) * factor for name in figures},
+                    "process_medians": tuple(median * factor for median in one.process_medians),
+                }
+            )
         )
         for path, one in record.timing.latency.items()
     }

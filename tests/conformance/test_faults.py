@@ -31,6 +31,7 @@ def trial_for(fault: Fault):
     return replace(
         trial,
         model=Model(**{"cell": "lstm", "input": 3, "hidden": 4, **model}),
+        dtype=given.get("dtype", "float32"),
         batch=given.get("batch", 1),
         lengths=given.get("lengths", "full"),
         limits=replace(trial.limits, endurance=ENDURANCE_S if long else 0.0),

@@ -243,6 +243,8 @@ def test_conditions_are_in_base_units(answers: Answers) -> None:
         (SET_BY_A_PERSON, ()),
         (POWER_CAP, ("power cap",)),
         (POWER_CAP | HARDWARE_HEAT | IDLE, ("power cap", "hardware thermal slowdown")),
+        (8 | 32 | 128, ("hardware slowdown", "software thermal slowdown", "power brake")),
+        (512 | 1024, ("board limit", "reliability limit")),
     ],
 )
 def test_what_holds_the_clock_down_is_told_in_words(answers: Answers, reasons: int, throttled: tuple[str, ...]) -> None:

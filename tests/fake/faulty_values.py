@@ -218,6 +218,15 @@ class EveryCallStartsFromZeros(HonestSession):
         return y
 
 
+@fault("state-lost", dtype="float16")
+class TheStateIsReturnedAndNotTaken(HonestSession):
+    """In float16, y moves by no more than some hundred times what it is rounded by."""
+
+    def compute(self, x):
+        self.state = {name: np.zeros_like(array) for name, array in self.state.items()}
+        return super().compute(x)
+
+
 @fault("state-lost")
 class OneStateStaysZero(HonestSession):
     """One of two states has lost its way out."""

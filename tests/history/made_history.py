@@ -32,7 +32,11 @@ def slower(record: Record, factor: float) -> Record:
     """The record with latencies that are so many times as long."""
     latencies = {
         path: one.model_copy(
-            update={"median": one.median * factor, "process_medians": tuple(m * factor for m in one.process_medians)}
+            update={
+                "median": one.median * factor,
+                "process_medians": tuple(m * factor for m in one.process_medians),
+                "interval": one.interval and tuple(end * factor for end in one.interval),
+            }
         )
         for path, one in record.timing.latency.items()
     }

@@ -202,7 +202,11 @@ def test_a_slow_process_moves_no_series_whose_median_it_is_not(tmp_path: Path) -
         record = new_version(n, record)
         if record.backend != "fakemlir" or n < STEP:
             return record
-        latencies = {k: one.model_copy(update={"median": 1.1 * one.median}) for k, one in record.timing.latency.items()}
+        latencies = {}
+        for path, one in record.timing.latency.items():
+            *others, slowest = sorted(one.process_medians)
+            changes = {"median": 1.1 * one.median, "process_medians": (*others, 1.2 * slowest)}
+            latencies[path] = one.model_copy(update=changes)
         return record.model_copy(update={"timing": record.timing.model_copy(update={"latency": latencies})})
 
     assert bound(made.make(tmp_path, NIGHTS, night)) == []

@@ -10,7 +10,7 @@ from harness_trials import make_trial
 
 from rnnbench.night import measure
 from rnnbench.night.measure import CONFIRMATION
-from rnnbench.night.state import write_state
+from rnnbench.night.state import Build, Good, write_state
 from rnnbench.pipeline import SideError
 from rnnbench.plan import unavailable
 from rnnbench.results import FactChange
@@ -87,6 +87,13 @@ def test_a_version_in_another_form_is_told_and_is_no_reason_against_it(nights, m
 
     monkeypatch.setattr(measure, "compare_sides", lowered)
     assert not nights.measure().backends["fake"].compared.worse
+
+
+def test_the_last_good_version_alone_is_equal_to_a_build_and_is_not_taken_for_another_one():
+    good = Good(version="1.0", requirements="rnnbench-fake==1.0", since="2026-01-01")
+    build = Build(version="1.0", requirements="rnnbench-fake==1.0")
+    assert good != build, "they are of two types"
+    assert good.alone() == build
 
 
 def of_itself(nights, day, **settings):

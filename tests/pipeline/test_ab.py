@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import fake_records as fake
 import pytest
 from forked_workers import write_python
 from harness_command import run_command
 
-from rnnbench.results import read_run
+from rnnbench import pipeline
+from rnnbench.results import append_record, compare_runs, read_run
 from rnnbench.sampling import pair_sampling
 
 pytest.importorskip("scipy")
@@ -91,6 +94,19 @@ def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
     for path in (tmp_path / "results").iterdir():
         ends = {record.route: (record.outcome, record.stage) for record in read_run(path).records}
         assert ends == {"honest": ("ok", ""), "sample-segfaults": ("crashed", "sample")}
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_trial_that_failed_on_one_side_decides_the_status_where_nothing_regressed(ab, monkeypatch, failing):
+    """It is not measured here: the comparison is of two runs without a record, and then one of them gets one."""
+
+    def compare(both, *_):
+        comparison = replace(compare_runs(*map(read_run, both.runs)), about=("It was made up.",))
+        append_record(both.runs[failing], fake.record(outcome="crashed"))
+        return comparison
+
+    monkeypatch.setattr(pipeline, "compare_sides", compare)
+    ab(status=3)
 
 
 def test_a_budget_that_is_spent_ends_undecided(ab):

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from rnnbench.reports import print_comparison
+from rnnbench.reports.comparison_tables import by_target, comparison_tables
 from rnnbench.results import Finding, FindingKind
 from rnnbench.results.compare import Comparison, compare_runs
 from rnnbench.results.record import Record
@@ -83,3 +84,28 @@ def test_a_trial_that_is_not_believed_on_a_side_has_no_verdict(side: int, capsys
     text = " ".join(printed(compared, capsys).split())
     assert "Without verdict: 1 trial not believed." in text
     assert doubtful.detail in text
+
+
+def test_the_largest_change_of_a_verdict_comes_first_with_the_base_before_the_new_run() -> None:
+    def of(factors: dict[int, float], name: str) -> Run:
+        records = [fake.record(chunk=c, bound=f * 1e-3, spread=1e-4, processes=5) for c, f in factors.items()]
+        return run([fake.with_latencies(record, public=None) for record in records], name)
+
+    comparison = compare_runs(of({1: 1, 16: 1, 64: 1}, "old"), of({1: 1.2, 16: 2, 64: 0.5}, "new"))
+    (latencies,) = [table for table in comparison_tables(comparison) if table.title.startswith("Latency")]
+    assert latencies.columns[3:6] == ("base", "new", "ratio")
+    assert [(row[0], *row[3:6]) for row in latencies.rows] == [
+        ("SLOWER", "1.00 ms", "2.00 ms", "2.000"),
+        ("SLOWER", "1.00 ms", "1.20 ms", "1.200"),
+        ("FASTER", "1.00 ms", "500 µs", "0.500"),
+    ]
+
+
+def test_the_target_with_the_most_slower_latencies_comes_first() -> None:
+    def of(slower: float, name: str) -> Run:
+        lib = [fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)]
+        mlir = [fake.record("fakemlir", "linalg", chunk=c, bound=slower * 1e-3, spread=1e-3) for c in (1, 16)]
+        return run([*lib, *mlir], name)
+
+    summaries = by_target(compare_runs(of(1.0, "old"), of(1.5, "new")))
+    assert [(one.target, one.counts[0]) for one in summaries] == [("fakemlir:linalg", 4), ("fakelib:ops", 0)]

@@ -15,6 +15,7 @@ from rnnbench.reports.device_state import device_facts, device_state_table, devi
 from rnnbench.reports.devices import crossing_tables, device_in_words, device_tables
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.findings import missing_table, not_run_table
+from rnnbench.reports.latencies import software_device_table
 from rnnbench.reports.markdown import page
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results import DeviceState, EnergyReading, Record
@@ -32,7 +33,7 @@ def on(device: str, chunk: int, micros: float, batch: int = 1, backend: str = "f
     )
     params = made.params.model_copy(update={"device": device, "batch": batch})
     bound = made.timing.latency["bound"]
-    latency = {"bound": bound.model_copy(update={"interval": (bound.median * 0.99, bound.median * 1.01)})}
+    latency = {"bound": fake.with_interval(bound)}
     return made.model_copy(
         update={
             "trial": f"{made.trial}-{device}-b{batch}",
@@ -308,3 +309,9 @@ def test_a_state_that_cannot_be_is_left_out() -> None:
     clean, names = without_impossible(measured(clock=(float("nan"), 1e9), power=(1e20, 2e20)))
     assert clean.device_state.clock is None
     assert "device_state.clock" in names
+
+
+def test_a_wrong_program_on_a_software_device_is_not_said_to_be_right() -> None:
+    right, wrong = (fake.record(outcome=outcome, device=fake.SOFTWARE_DEVICE) for outcome in ("ok", "nonconforming"))
+    assert len(software_device_table([Entry(right, right)]).rows) == 1
+    assert software_device_table([Entry(wrong, wrong)]).rows == ()

@@ -180,6 +180,37 @@ def test_impossible_figures_are_left_out_and_named() -> None:
     assert "zero, negative, infinite and 2 more; run these trials again" in warning
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_kept"),
+    [
+        ({"median": 0.98e-4}, False),
+        ({"median": 1.03e-4}, False),
+        ({"median": 1.02e-4}, True),
+        ({"interval": (0.9e-4, 1e-4)}, False),
+        ({"interval": (1.01e-4, 1.1e-4)}, False),
+        ({"interval": (1.002e-4, math.inf)}, True),
+        ({"process_medians": (1e-4, 1e-4), "interval": (1e-4 * (1 + 1e-12),) * 2}, True),
+    ],
+)
+def test_a_latency_whose_median_or_interval_does_not_fit_its_process_medians_is_left_out(
+    changes: dict[str, Any], is_kept: bool
+) -> None:
+    """The median of all samples lies among those of the processes, whose geometric mean lies in the interval."""
+    fitting = latency(1e-4, (0.99e-4, 1e-4, 1.02e-4))
+    of = fake.with_latencies(fake.record(chunk=1), bound=fitting.model_copy(update=changes))
+    view = view_runs([run([of])])
+    assert view.entries[0].ranked is is_kept
+    assert any("timing.latency.bound is impossible" in text for text in view.warnings) is not is_kept
+
+
+def test_an_impossible_interval_is_left_out_alone() -> None:
+    bound = latency(1e-4, (0.99e-4, 1e-4, 1.02e-4), interval=(math.nan, 1e-4))
+    (entry,) = view_runs([run([fake.with_latencies(fake.record(chunk=1), bound=bound)])]).entries
+    assert entry.ranked
+    assert entry.bound is not None
+    assert entry.bound.interval is None
+
+
 def test_seeds_of_which_one_did_not_build_have_a_report() -> None:
     of = []
     for chunk in (1, 16, 64):

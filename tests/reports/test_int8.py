@@ -7,7 +7,8 @@ from typing import Any
 from fake_records import record
 
 from rnnbench.reports.int8 import int8_tables
-from rnnbench.results import Entry, View
+from rnnbench.reports.tables import NOT_BELIEVED
+from rnnbench.results import Entry, Finding, FindingKind, View
 from rnnbench.results.record import Record
 
 
@@ -27,6 +28,23 @@ def test_an_int8_program_stands_beside_that_of_float32_with_its_bytes_and_ratio(
     assert [row["× of float32"] for row in rows] == ["1.00×", "0.505×"]
     assert rows[0]["artifact"] != rows[1]["artifact"]
     assert "float32 and int8" in table.title
+
+
+def test_an_int8_program_that_is_not_believed_has_no_ratio() -> None:
+    finding = Finding(kind=FindingKind.TIME, detail="work was moved out of the blocks", disbelieved=True)
+    entries = (entry("float32", 20e-6, 400_000), entry("int8_dynamic", 1e-9, 100_000, findings=(finding,)))
+    (table,) = int8_tables(View((), entries, ()))
+    row = dict(zip(table.columns, table.rows[1], strict=True))
+    assert (row["× of floor"], row["× of float32"]) == (NOT_BELIEVED, "—")
+
+
+def test_only_a_program_of_the_same_strategy_is_compared_with_float32() -> None:
+    other = entry("float32", 20e-6, 400_000)
+    other = Entry(
+        *[other.record.model_copy(update={"params": other.record.params.model_copy(update={"time": "looped"})})] * 2
+    )
+    (table,) = int8_tables(View((), (other, entry("int8_dynamic", 10e-6, 100_000)), ()))
+    assert [row[-1] for row in table.rows] == ["—"]
 
 
 def test_without_int8_there_is_no_table() -> None:

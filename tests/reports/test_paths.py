@@ -80,3 +80,19 @@ def test_of_a_batch_the_answer_has_the_most_steps_a_second() -> None:
         "`fakelib:ops` looped-stitched at chunk 1 computes the most steps per second, kernels left out: 54,300"
         in answer
     )
+
+
+def test_a_kernel_is_left_out_of_the_most_steps_a_second() -> None:
+    kernel = streamed(steps_per_s=99999.0).record
+    kernel = kernel.model_copy(update={"artifact": kernel.artifact.model_copy(update={"origin": "kernel"})})
+    answer = path_answer([streamed(steps_per_s=1000.0, chunk=1), Entry(kernel, kernel)])
+    assert "at chunk 1 computes the most steps per second, kernels left out: 1,000" in answer
+
+
+def test_who_missed_most_is_known_by_the_share_of_its_calls() -> None:
+    few = streamed(misses=300).record
+    paced = few.latency("paced")
+    many = streamed(misses=400, chunk=1).record
+    longer = many.latency("paced").model_copy(update={"count": 100 * paced.count})
+    answer = path_answer([Entry(one, one) for one in (few, fake.with_latencies(many, paced=longer))])
+    assert "at chunk 16 missed the most: 300 of 3,000 (10.00 %)" in answer

@@ -59,3 +59,11 @@ def test_a_library_that_a_compiler_builds_for_long_is_no_reference() -> None:
 
 def test_without_a_library_there_is_no_second_table() -> None:
     assert not library_payoff_table([entry("fakemlir", "linalg", 0.1, 200e-6)]).rows
+
+
+def test_a_shared_measurement_has_no_row_of_its_own() -> None:
+    first = entry("fakemlir", "linalg", 0.1, 200e-6)
+    shares = first.record.model_copy(update={"trial": "shares", "same_as": first.record.trial})
+    other = entry("fakemlir", "linalg", 0.6, 100e-6, time="unrolled")
+    shown = by_strategy(payoff_table([first, Entry(shares, first.record), other]))
+    assert shown == {"looped-stitched": "starts first", "unrolled-stitched": "5,000"}

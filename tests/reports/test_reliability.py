@@ -20,17 +20,14 @@ from rnnbench.results.views import view_runs
 
 
 def noticed(latency: Latency, half_width: float, disturbed: int = 0, drift: float = 0.0) -> Latency:
-    changes = {
-        "interval": (latency.median / (1 + half_width), latency.median * (1 + half_width)),
-        "sampling": Sampling(
-            stopped_by="precision" if half_width <= 0.02 else "budget",
-            blocks=20,
-            disturbed_blocks=disturbed,
-            drift=drift,
-            warmup=Warmup(calls=100, seconds=0.02, stationary=2),
-        ),
-    }
-    return latency.model_copy(update=changes)
+    sampling = Sampling(
+        stopped_by="precision" if half_width <= 0.02 else "budget",
+        blocks=20,
+        disturbed_blocks=disturbed,
+        drift=drift,
+        warmup=Warmup(calls=100, seconds=0.02, stationary=2),
+    )
+    return fake.with_interval(latency, half_width).model_copy(update={"sampling": sampling})
 
 
 def sampled(half_width: float = 0.01, **noted: float) -> Record:
@@ -90,7 +87,9 @@ def test_a_bound_path_that_is_slower_than_the_public_one_in_every_process_is_nam
 
 
 def test_the_difference_of_the_paths_is_printed_whole_and_not_beyond_what_is_allowed(tmp_path):
-    bound, public = (fake.latency(1e-3).model_copy(update={"process_medians": (s, s)}) for s in (1.021e-3, 1e-3))
+    bound, public = (
+        fake.latency(1e-3).model_copy(update={"median": s, "process_medians": (s, s)}) for s in (1.021e-3, 1e-3)
+    )
     record = fake.with_latencies(fake.record(), bound=bound, public=public)
     assert "(at least +2 %)" in slow_bound_warning(shown(tmp_path, record))
 

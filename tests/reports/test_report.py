@@ -567,3 +567,13 @@ def test_a_ranking_has_the_scatter_of_processes_and_the_p99_of_a_step() -> None:
     text = markdown(fake.with_latencies(record, bound=bound))
     (row,) = rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))
     assert (row[7], row[9], row[10]) == ("±10.0 %", "160 µs", "10.0 µs")
+
+
+def test_a_place_that_programs_share_is_marked_in_the_page_and_explained() -> None:
+    text = markdown(
+        *(fake.record(time=time, chunk=16) for time in ("looped", "unrolled")),
+        fake.record(chunk=16, time="fused", bound=1.0),
+    )
+    places = [row[1] for row in rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))]
+    assert places == ["1=", "1=", "3"]
+    assert "1= a shared place" in text

@@ -109,6 +109,12 @@ def test_what_a_stateful_call_costs_is_a_figure() -> None:
     assert row[2:] == ("12.0 µs",) * 4
 
 
+def test_a_stateful_call_that_shares_the_measurement_of_the_stitched_one_has_no_cost() -> None:
+    stitched = entry(16, bound=100e-6)
+    shares = fake.record(chunk=16, state="stateful", same_as=stitched.record.trial)
+    assert stateful_cost_table([stitched, Entry(shares, stitched.record)]).rows == ()
+
+
 def test_the_memory_of_a_build_grows_without_what_the_import_takes() -> None:
     memory = [(chunk, fake.record(chunk=chunk).memory) for chunk in (1, 16, 64, 256)]
     records = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -75,6 +76,12 @@ def latency(seconds: float, chunk: int = 1, processes: int = 3, spread: float = 
         per_step=median / chunk,
         process_medians=tuple(float(m) for m in medians),
     )
+
+
+def with_interval(of: Latency, half_width: float = 0.01) -> Latency:
+    """The latency with an interval of ±`half_width` around the middle of its processes."""
+    middle = statistics.geometric_mean(of.process_medians)
+    return of.model_copy(update={"interval": (middle / (1 + half_width), middle * (1 + half_width))})
 
 
 SOFTWARE_DEVICE = Device("fakepipe", driver="a fake driver", capability="Fake 1.0", software=True)

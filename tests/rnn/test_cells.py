@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from rnnbench.rnn import (
     run_reference,
     state_by_layer,
 )
+from rnnbench.rnn.cells import cell_body
+from rnnbench.rnn.quantised import Range
 
 
 def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -57,6 +60,50 @@ def test_agrees_with_the_oracle(model: Model, steps: int, batch: int, seed: int,
     data = problem(model, steps, batch, seed, scale)
     expected = run_reference(model, data.weights, data.x, data.state).y
     np.testing.assert_allclose(run_bodies(model, data.weights, data.x, data.state), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Model(cell="lstm", input=3, hidden=4, projection=2, clip=0.4, cell_clip=0.3),
+        Model(cell="gru", input=3, hidden=4, clip=0.4),
+        Model(cell="gru", input=3, hidden=4, clip=0.4, reset_after=False),
+        Model(cell="rnn", input=3, hidden=4, clip=0.4),
+    ],
+    ids=str,
+)
+def test_what_is_clipped_is_clipped_before_each_activation(model: Model) -> None:
+    data = problem(model, 4, 2, 0, 4.0)
+    x, state = data.x, data.state
+    expected = run_reference(model, data.weights, x, state).y
+    whole = run_reference(model.model_copy(update={"clip": None, "cell_clip": None}), data.weights, x, state).y
+    assert np.abs(expected - whole).max() > 0.1
+    np.testing.assert_allclose(run_bodies(model, data.weights, x, state), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "operands"),
+    [
+        (Model(cell="lstm", input=3, hidden=4, projection=2), ["w_ih", "w_hh", "w_hr"]),
+        (Model(cell="gru", input=3, hidden=4), ["w_ih", "w_hh"]),
+        (Model(cell="gru", input=3, hidden=4, reset_after=False), ["w_ih", "w_hh", "w_hh"]),
+        (Model(cell="rnn", input=3, hidden=4), ["w_ih", "w_hh"]),
+    ],
+)
+def test_each_product_quantises_its_operand_to_the_range_of_its_matrix(model: Model, operands: list[str]) -> None:
+    names = {Range(1.0, zero): name for zero, name in enumerate(("w_ih", "w_hh", "w_hr"))}
+    used: list[str] = []
+
+    class Noting(Plain):
+        def quantised(self, x: np.ndarray, operand: Range) -> np.ndarray:
+            used.append(names[operand])
+            return x
+
+    data = problem(model, 1, 2, 0, 1.0)
+    layer = replace(data.weights.layers[0], ranges={name: operand for operand, name in names.items()})
+    body = cell_body(Noting(), model, layer)
+    body.advance(body.project(data.x[0]), tuple(array[0] for array in data.state.values()))
+    assert used == operands
 
 
 @pytest.mark.parametrize("name", COMPOSED)

@@ -31,6 +31,12 @@ def test_a_scale_times_each_byte_is_exact_in_float32() -> None:
     np.testing.assert_array_equal(products.astype(np.float32).astype(np.float64), products)
 
 
+@given(st.floats(1e-30, 1e30), st.floats(-1e6, 0.0), st.floats(1e-6, 1e6))
+def test_a_scale_is_not_too_small_for_what_it_was_made_of(largest: float, low: float, high: float) -> None:
+    assert LARGEST * scale_of(largest) >= largest
+    assert STEPS * Range.of(low, high).scale >= high - low
+
+
 def test_a_matrix_of_zeros_stays_one() -> None:
     assert not in_int8(np.zeros((3, 2), np.float32)).q.any()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS
 from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
-from rnnbench.sampling import TrialSampling, dispatch_floor, groups
+from rnnbench.sampling import TrialSampling, dispatch_floor, groups, interleaved
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, anchor_figure, shuffled_turns
 from rnnbench.stages import Built, Checked, Examined, Failure, PathSamples, Sampled
@@ -190,6 +191,42 @@ def test_each_round_has_an_order_of_its_own():
     rounds = [[turn.sampling for turn in shuffled_turns(workers, samplings, shuffled)] for _ in range(30)]
     for place in range(3):
         assert {id(order[place]) for order in rounds} == {id(sampling) for sampling in samplings}
+
+
+@pytest.mark.parametrize(("other", "is_same"), [(SEED, True), (SEED + 1, False)])
+def test_the_seed_of_a_run_decides_its_orders(monkeypatch, other, is_same):
+    monkeypatch.setattr(interleaved, "memory_of", lambda _: 0)
+    monkeypatch.setattr(interleaved, "RoofWorker", lambda *_: SimpleNamespace(ready=lambda: None, close=lambda: None))
+    trials = [Checked(Built(examine(make_trial(chunk=chunk)))) for chunk in range(1, 9)]
+    started = SimpleNamespace(take=lambda *_: [])
+
+    def orders(seed):
+        sampling = InterleavedSampling(trials, None, seed)
+        return [
+            [one.trial.strategy.chunk for one in sampling._prepared(number, started, ExitStack()).samplings]
+            for number in range(2)
+        ]
+
+    first, second = orders(SEED)
+    assert first != second, "each process has another one"
+    assert (orders(other) == [first, second]) is is_same
+
+
+def test_no_more_processes_are_started_ahead_than_the_trial_with_the_fewest_needs(monkeypatch):
+    class Begun(Exception):
+        pass
+
+    def begin(at_once, certain):
+        raise Begun(certain)
+
+    monkeypatch.setattr(interleaved, "memory_of", lambda _: 0)
+    monkeypatch.setattr(interleaved, "StartedAhead", begin)
+    trials = [
+        Checked(Built(examine(make_trial(chunk=chunk, measure=Measure(processes=processes)))))
+        for chunk, processes in ((1, 5), (2, 3), (4, 4))
+    ]
+    with pytest.raises(Begun, match="3"):
+        InterleavedSampling(trials, None, SEED).sample()
 
 
 def test_without_a_state_no_copy_of_one_is_timed(tmp_path):

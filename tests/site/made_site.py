@@ -41,11 +41,9 @@ class Made:
 
 def night(number: int, record: Record) -> Record:
     """From night STEP on, one backend has another version and is slower; one trial has hostile texts and fails."""
-    interval = {
-        path: one.model_copy(update={"interval": (one.median * 0.99, one.median * 1.01)})
-        for path, one in record.timing.latency.items()
-    }
-    record = fake.with_latencies(record, **interval)
+    record = fake.with_latencies(
+        record, **{path: fake.with_interval(one) for path, one in record.timing.latency.items()}
+    )
     if record.backend == "fakemlir" and number >= STEP:
         record = made_history.of_version(made_history.slower(record, 1.1), "2.0.0")
     if record.backend == "fakelib" and record.params.chunk == 64:

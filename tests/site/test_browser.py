@@ -16,6 +16,7 @@ import pytest
 from made_site import DISTURBED, HOSTILE_SHOWN, SAMPLES
 from waiting import PATIENCE_S
 
+from rnnbench.reports import units
 from rnnbench.results import compare_runs
 from rnnbench.results.ranking import RATIO_CONFIDENCE
 from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_once
@@ -581,3 +582,128 @@ def test_two_trials_of_one_run_are_named_by_what_they_share(desktop):
     for row in rows(page, "#compared"):
         workload = r"lstm_streaming: lstm, input 64, hidden \d+, 128 steps, batch 1, "
         assert re.match(r"[\w:-]+, \d+ steps? a call; " + workload, row[1])
+
+
+def test_figures_of_scripts_are_written_as_those_of_reports(made, desktop):
+    page = desktop.open(made.root, "trials.html")
+    seconds = [None, 0.0, 3.2e-10, 9.99e-7, 9.9996e-7, 1.234e-6, 9.996e-4, 0.0123, 0.99951, 1.0, 180.0, 4321.0]
+    sizes = [None, 0, 1000, 1023, 1024, 1500, 1 << 20, 3_250_585, 5 << 30, 7 << 40]
+    written = page.evaluate("([s, n]) => [s.map(rnnbench.seconds), n.map(rnnbench.nbytes)]", [seconds, sizes])
+    assert written == [[units.seconds(value) for value in seconds], [units.nbytes(value) for value in sizes]]
+
+
+def test_the_interval_of_a_listed_trial_is_that_of_its_record(made, desktop):
+    page = desktop.open(made.root, "trials.html")
+    shown = {row[0]: row[8] for row in rows(page, "#trials")}
+    record = next(one for one in made.runs[-1].records if one.backend == "fakebase")
+    low, high = map(units.seconds, record.latency("bound").interval)
+    assert shown[record.trial] == f"{low} to {high}"
+
+
+def changed_night(made: Any, desktop: Watched, change: Any) -> Any:
+    """The comparison of two nights, of which B has changed rows."""
+    name = night_of(made, 13)["file"]
+    night = stored(made.root / "data" / f"{name}.js")
+    for row in night:
+        change(row)
+    body = f'rnnbench.put("{name}",{json.dumps(night)});'
+    desktop.page.route(f"**/data/{name}.js", lambda route: route.fulfill(body=body))
+    page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
+    page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
+    return page
+
+
+def test_ratios_of_build_size_and_memory_are_b_over_a(made, desktop):
+    def double(row: list[Any]) -> None:
+        row[6] = [figure and 2 * figure for figure in row[6]]
+
+    shown = rows(changed_night(made, desktop, double), "#compared")
+    assert {cell for row in shown for cell in row[6:]} == {"2.00×"}
+
+
+@pytest.mark.parametrize(("place", "value", "told"), [(1, 1, "B is "), (2, 0, "not believed")])
+def test_a_side_b_that_failed_or_is_not_believed_has_no_verdict(made, desktop, place, value, told):
+    def spoil(row: list[Any]) -> None:
+        row[place] = value
+
+    shown = {row[0] for row in rows(changed_night(made, desktop, spoil), "#compared")}
+    assert len(shown) == 1
+    assert shown.pop().startswith(f"no verdict: {told}")
+
+
+def test_of_one_verdict_the_largest_change_comes_first(made, desktop):
+    page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
+    page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
+    changes = [abs(np.log(float(row[4].removesuffix("×")))) for row in rows(page, "#compared") if row[0] == "SLOWER"]
+    assert len(set(changes)) > 1
+    assert changes == sorted(changes, reverse=True)
+
+
+def choice(name: str, origin: str, call: float, **changes: Any) -> dict[str, Any]:
+    """A program of the chooser whose public call takes `call` seconds, and some calls twice as long."""
+    path = [call, 0.9 * call, 1.1 * call, 2 * call]
+    common = {"page": "none", "strategy": "looped-stitched", "state": "stitched", "chunk": 4, "streams": True}
+    figures = {"place": "1", "bound": path, "public": path, "build": 1.5, "memory": 3 << 20, "command": "none"}
+    return {**common, **figures, "program": name, "origin": origin, **changes}
+
+
+def test_the_chooser_knows_delays_limits_and_kernels(made, desktop):
+    programs = [
+        choice("library", "library", 1e-3),
+        choice("authored", "authored", 2e-3, memory=(3 << 20) + 1),
+        choice("unsampled", "imported", 3e-3, public=[3e-3, 2.7e-3, 3.3e-3, None]),
+        choice("by hand", "kernel", 5e-4),
+    ]
+    desktop.page.route(
+        "**/data/chooser-*.js",
+        lambda route: route.fulfill(
+            body=f"rnnbench.put(decodeURIComponent(document.currentScript.src.split('/').pop().slice(0, -3)),"
+            f"{json.dumps(programs)});"
+        ),
+    )
+    page = desktop.open(made.root, "chooser.html#period=10&kernel=yes")
+    shown = {row[2]: (row[7], row[8]) for row in rows(page, "#choices")}
+    assert shown == {
+        "library": ("2.00 ms", "32.0 ms"),
+        "authored": ("4.00 ms", "34.0 ms"),
+        "unsampled": ("3.30 ms *", "33.3 ms"),
+        "by hand": ("1.00 ms", "31.0 ms"),
+    }
+    assert "kernels left out: library looped-stitched with 4 steps a call, 250 µs" in page.inner_text("#answer")
+    for name, limit, fitting in (("memory", "3", 3), ("delay", "32", 2)):
+        page.locator(f"[name={name}]").fill(limit)
+        page.wait_for_function(
+            "(said) => document.getElementById('answer')?.textContent.startsWith(said)", arg=f"{fitting} of 4"
+        )
+
+
+def test_the_scale_of_a_chart_says_what_it_is_of(made, desktop):
+    desktop.page.add_init_script(
+        "window.texts = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = "
+        "function (text, ...rest) { window.texts.push(text); return fill.call(this, text, ...rest); };"
+    )
+    page = desktop.open(made.root, trial_page(made, "fakemlir"))
+    for name, label in (
+        ("bound", "bound latency (time a call)"),
+        ("build", "build time"),
+        ("run_memory", "run memory (bytes)"),
+    ):
+        page.locator("[name=measure]").select_option(name)
+        page.wait_for_function("(label) => window.texts.includes(label)", arg=label)
+
+
+def test_thousands_sort_as_numbers(made, desktop):
+    page = desktop.open(made.root, "conformance.html")
+    table = "main table[data-sortable]"
+    figures = ["1,200", "90", "1,000", "7"]
+    page.evaluate(
+        "([table, figures]) => Array.from(document.querySelector(table).tBodies[0].rows).forEach("
+        "(row, at) => { row.cells[1].textContent = figures[at % 4]; })",
+        [table, figures],
+    )
+    page.locator(f"{table} th button").nth(1).click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    shown = [int(row[1].replace(",", "")) for row in rows(page, table)]
+    assert len(shown) > 2
+    assert shown == sorted(shown)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rnnbench.devices.device import Device, DeviceKind, UnmeasuredError
 from rnnbench.devices.kinds import KINDS
 from rnnbench.measure import DeviceConditions
+from rnnbench.spelling import count
 
 HOT = 85.0
 """The temperature in °C at which GPUs are slowed down, by most makers' figures."""
@@ -37,10 +38,8 @@ class ExaminedDevice:
         if now.others:
             yield f"On the {self.kind} device run other processes: {', '.join(now.others)}. Wait until they have ended."
         if now.hidden:
-            yield (
-                f"On the {self.kind} device run {now.hidden} processes that cannot be seen from here, such as those of "
-                "another container."
-            )
+            hidden = count(now.hidden, "process", "processes")
+            yield f"The {self.kind} device has {hidden} that cannot be seen from here, as those of another container."
         if now.throttled:
             yield f"The clock of the {self.kind} device is held down: {', '.join(now.throttled)}."
         if (now.temperature or 0.0) > HOT:

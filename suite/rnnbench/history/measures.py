@@ -25,7 +25,7 @@ class Measure:
 def _measures() -> Iterator[Measure]:
     for path in COMPARED_PATHS:
         # The median of the processes: one slow process of three does not move it.
-        value = f"coalesce(list_median({process_medians(path)}), {path}_median_s)"
+        value = f"list_median({process_medians(path)})"
         yield Measure(path, f"{path} latency", value, path)
     # Anchors have hardly a build of their own: their latency tells how fast the machine was.
     yield Measure("build", "build time", _of_own_build("build_s"), COMPARED_PATHS[0])

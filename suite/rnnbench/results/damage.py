@@ -1,13 +1,14 @@
 """Figures that cannot be, taken out of a record before it is shown or compared. Each is named in a warning.
 
 A record on disk may be damaged, or come from a program that measured nonsense. Examples are a latency of zero, below
-zero, infinite or NaN, without process medians; sizes below zero; a chunk of no step. The rest of the record is still
-worth showing.
+zero, infinite or NaN, without process medians or at odds with them; sizes below zero; a chunk of no step. The rest of
+the record is still worth showing.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -26,9 +27,12 @@ MOST = 1 << 53
 """Largest size, count, chunk: the largest that a float holds exactly."""
 NAMED = 3
 """Trials that a warning names."""
+ROUNDING = 1e-9
+"""How far a figure may lie beyond an end that it equals but for the rounding of both, as a share of that end."""
 SIGNED = frozenset({"drift", "growth", "public_growth"})
 RANGES = frozenset({"interval", "clock", "temperature", "power"})
 """Fields with the least and the greatest of a figure."""
+IMPOSSIBLE = "zero, negative, infinite, NaN, empty, or at odds with its own medians"
 UNMEASURED = "the figure in the record is impossible"
 V = TypeVar("V", bound=FrozenModel)
 
@@ -52,9 +56,7 @@ def sound(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
             clean, names = without_impossible(record)
             records.append(clean)
             for name in names:
-                left_out.setdefault(f"{name} is impossible (zero, negative, infinite, NaN or empty)", []).append(
-                    record.trial
-                )
+                left_out.setdefault(f"{name} is impossible ({IMPOSSIBLE})", []).append(record.trial)
         same = all(a is b for a, b in zip(records, run.records, strict=False)) and len(records) == len(run.records)
         kept.append(run if same else replace(run, records=tuple(records)))
     return kept, [*warnings, *(_warning(what, trials) for what, trials in left_out.items())]
@@ -161,7 +163,24 @@ def _possible_latency(latency: Latency) -> bool:
         and all(LEAST_S <= seconds <= MOST_S for seconds in per_call)
         and 0 < latency.per_step <= MOST_S
         and all(1 <= number <= MOST for number in counts)
+        and _agrees(latency)
     )
+
+
+def _agrees(latency: Latency) -> bool:
+    """Whether the median of all samples lies among those of the processes, and the middle of these in the interval.
+
+    A median of many sets together is never below or above that of every set.
+    """
+    least, most = min(latency.process_medians), max(latency.process_medians)
+    low, high = latency.interval or (least, most)
+    possible = 0 <= low <= high  # Otherwise the interval alone is left out.
+    middle = statistics.geometric_mean(latency.process_medians)
+    return _within(latency.median, least, most) and (not possible or _within(middle, low, high))
+
+
+def _within(value: float, low: float, high: float) -> bool:
+    return low * (1 - ROUNDING) <= value <= high * (1 + ROUNDING)
 
 
 def _clean_latency(latency: Latency, name: str, names: list[str]) -> Latency:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,22 @@ def test_the_fused_operator_clips_what_the_model_clips_and_not_at_ten(build, cel
     np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(session.get_state()["c"], expected.final["c"], rtol=2e-5, atol=2e-5)
     assert (abs(expected.final["c"]).max() > 10) == (cell_clip is None)
+
+
+def test_an_interpreter_has_the_threads_of_the_request(build, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ai_edge_litert import interpreter
+
+    made, threads = interpreter.Interpreter, []
+
+    def noted(**options: Any) -> Any:
+        threads.append(options["num_threads"])
+        return made(**options)
+
+    program = build()
+    monkeypatch.setattr(interpreter, "Interpreter", noted)
+    monkeypatch.setattr(program, "request", replace(program.request, threads=3))
+    program.open().close()
+    assert threads == [3]
 
 
 @pytest.mark.parametrize("time", ["looped", "fused"])

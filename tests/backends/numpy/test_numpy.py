@@ -101,8 +101,9 @@ def test_who_carries_the_state_changes_no_program(tmp_path: Path) -> None:
         ask(dtype="float64"),
         ask(LSTM.model_copy(update={"clip": 1.0})),
         ask(LSTM.model_copy(update={"cell_clip": 1.0})),
+        replace(ask(), batch=3),
     ],
-    ids=["weights", "chunk", "dtype", "clip", "cell_clip"],
+    ids=["weights", "chunk", "dtype", "clip", "cell_clip", "batch"],
 )
 def test_another_program_has_another_digest(tmp_path: Path, other: Request) -> None:
     one, two = artifact(tmp_path, ask()), artifact(tmp_path, other)
@@ -130,6 +131,10 @@ def test_what_is_unsupported_is_told_and_not_built(tmp_path: Path, changed: dict
         NumpyBackend().build(request, tmp_path)
 
 
+def test_blas_gets_the_threads_of_the_request() -> None:
+    assert set(NumpyBackend().support(replace(ask(), threads=3)).environment.values()) == {"3"}
+
+
 @pytest.mark.parametrize(("state", "level"), [("none", "native"), ("stitched", "native"), ("stateful", "emulated")])
 def test_a_state_inside_the_program_is_emulated(state: State, level: str) -> None:
     support = NumpyBackend().support(ask(state=state))
@@ -149,6 +154,16 @@ def test_a_build_leaves_whole_files(tmp_path: Path) -> None:
     second = NumpyBackend().build(request, tmp_path)
     assert second.cached
     assert not second.open().step({"x": np.ones((3, 2, 4), np.float32)})["y"].any()
+
+
+@pytest.mark.parametrize("length", [0, 100])
+def test_a_torn_file_of_weights_is_built_again(tmp_path: Path, length: int) -> None:
+    first = NumpyBackend().build(ask(), tmp_path)
+    (file,) = first.files.program
+    whole = file.read_bytes()
+    file.write_bytes(whole[:length])
+    assert not NumpyBackend().build(ask(), tmp_path).cached
+    assert file.read_bytes() == whole
 
 
 def test_a_counter_builds_without_weights(tmp_path: Path) -> None:

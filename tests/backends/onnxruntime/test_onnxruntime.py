@@ -56,6 +56,18 @@ def test_every_model_is_the_oracle(model: Model, form: tuple[str, str], steps: i
     np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
 
 
+def test_a_session_has_the_threads_of_its_request_and_is_not_optimised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    from rnnbench.backends.onnxruntime import options
+
+    monkeypatch.setattr(options, "session", lambda model, chosen, *more: chosen)
+    chosen = options.loaded(Path("program.onnx"), replace(make_request(), threads=3))
+    assert (chosen.intra_op_num_threads, chosen.inter_op_num_threads) == (3, 1)
+    assert not chosen.enable_cpu_mem_arena
+    assert chosen.graph_optimization_level == onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 @pytest.mark.parametrize("form", [("onnx", "looped"), ("loop", "unrolled:2"), ("onnx", "unrolled")])
 def test_a_network_of_other_layers_is_right(tmp_path: Path, form: tuple[str, str], state: Any) -> None:

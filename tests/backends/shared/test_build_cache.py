@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from rnnbench.backends.base import Artifact
-from rnnbench.backends.shared.build_cache import load_or_build
+from rnnbench.backends.shared.build_cache import load_or_build, program_folder
 
 ARTIFACT = Artifact(
     source_digest="1" * 64,
@@ -46,3 +48,12 @@ def test_a_damaged_description_is_a_new_build_that_takes_its_place(tmp_path, dam
     assert (again.cached, again.artifact, build.builds) == (False, ARTIFACT, 2)
     assert (folder / "program.bin").read_text() == "build 2"
     assert load_or_build(folder, build).cached
+
+
+def test_programs_that_other_versions_made_have_folders_of_their_own(tmp_path):
+    request = SimpleNamespace(facts={"route": "onnx", "batch": 1})
+    other = SimpleNamespace(facts={"route": "onnx", "batch": 2})
+    asked = ((request, "1.0"), (request, "1.1"), (other, "1.0"), (request, "1.0"))
+    one, newer, larger, again = (program_folder(of, tmp_path, {"runtime": version}) for of, version in asked)
+    assert one == again
+    assert len({one, newer, larger}) == 3

@@ -59,3 +59,27 @@ def test_a_program_gets_no_array_that_is_reversed_along_a_dimension_of_one(chunk
     reversed_x = x[::-1, ::-1, ::-1]
     session.step({"x": reversed_x})
     session.bind([{"x": reversed_x}])()
+
+
+def test_a_session_that_is_closed_closes_that_of_its_rest() -> None:
+    """Its arrays would otherwise stay as long as the program."""
+    closed: list[int] = []
+
+    class Tail(HonestSession):
+        def close(self) -> None:
+            closed.append(self.request.strategy.chunk)
+            super().close()
+
+    class TailProgram(HonestProgram):
+        def open(self) -> HonestSession:
+            return Tail(self)
+
+    request = Request(
+        "loop", LSTM, draw_weights(LSTM, 0), Strategy("looped", "stitched", 2), 1, Precision.of("float32")
+    )
+    program = HonestProgram(request, "digest", True, lambda: TailProgram(of_one_step(request), "digest", True, None))
+    session = program.open()
+    session.step({"x": np.ones((3, 1, 2), np.float32)})
+    session.close()
+    session.close()
+    assert closed == [1]
