@@ -163,7 +163,7 @@ class _Variables:
         graph.inputs, graph.outputs = ([*_numbers(ends), number] for ends in (graph.inputs, graph.outputs))
         signature.inputs = [*(signature.inputs or ()), _named(name, number)]
         signature.outputs = [*(signature.outputs or ()), _named(f"{name}_next", number)]
-        return Variable(name, f"{name}_next", has_start=False)
+        return Variable(name, f"{name}_next", _begins_below_zero(graph.tensors[number]))
 
     def _stays(self, operator: Any) -> bool:
         """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
@@ -366,6 +366,16 @@ def _data(model: Any, tensor: Any) -> np.ndarray:
 def _numbers(numbers: Any) -> Sequence[int]:
     """A vector of the schema, which is None where it has no elements."""
     return () if numbers is None else numbers
+
+
+def _begins_below_zero(tensor: Any) -> bool:
+    """Whether LiteRT begins an operator's own state at bytes of 0 which stand for another number.
+
+    Source: tensorflow/lite/core/api/tensor_utils.cc, ResetVariableTensor, which looks at int8 alone.
+    """
+    found = tensor.quantization
+    is_byte = tensor.type == require_schema().TensorType.UINT8
+    return is_byte and found is not None and any(_numbers(found.zeroPoint))
 
 
 def _is_zero(model: Any, tensor: Any) -> bool:
