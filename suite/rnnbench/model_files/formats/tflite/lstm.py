@@ -6,7 +6,7 @@ lstm_eval.cc, which they call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +80,7 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
         return _basic(arithmetic, inputs, ranges)
     options, given = operator.options, [*inputs, *[None] * (_AUXILIARY + 9 - len(inputs))]
     form = _Form(options.FusedActivationFunction(), options.CellClip(), options.ProjClip())
+    by_step = ranges is None and any(graph.tensors[n].is_quantised for n in operator.inputs[_W:_R] if n >= 0)
     if operator.name == ONE_STEP:
         outputs, h, c = _steps(
             arithmetic,
@@ -92,9 +93,8 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
         return [outputs[0], h, c]
     x = given[_X] if options.TimeMajor() else given[_X].swapaxes(0, 1)
     if operator.name == SEQUENCE:
-        outputs, h, c = _steps(
-            arithmetic, _weights(given, 0, given[_NORMS : _NORMS + 4]), form, x, given[STATES : STATES + 2], ranges
-        )
+        norms, own = given[_NORMS : _NORMS + 4], given[STATES : STATES + 2]
+        outputs, h, c = _steps(arithmetic, _weights(given, 0, norms), form, x, own, ranges, by_step=by_step)
         return [outputs if options.TimeMajor() else outputs.swapaxes(0, 1), h, c]
     states = given[_STATES_OF_BOTH:_AUXILIARY]
     weights = [
@@ -104,8 +104,8 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
     (x, aside), (other, other_aside) = entering(
         x, given[_AUXILIARY], options.TimeMajor(), any(each is not None for each in weights[0].auxiliary)
     )
-    forward, *after = _steps(arithmetic, weights[0], form, x, states[:2], auxiliary=aside)
-    backward, *last = _steps(arithmetic, weights[1], form, other, states[2:], auxiliary=other_aside)
+    forward, *after = _steps(arithmetic, weights[0], form, x, states[:2], auxiliary=aside, by_step=by_step)
+    backward, *last = _steps(arithmetic, weights[1], form, other, states[2:], auxiliary=other_aside, by_step=by_step)
     sides = [side if options.TimeMajor() else side.swapaxes(0, 1) for side in (forward, backward[::-1])]
     return [*([np.concatenate(sides, -1)] if options.MergeOutputs() else sides), *after, *last]
 
@@ -152,8 +152,12 @@ def _steps(
     states: Sequence[Any],
     ranges: LstmRanges | None = None,
     auxiliary: np.ndarray | None = None,
+    *,
+    by_step: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """y of all steps of x [steps, batch, input], and the last h and c. An auxiliary input has its own size.
+
+    `by_step`: what enters a product has the range of its step.
 
     With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
     LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
@@ -170,8 +174,12 @@ def _steps(
         return value if own is None else arithmetic.quantised(value, own)
 
     sums, gated, of_h, of_c = (SUMS, GATES, ranges.h, ranges.c) if ranges else (None,) * 4
-    of_parts = sums if ranges is not None and ranges.of_parts else None
-    gates = [_gate(arithmetic, weights, gate, of_parts) for gate in range(4) if gate or not joint]
+    own = [gate for gate in range(4) if gate or not joint]
+    entered = _entered(arithmetic, weights, own, x, auxiliary, by_step=by_step)
+    if ranges is not None and ranges.of_parts:
+        entered = within(entered, sums)
+    from_h = _recurrent(arithmetic, [weights.h[gate] for gate in own])
+    ends = np.cumsum([len(weights.h[gate]) for gate in own])[:-1]
     project = None if weights.projection[0] is None else arithmetic.affine(*weights.projection)
     h, c = states
     outputs = []
@@ -182,17 +190,17 @@ def _steps(
     def shown(value: np.ndarray) -> np.ndarray:
         return within(arithmetic.activated(activated(form.activation, value)), gated)
 
-    for step in zip(x) if auxiliary is None else zip(x, auxiliary, strict=True):
-        *of_i, of_f, of_g, of_o = gates
-        f = sigmoid(of_f(step, h, c))
-        i = sigmoid(of_i[0](step, h, c)) if of_i else arithmetic(1 - f)
-        g = shown(within(of_g(step, h, c), sums))
+    for of_step in entered:
+        *of_i, of_f, of_g, of_o = np.split(arithmetic(of_step + from_h(h)), ends, axis=-1)
+        f = sigmoid(_total(arithmetic, weights, 1, of_f, c))
+        i = sigmoid(_total(arithmetic, weights, 0, of_i[0], c)) if of_i else arithmetic(1 - f)
+        g = shown(within(_total(arithmetic, weights, 2, of_g, c), sums))
         kept, added = within(arithmetic(f * c), of_c), within(arithmetic(i * g), of_c)
         c = arithmetic(kept + added)
         c = c if of_c is None else np.clip(c, of_c.low, of_c.high)
         if form.cell_clip > 0:
             c = np.clip(c, -form.cell_clip, form.cell_clip)
-        o = sigmoid(of_o(step, h, c))  # Its peephole sees the new c.
+        o = sigmoid(_total(arithmetic, weights, 3, of_o, c))  # Its peephole sees the new c.
         h = within(arithmetic(o * shown(c.copy())), of_h)
         if project is not None:
             h = project(h)
@@ -201,34 +209,46 @@ def _steps(
     return np.stack(outputs), h, c
 
 
-def _gate(arithmetic: Arithmetic, weights: _Weights, gate: int, sums: Range | None) -> Any:
-    """What a gate's activation gets, of x, and an auxiliary input after it, h and the c that its peephole sees."""
+def _entered(
+    arithmetic: Arithmetic,
+    weights: _Weights,
+    gates: Sequence[int],
+    x: np.ndarray,
+    auxiliary: np.ndarray | None,
+    *,
+    by_step: bool,
+) -> np.ndarray:
+    """What all gates get of x, and of an auxiliary input: [steps, batch, gates·cells]."""
+    matrix = np.concatenate([weights.x[gate] for gate in gates])
+    biases = [bias for gate in gates if weights.norms[gate] is None and (bias := weights.biases[gate]) is not None]
+    product = arithmetic.affine(matrix, np.concatenate(biases) if len(biases) == len(gates) else None)
+    entered = np.stack([product(step) for step in x]) if by_step else product(x)
+    if auxiliary is None or weights.auxiliary[gates[-1]] is None:
+        return entered
+    beside = arithmetic.product(np.concatenate([weights.auxiliary[gate] for gate in gates]))
+    return arithmetic(entered + (np.stack([beside(step) for step in auxiliary]) if by_step else beside(auxiliary)))
+
+
+def _total(arithmetic: Arithmetic, weights: _Weights, gate: int, total: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """What a gate's activation gets, of the sum of its products, and of the c that its peephole sees."""
     norm, bias = weights.norms[gate], weights.biases[gate]
     peephole = (*weights.peepholes[:2], None, weights.peepholes[2])[gate]
-    from_x = arithmetic.affine(weights.x[gate], bias if norm is None else None)
-    beside = weights.auxiliary[gate]
-    from_aside = None if beside is None else arithmetic.product(beside)
-    from_h = _recurrent(arithmetic, weights.h[gate])
-
-    def total(given: Sequence[np.ndarray], h: np.ndarray, c: np.ndarray) -> np.ndarray:
-        entered = from_x(given[0])
-        if from_aside is not None:
-            entered = arithmetic(entered + from_aside(given[1]))
-        entered = entered if sums is None else arithmetic.quantised(entered, sums)
-        result = arithmetic(entered + from_h(h))
-        if peephole is not None:
-            result = arithmetic(result + arithmetic(peephole * c))
-        if norm is None:
-            return result
-        off = result - result.mean(-1, keepdims=True)
-        scaled = arithmetic(norm * off / np.sqrt(np.square(off).mean(-1, keepdims=True) + _NORMALISATION))
-        return scaled if bias is None else arithmetic(scaled + bias)
-
-    return total
+    if peephole is not None:
+        total = arithmetic(total + arithmetic(peephole * c))
+    if norm is None:
+        return total
+    off = total - total.mean(-1, keepdims=True)
+    scaled = arithmetic(norm * off / np.sqrt(np.square(off).mean(-1, keepdims=True) + _NORMALISATION))
+    return scaled if bias is None else arithmetic(scaled + bias)
 
 
-def _recurrent(arithmetic: Arithmetic, weights: np.ndarray) -> Any:
-    """The product of recurrent weights with h. Weights of one axis are the diagonal of a matrix."""
-    if weights.ndim > 1:
-        return arithmetic.product(weights)
+def _recurrent(arithmetic: Arithmetic, weights: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """The products of all gates' recurrent weights with h. Weights of one axis are the diagonal of a matrix."""
+    if all(each.ndim > 1 for each in weights):
+        return arithmetic.product(np.concatenate(weights))
+    products = [arithmetic.product(each) if each.ndim > 1 else _diagonal(arithmetic, each) for each in weights]
+    return lambda h: np.concatenate([product(h) for product in products], axis=-1)
+
+
+def _diagonal(arithmetic: Arithmetic, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda h: arithmetic(weights * h)
