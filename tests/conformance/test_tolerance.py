@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from rnnbench.conformance.tolerance import FACTOR, Errors, same_bits, worst
+from rnnbench.conformance.tolerance import FACTOR, Errors, columns_told, same_bits, worst
 from rnnbench.results import CheckResult
 
 EXACT = np.array([[0.5, -0.25], [0.125, 1.0]])
@@ -143,7 +143,17 @@ def test_bits_of_another_type_fail_and_are_told_as_such():
 def test_elements_that_differ_are_counted_by_their_bits():
     got = np.array([0.0, -0.0, np.nan, 1.0], np.float32)
     expected = np.array([0.0, 0.0, np.nan, 2.0], np.float32)
-    assert same_bits([("y", got, expected)]).detail == "y: 2 of 4 elements differ"
+    assert same_bits([("y", got, expected)]).detail == "y: 2 of 4 elements differ, in columns 1, 3"
+
+
+@pytest.mark.parametrize(
+    ("marked", "told"),
+    [([0, 2, 3, 4, 7], "columns 0, 2-4, 7"), ([5], "columns 5"), (range(0, 30, 2), "columns 0-28")],
+)
+def test_columns_are_told_as_ranges(marked, told):
+    columns = np.zeros((2, 30), bool)
+    columns[1, list(marked)] = True
+    assert columns_told(columns) == told
 
 
 def test_results_are_ordered_by_verdict_and_then_by_error():

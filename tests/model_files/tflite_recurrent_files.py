@@ -137,10 +137,10 @@ def lstm(name: str, kind: str = "float32", parts: Collection[str] = (), *, time_
     return of.give(name, [x, *own[0], *states, *norms], outputs, options, 1 if kind == "float32" else 3, **fields)
 
 
-def basic_lstm() -> Writer:
-    """LSTM by its basic kernel, of two rows: one matrix for all gates."""
+def basic_lstm(kind: str = "float32") -> Writer:
+    """LSTM by its basic kernel, of two rows: one matrix for all gates. `kind`: float32, or uint8 with c in int16."""
     of = _Of("float32")
-    x = of.writer.value("x", (2, INPUT))
+    writer, x = of.writer, of.writer.value("x", (2, INPUT))
     h, matrix, bias, c = (
         of.state(2, HIDDEN),
         of.matrix(4 * HIDDEN, INPUT + HIDDEN),
@@ -148,10 +148,21 @@ def basic_lstm() -> Writer:
         of.state(2, HIDDEN),
     )
     sizes = (HIDDEN, HIDDEN, INPUT + HIDDEN, 4 * HIDDEN)
-    outputs = [of.writer.value(f"y{place}", (2, size)) for place, size in enumerate(sizes)]
+    outputs = [writer.value(f"y{place}", (2, size)) for place, size in enumerate(sizes)]
+    if kind == "uint8":
+        draw, kinds = np.random.default_rng(1), schema.TensorType
+        whole = draw.integers(0, 256, (4 * HIDDEN, INPUT + HIDDEN)).astype(np.uint8)
+        offsets = draw.integers(-9000, 9000, 4 * HIDDEN).astype(np.int32)
+        matrix = writer.whole("W", whole.view(np.int8), 0.02)
+        bias = writer.whole("b", offsets, 0.02 / 128)
+        unit, kept, total = (kinds.UINT8, 1 / 128, 128), (kinds.INT16, 2.0**-11, 0), (kinds.INT16, 2.0**-12, 0)
+        named = zip((x, h, c, *outputs), (unit, unit, kept, unit, kept, unit, total), strict=True)
+        for number, (dtype, scale, zero) in (*named, (matrix, (kinds.UINT8, 0.02, 117))):
+            writer.graph.tensors[number].type = dtype
+            writer.graph.tensors[number].quantization = scaled(scale, zero)
     fields = {"fusedActivationFunction": schema.ActivationFunctionType.TANH}
-    kind = schema.LSTMKernelType.BASIC
-    writer = of.give("LSTM", [x, h, matrix, bias, c], outputs, "LSTMOptions", 2, kernelType=kind, **fields)
+    basic = schema.LSTMKernelType.BASIC
+    writer = of.give("LSTM", [x, h, matrix, bias, c], outputs, "LSTMOptions", 2, kernelType=basic, **fields)
     writer.ends({"x": x}, {"y0": outputs[0], "y1": outputs[1]})
     return writer
 

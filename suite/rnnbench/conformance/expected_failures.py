@@ -13,6 +13,8 @@ from rnnbench.results import CheckResult, ExpectedFailureResult, Outcome
 from rnnbench.rnn import Network
 
 _COLUMN = re.compile(r": off by \S+ at \[(?:\d+, )*(\d+)\]")
+_COLUMNS = re.compile(r", in columns (\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*)")
+"""As `columns_told` has them."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,17 @@ def _wrong_arrays(detail: str, model: Network) -> set[str]:
     outputs = model.parts_of_y
     if len(outputs) == 1:
         return {*outputs}
-    column = _COLUMN.search(what)
-    return {name for name, part in outputs.items() if column and part.start <= int(column[1]) < part.stop}
+    wrong = {column for first, last in _wrong_columns(what) for column in range(first, last + 1)}
+    return {name for name, part in outputs.items() if not wrong.isdisjoint(range(part.start, part.stop))}
+
+
+def _wrong_columns(what: str) -> Iterator[tuple[int, int]]:
+    """The first and the last of each range of columns of y that a detail names."""
+    for pattern in (_COLUMN, _COLUMNS):
+        if found := pattern.search(what):
+            for each in found[1].split(", "):
+                first, _, last = each.partition("-")
+                yield int(first), int(last or first)
 
 
 def _result(failure: ExpectedFailure, what: str, *, failed: bool) -> ExpectedFailureResult:

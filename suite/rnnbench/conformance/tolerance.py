@@ -18,6 +18,8 @@ CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or
 WRONG = "; wrong: "
 """The text before the names of wrong arrays, if there are several."""
 NO_ARRAYS: Mapping[str, slice] = {}
+MOST_RANGES = 10
+"""Ranges of columns that a detail lists. Of more, it has the first and the last column."""
 Pair = tuple[str, np.ndarray, np.ndarray]
 """A description, the program's array, and the expected array."""
 
@@ -139,9 +141,22 @@ def same_bits(pairs: Iterable[Pair]) -> CheckResult:
             found = f"{got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
             return CheckResult(verdict="fail", detail=f"{what}: {found}")
         if got.tobytes() != expected.tobytes():
-            differing = int((_bytes(got) != _bytes(expected)).any(axis=1).sum())
-            return CheckResult(verdict="fail", detail=f"{what}: {differing} of {got.size} elements differ")
+            differing = (_bytes(got) != _bytes(expected)).any(axis=1).reshape(got.shape)
+            detail = f"{what}: {differing.sum()} of {got.size} elements differ, in {columns_told(differing)}"
+            return CheckResult(verdict="fail", detail=detail)
     return CheckResult(verdict="pass")
+
+
+def columns_told(marked: np.ndarray) -> str:
+    """The columns, along the last axis, in which an element is true: `columns 0-3, 7`."""
+    marked = np.atleast_1d(marked)
+    columns = np.flatnonzero(marked.reshape(-1, marked.shape[-1]).any(axis=0)).tolist()
+    ends = [column for column in columns if column + 1 not in columns]
+    begins = [column for column in columns if column - 1 not in columns]
+    if len(ends) > MOST_RANGES:
+        begins, ends = begins[:1], ends[-1:]
+    ranges = (f"{begin}-{end}" if end > begin else f"{begin}" for begin, end in zip(begins, ends, strict=True))
+    return f"columns {', '.join(ranges)}"
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:

@@ -228,6 +228,17 @@ def test_a_variable_of_which_a_part_is_assigned_is_a_state(tmp_path):
     assert int(made["i_next"]) == 5
 
 
+def test_a_state_of_bytes_is_as_large_as_it_is(tmp_path):
+    import tensorflow as tf
+
+    def step(module, x):
+        module.heard.assign(tf.concat([module.heard[:, 1:], tf.cast(x > 0, tf.int8)], 1))
+        return {"y": x * tf.cast(module.heard[:, :1], tf.float32)}
+
+    path = saved_module(tmp_path, step, {"x": (1, 1)}, heard=np.zeros((1, 100_000), np.int8))
+    assert [(array.name, array.dtype) for array in describe(path).of_role("state_in")] == [("heard", "int8")]
+
+
 def test_variables_that_a_call_changes_are_states(folder):
     _, found, _ = described(folder, "step")
     assert [(pair.before, pair.after, pair.found) for pair in found.state] == [("h", "h_next", "traced")]

@@ -108,6 +108,30 @@ def test_the_state_that_a_call_leaves_is_litert_s(tmp_path, name):
         np.testing.assert_allclose(ours[pair.after], state, atol=2 * scale or 1e-5)
 
 
+def test_the_basic_kernel_in_uint8_is_litert_s(tmp_path):
+    path = saved(files.basic_lstm("uint8"), tmp_path / "own.tflite")
+    found, oracle = describe(path), oracle_of(path)
+    assert found.activations == "static"
+    # LiteRT begins h at the byte 0, which is -1.
+    assert any(note.startswith("lstm_h begins in the file with values that are not zero") for note in found.notes)
+    nearest = oracle.in_arithmetic(Arithmetic("int8_static"))
+    runner = Interpreter(model_content=with_float_ends(path)).get_signature_runner()
+    bytes_of = {"lstm_h": np.full((2, files.HIDDEN), 128, np.uint8), "lstm_c": np.zeros((2, files.HIDDEN), np.int16)}
+    exact, rounded = ({name: np.zeros((2, files.HIDDEN)) for name in bytes_of} for _ in range(2))
+    draw = np.random.default_rng(1)
+    for _ in range(4):
+        x = {"x": draw.uniform(-1, 1, (2, files.INPUT)).astype(np.float32)}
+        theirs = runner(**x, **bytes_of)
+        ours, close = oracle.run({**x, **exact}), nearest.run({**x, **rounded})
+        for name, scale in (("y0", 1 / 128), ("y1", 2.0**-11)):
+            np.testing.assert_allclose(close[name], theirs[name], atol=2 * scale)
+            np.testing.assert_allclose(ours[name], theirs[name], atol=0.1)
+        bytes_of, exact, rounded = (
+            {name: given[f"{name}_next"] for name in bytes_of} for given in (theirs, ours, close)
+        )
+    assert np.abs(theirs["y0"]).max() > 0.2
+
+
 def quantised(details, x):
     scale, zero = details["quantization"]
     return np.clip(np.rint(x / scale) + zero, -128, 127).astype(details["dtype"])
@@ -153,6 +177,20 @@ def with_zero_point(place, zero=1):
     return change
 
 
+def with_scale(place, scale):
+    def change(writer):
+        writer.graph.tensors[writer.graph.operators[0].inputs[place]].quantization = files.scaled(scale)
+
+    return change
+
+
+def whole_weights(writer):
+    tensor = writer.graph.tensors[writer.graph.operators[0].inputs[2]]
+    tensor.type, tensor.quantization = schema.TensorType.INT8, files.scaled(0.1)
+    buffer = writer.model.buffers[tensor.buffer]
+    buffer.data = buffer.data[: buffer.data.size // 4]
+
+
 def shifted_result(writer):
     writer.graph.tensors[writer.graph.operators[0].outputs[0]].quantization = files.scaled(6 / 255, 0)
 
@@ -190,8 +228,13 @@ REFUSED = {
     "no scale": (lambda: files.svdf("int8"), without_scale, "W is int8 without a scale, beside arrays that have one"),
     "no state": (lambda: files.rnn("RNN"), without_state, "has no state of its own"),
     "whole rnn": (lambda: files.rnn("RNN"), whole_input, "x is int8 with a scale, which RNN does not take"),
-    "whole lstm": (lambda: files.lstm(BOTH), whole_input, f"{BOTH} of both directions that gives y0 takes int8"),
-    "whole basic": (files.basic_lstm, whole_input, "LSTM of one matrix for all gates that gives y0 takes int8"),
+    "whole lstm": (lambda: files.lstm(BOTH), whole_input, f"{BOTH} that gives y0 takes int8 of a scale, and"),
+    "whole basic": (files.basic_lstm, whole_input, "basic kernel that gives y0 has the types x int8"),
+    "shifted x of basic": (lambda: files.basic_lstm("uint8"), with_zero_point(0, 127), "x of an LSTM in uint8 has the"),
+    "shifted c of basic": (lambda: files.basic_lstm("uint8"), with_zero_point(4, 1), "takes its scale for 0.0004"),
+    "bias of another scale": (lambda: files.basic_lstm("uint8"), with_scale(3, 0.001), "b of an LSTM in uint8 has the"),
+    "bias with a zero point": (lambda: files.basic_lstm("uint8"), with_zero_point(3, 1), "b has a zero point"),
+    "weights of basic": (lambda: files.basic_lstm(), whole_weights, "x float32, h float32, weights int8"),
     "no weights": (lambda: files.lstm(LSTM), without_weights, "lacks weights or a state of its own"),
 }
 

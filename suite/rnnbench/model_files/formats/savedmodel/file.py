@@ -243,6 +243,7 @@ class _Checkpoint:
         self._bytes = sum(each.stat().st_size for each in prefix.parent.iterdir())
         self._reader = require("tensorflow", *PURPOSE).train.load_checkpoint(str(prefix))
         self._shapes = self._reader.get_variable_to_shape_map()
+        self._types = self._reader.get_variable_to_dtype_map()
 
     def keys_of(self, objects: Any) -> dict[int, str]:
         """The key of each variable by its number in the model: both graphs of objects have the same names of edges."""
@@ -265,7 +266,7 @@ class _Checkpoint:
 
     def value(self, key: str) -> np.ndarray:
         shape = self._shapes.get(key)
-        if shape is None or math.prod(shape) * 2 > self._bytes:
+        if shape is None or math.prod(shape) * self._types[key].size > self._bytes:
             raise ModelFileError(f"its checkpoint has no value {safe_text(key, 80)} of the shape that it names")
         return np.asarray(self._reader.get_tensor(key))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator, TfliteFile
-from rnnbench.model_files.formats.tflite.lstm import BOTH
+from rnnbench.model_files.formats.tflite.lstm_ranges import BOTH
 from rnnbench.model_files.formats.tflite.recurrent import states_of
 from rnnbench.model_files.traits import Operation, dependences, reached, sources
 

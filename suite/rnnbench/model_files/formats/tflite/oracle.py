@@ -23,6 +23,7 @@ from rnnbench.model_files.formats.tflite.graph import (
     TfliteFile,
 )
 from rnnbench.model_files.formats.tflite.hybrid_weights import WEIGHTED, as_litert_reads, takes_its_own_range
+from rnnbench.model_files.formats.tflite.lstm_ranges import may_have_zero_point
 from rnnbench.model_files.formats.tflite.operators import ACTIVATIONS, MOVES, OPERATIONS, SUMS, Compute, cast
 from rnnbench.model_files.formats.tflite.recurrent import RECURRENT, has_own_range, states_of
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
@@ -206,7 +207,9 @@ def activations_of(file: TfliteFile) -> Activations:
             if takes_its_own_range(operator, graph):
                 found.add("dynamic")
             elif operator.name in RECURRENT:
-                for tensor in inside:
+                places = enumerate(operator.inputs)
+                numbers = [each for place, each in places if each >= 0 and not may_have_zero_point(operator, place)]
+                for tensor in (graph.tensors[number] for number in numbers):
                     if tensor.data is not None:
                         _require_no_zero_point(tensor)
                 found |= {"dynamic"} if has_own_range(operator, graph) else set()

@@ -15,15 +15,8 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.directions import entering
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator
-from rnnbench.model_files.formats.tflite.lstm import (
-    BOTH,
-    CONVERT,
-    ONE_STEP,
-    SEQUENCE,
-    lstm,
-    lstm_ranges,
-    lstm_states,
-)
+from rnnbench.model_files.formats.tflite.lstm import lstm, lstm_states
+from rnnbench.model_files.formats.tflite.lstm_ranges import BOTH, CONVERT, ONE_STEP, SEQUENCE, lstm_ranges
 from rnnbench.rnn import Arithmetic
 
 _OF_SVDF = ("int8", "int8", "int16", "int16", "int8")

@@ -147,7 +147,7 @@ class _Variables:
         graph.inputs, graph.outputs = ([*numbers_of(ends), number] for ends in (graph.inputs, graph.outputs))
         signature.inputs = [*(signature.inputs or ()), signature_entry(name, number)]
         signature.outputs = [*(signature.outputs or ()), signature_entry(f"{name}_next", number)]
-        return Variable(name, f"{name}_next", has_start=False)
+        return Variable(name, f"{name}_next", _begins_below_zero(graph.tensors[number]))
 
     def _stays(self, operator: Any) -> bool:
         """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
@@ -291,6 +291,16 @@ def _data(model: Any, tensor: Any) -> np.ndarray:
     """The bytes of a constant; none of another tensor, whose value is not known before a call."""
     data = model.buffers[tensor.buffer].data
     return np.zeros(0, np.uint8) if data is None else np.asarray(data)
+
+
+def _begins_below_zero(tensor: Any) -> bool:
+    """Whether LiteRT begins an operator's own state at bytes of 0 which stand for another number.
+
+    Source: tensorflow/lite/core/api/tensor_utils.cc, ResetVariableTensor, which looks at int8 alone.
+    """
+    found = tensor.quantization
+    is_byte = tensor.type == require_schema().TensorType.UINT8
+    return is_byte and found is not None and any(numbers_of(found.zeroPoint))
 
 
 def _is_zero(model: Any, tensor: Any) -> bool:
