@@ -171,6 +171,14 @@ def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
     )
 
 
+@pytest.mark.parametrize("command", [("list", "tiny.yaml"), ("schema",), ("--help",), ("run", "--help")], ids=str)
+def test_a_short_command_whose_reader_has_gone_ends_as_git_does(folder, command):
+    """As in `rnnbench list CASE | head`. Status 1 would say that something is nonconforming, and 0 that nothing is."""
+    process = start(folder, *command)
+    process.stdout.close()
+    assert (process.wait(PATIENCE_S), process.stderr.read()) == (141, "")
+
+
 def test_without_proc_a_command_ends_with_a_sentence(capsys):
     """As in a sandbox that does not mount it."""
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import multiprocessing
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event, Thread
 from time import tzset
 from types import SimpleNamespace
 
 import fake_records as fake
 import pytest
-from waiting import join
+from waiting import PATIENCE_S, join
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import History, find_changes
+from rnnbench.history import History, find_changes, store
 from rnnbench.history.database import ZONES
 from rnnbench.history.entry import run_id, utc_of
 from rnnbench.results import StoreError, append_record, read_run
@@ -127,6 +129,37 @@ def test_processes_that_add_at_once_add_once(root: Path, run: Path) -> None:
     assert [adder.exitcode for adder in adders] == [0, 0, 0]
     assert History(root).warnings == ()
     assert History(root).sql("SELECT count(*) FROM rows").rows == ((5,),)
+
+
+def test_a_reader_sees_a_run_while_another_process_replaces_it(
+    root: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are new and its entry is old. The reader waits until that process has written both."""
+    History(root).add(run)
+    append_record(run, fake.record(chunk=99))
+    write, lock, waits = store.write_text, store.locked, Event()
+    seen: list[tuple[tuple[int, ...], tuple[str, ...]]] = []
+
+    def read() -> None:
+        history = History(root)
+        seen.append((tuple(entry.trials for entry in history.runs), history.warnings))
+
+    def lock_and_tell(path: Path, *, shared: bool = False) -> AbstractContextManager[None]:
+        if shared:
+            waits.set()
+        return lock(path, shared=shared)
+
+    def write_once_another_waits(path: Path, content: str) -> None:
+        reader.start()
+        assert waits.wait(PATIENCE_S)
+        write(path, content)
+
+    reader = Thread(target=read)
+    monkeypatch.setattr(store, "locked", lock_and_tell)
+    monkeypatch.setattr(store, "write_text", write_once_another_waits)
+    assert History(root).add(run).what == "updated"
+    join(reader)
+    assert seen == [((6,), ())]
 
 
 @pytest.mark.parametrize("time", ["9999-99-99T", "no time", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00Z"])

@@ -6,7 +6,10 @@ ends every command, and `exit_status` has the status of a command that ran trial
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
+from typing import Any
 
 import click
 
@@ -50,11 +53,28 @@ COMMANDS: dict[str, tuple[click.Command, ...]] = {
 class Sections(click.Group):
     """A group whose help lists its commands in the sections of COMMANDS."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _broken_pipe_is_raised():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _broken_pipe_is_raised():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))
         for title, commands in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{c.name!s:{width}}", c.get_short_help_str(limit=100)) for c in commands])
+
+
+@contextmanager
+def _broken_pipe_is_raised() -> Iterator[None]:
+    """Leave a reader that has gone to `ending`. Click exits with 1 where the error has its number."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise BrokenPipeError("nobody reads the output") from error
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -73,6 +93,7 @@ def cli() -> None:
       2    a mistake in the command, a case or a named backend
       3    a trial failed
       130  interrupted
+      141  nobody reads the output any more, as in `rnnbench list CASE | head`
     """
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE
+from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE, UNREAD
 from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
 from rnnbench.optional import broken_installation
@@ -106,7 +106,7 @@ def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Seque
     except BrokenPipeError:
         _drop_output()
         if not ending.sentence():
-            sys.exit(1)
+            sys.exit(UNREAD)
         _say(f"Interrupted: nobody reads the output any more.{ending.sentence()}")
         sys.exit(INTERRUPTED)
     except Exception as error:

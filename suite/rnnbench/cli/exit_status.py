@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from rnnbench.results import Record
 
 OK, NONCONFORMING, MISTAKE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
+UNREAD = 128 + signal.SIGPIPE
+"""As a shell says it of git or jq: nobody reads the output any more. It is no verdict of a comparison."""
 
 
 def exit_status(records: Sequence[Record]) -> int:

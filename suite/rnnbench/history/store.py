@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,8 @@ from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, r
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 AnyEntry = TypeVar("AnyEntry", bound=CheckEntry | ComparisonEntry | RunEntry)
 Added = Literal["added", "updated", "already there"]
+LOCK = ".lock"
+"""File in the history's folder whose lock a process holds while it adds."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,15 @@ class History:
 
     @cached_property
     def _read_runs(self) -> _Entries[RunEntry]:
+        entries = self._runs_now()
+        lock = self.root / LOCK
+        if entries.warnings and lock.exists():  # A process that adds a run writes its rows, and then its entry.
+            with suppress(OSError), locked(lock, shared=True):
+                return self._runs_now()
+        return entries
+
+    def _runs_now(self) -> _Entries[RunEntry]:
+        """The runs as they lie there at this moment: also one whose rows another process has just replaced."""
         files: list[_EntryFile[RunEntry]] = []
         damaged: list[str] = []
         for path in _entry_files(self.root / "runs"):
@@ -230,7 +241,7 @@ class History:
 
     def _held(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
-        return locked(self.root / ".lock")
+        return locked(self.root / LOCK)
 
 
 def _entry_files(folder: Path) -> list[Path]:

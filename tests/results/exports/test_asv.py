@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import fake_records as fake
 import fake_shards as made
 import pytest
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, join
 
 from rnnbench.results import StoreError, merge_shards, read_run, write_merged
-from rnnbench.results.exports import EXPORTS
+from rnnbench.results.exports import EXPORTS, asv
 
 
 def add(folder: Path, root: Path, day: int, *, name: str = "", started: str = "") -> None:
@@ -122,3 +125,77 @@ def test_a_hostile_name_names_no_other_file(tmp_path: Path) -> None:
     (name, *_) = json.loads((tmp_path / "asv" / "results" / "benchmarks.json").read_text())
     assert not set(name) & set('<>:"/\\^|?*(\x1b')
     assert len(name) < 200
+
+
+def test_a_git_that_hangs_is_ended_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a network folder whose server is gone. Here a pipe stands in the place of a file that git reads."""
+    add(tmp_path / "asv", tmp_path, 1)
+    packed = tmp_path / "asv" / "runs.git" / "packed-refs"
+    os.mkfifo(packed)
+    monkeypatch.setattr(asv, "GIT_LIMIT_S", 0.5)
+    with pytest.raises(StoreError, match=r"git \w+ did not end within 0.5 s; see what lies there"):
+        add(tmp_path / "asv", tmp_path, 2)
+
+
+def test_a_hook_in_the_repository_does_not_run(tmp_path: Path) -> None:
+    add(tmp_path / "asv", tmp_path, 1)
+    hook = tmp_path / "asv" / "runs.git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    add(tmp_path / "asv", tmp_path, 2)
+    assert [line.split()[0] for line in commits(tmp_path / "asv") if line.startswith("day")] == ["day-1", "day-2"]
+
+
+@pytest.mark.parametrize("killed_in", ["init", "commit-tree", "update-ref"])
+def test_an_export_that_was_interrupted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_in: str
+) -> None:
+    git = asv._git
+
+    def interrupted(folder: Path, *arguments: str, time: int = 0, text: str = "") -> str:
+        if arguments[0] == killed_in:
+            raise KeyboardInterrupt
+        return git(folder, *arguments, time=time, text=text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asv, "_git", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            add(tmp_path / "asv", tmp_path, 1)
+    add(tmp_path / "asv", tmp_path, 1)
+    assert [line.split()[0] for line in commits(tmp_path / "asv") if line.startswith("day")] == ["day-1"]
+
+
+def test_exports_at_once_keep_every_run(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    run_of = {day: (tmp_path / "asv", tmp_path / str(day), 1) for day in (1, 2, 3)}
+    exports = [
+        context.Process(target=add, args=arguments, kwargs={"name": f"day-{day}"}, daemon=True)
+        for day, arguments in run_of.items()
+    ]
+    for export in exports:
+        export.start()
+    join(*exports)
+    assert sorted(line.split()[0] for line in commits(tmp_path / "asv") if line.startswith("day")) == [
+        "day-1",
+        "day-2",
+        "day-3",
+    ]
+
+
+def test_settings_that_the_user_added_for_asv_stay(tmp_path: Path) -> None:
+    config = tmp_path / "asv" / "asv.conf.json"
+    add(tmp_path / "asv", tmp_path, 1)
+    config.write_text(json.dumps({**json.loads(config.read_text()), "show_commit_url": "https://example.org/"}))
+    add(tmp_path / "asv", tmp_path, 2)
+    assert json.loads(config.read_text())["show_commit_url"] == "https://example.org/"
+
+
+@pytest.mark.parametrize("name", ["ends in a space ", "two  spaces", "-m", "größe 大 🙂", "x" * 3_000])
+def test_a_run_with_an_odd_name_is_there_once(tmp_path: Path, name: str) -> None:
+    run = fake.write_run(tmp_path / "run", [fake.record()])
+    odd = read_run(run)
+    odd = replace(odd, info=odd.info.model_copy(update={"run": name}))
+    for _ in range(2):
+        EXPORTS["asv"].write(odd, tmp_path / "asv")
+    assert sum("fakelib-package" in line for line in commits(tmp_path / "asv")) == 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.disk import read_cached, read_plain, write_text
+from rnnbench.locks import locked_folder
 from rnnbench.results.exports.export import FolderExport
 from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
 from rnnbench.results.identity import fingerprint
@@ -33,6 +34,8 @@ COLUMNS = ("result", "params", "version", "started_at")
 """Columns of a result. asv's `duration`, statistics and samples are not filled: its interval is one of 99 %."""
 NO_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's name of a folder without files."""
+GIT_LIMIT_S = 60.0
+"""Seconds that one call of git may take. It takes milliseconds where it reads and writes plain files."""
 SEPARATOR = "\x1f"
 
 PROJECT = {
@@ -55,10 +58,13 @@ def _write(run: Run, folder: Path) -> None:
         )
     if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
         raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
-    commit = _commit(folder, run, time)
-    for of_machine in split_by_machine(run):
-        _save_results(of_machine, folder / RESULTS, commit, time)
-    _save(folder / CONFIG, PROJECT)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked_folder(folder):  # Of two exports at once, one would take the other one's commit off the branch.
+        if not (folder / CONFIG).exists():  # Its user may have added settings of asv.
+            _save(folder / CONFIG, PROJECT)
+        commit = _commit(folder, run, time)
+        for of_machine in split_by_machine(run):
+            _save_results(of_machine, folder / RESULTS, commit, time)
 
 
 def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
@@ -114,26 +120,23 @@ def _benchmark(trial: ExportedTrial, figure: Figure) -> dict[str, Any]:
 
 def _commit(folder: Path, run: Run, time: datetime) -> str:
     """The commit of the run: the one that it has, or a new one after all others."""
-    repository, name = folder / REPOSITORY, visible(run.info.run)
+    repository, name = folder / REPOSITORY, " ".join(visible(run.info.run).split())  # As git shows a subject.
     seconds = int(time.timestamp())
-    if not repository.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _git(folder, "init", "--quiet", "--bare", f"--initial-branch={BRANCH}", REPOSITORY)
-        last: list[str] = []
-    else:
-        log = _git(repository, "log", f"--format=%H{SEPARATOR}%at{SEPARATOR}%s", BRANCH).splitlines()
-        commits = [line.split(SEPARATOR) for line in log]
-        for commit, at, subject in commits:
-            if (int(at), subject) == (seconds, name):
-                return commit
-        last = commits[0]
+    _git(folder, "init", "--quiet", "--bare", f"--initial-branch={BRANCH}", REPOSITORY)  # Again, it changes nothing.
+    log = _git(repository, "log", f"--format=%H{SEPARATOR}%at{SEPARATOR}%s", "--branches").splitlines()
+    commits = [line.split(SEPARATOR) for line in log]
+    for commit, at, subject in commits:
+        if (int(at), subject) == (seconds, name):
+            return commit
+    last = commits[0] if commits else []
     if last and int(last[1]) > seconds:
         raise StoreError(
             f"{folder} already has the later run {last[2]}, and asv takes runs in the order of time; "
             f"choose a new folder with -o, and export the oldest run first"
         )
     parents = ("-p", last[0]) if last else ()
-    commit = _git(repository, "commit-tree", NO_TREE, *parents, "-m", name, "-m", _versions(run), time=seconds).strip()
+    text = f"{name}\n\n{_versions(run)}\n"
+    commit = _git(repository, "commit-tree", NO_TREE, *parents, "-F", "-", time=seconds, text=text).strip()
     _git(repository, "update-ref", f"refs/heads/{BRANCH}", commit)
     return commit
 
@@ -143,8 +146,11 @@ def _versions(run: Run) -> str:
     return "\n".join(f"{visible(package)} {visible(version)}" for package, version in sorted(packages.items()))
 
 
-def _git(folder: Path, *arguments: str, time: int = 0) -> str:
-    """git's output, whatever the user's settings are. Raises StoreError where there is no git, or it fails."""
+def _git(folder: Path, *arguments: str, time: int = 0, text: str = "") -> str:
+    """git's output, whatever the user's settings are, with `text` as its input. No hook runs.
+
+    Raises StoreError where there is no git, or it fails or hangs.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     for who in ("AUTHOR", "COMMITTER"):
         environment |= {
@@ -153,19 +159,34 @@ def _git(folder: Path, *arguments: str, time: int = 0) -> str:
             f"GIT_{who}_DATE": f"@{time} +0000",
         }
     environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "-c", f"core.hooksPath={os.devnull}", *arguments]
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=GIT_LIMIT_S,
         )
     except FileNotFoundError as error:
         raise StoreError("the export to asv needs git, which is not installed; install it") from error
+    except subprocess.TimeoutExpired as error:
+        raise StoreError(
+            f"{folder}: git {arguments[0]} did not end within {GIT_LIMIT_S:g} s; see what lies there, or choose a new "
+            "folder with -o"
+        ) from error
     if done.returncode:
         raise StoreError(f"{folder}: git {arguments[0]} failed: {visible(done.stderr.strip())}; choose a new folder")
     return done.stdout
 
 
 def _is_asv(folder: Path) -> bool:
-    return (folder / CONFIG).is_file() and (folder / REPOSITORY).is_dir()
+    """Whether an export made the folder, also where it was interrupted."""
+    return (folder / CONFIG).is_file() and ((folder / REPOSITORY).is_dir() or _read(folder / CONFIG) == PROJECT)
 
 
 def _read(file: Path) -> dict[str, Any]:
