@@ -20,12 +20,15 @@ from rnnbench.model_files.formats.tflite.schema import require_schema
 from rnnbench.rnn import Arithmetic, Range
 
 ONE_STEP, SEQUENCE, BOTH = "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
+LSTMS = frozenset((ONE_STEP, SEQUENCE, BOTH))
 _STATES = 18
 """Where h and c are in the inputs of the operators of one direction."""
 _STATES_OF_BOTH = 35
 """Where h and c of each direction are in the inputs of that of both."""
 _X, _W, _R, _PEEPHOLES, _B, _PROJECTION = 0, 1, 5, 9, 12, 16
 """Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes; the projection and its bias."""
+RECURRENT_WEIGHTS = slice(_R, _PEEPHOLES)
+"""Where the recurrent weights are in the inputs of the operators of one direction."""
 _BACKWARD = 17
 """How much further those of the second direction are."""
 _AUXILIARY, _NORMS = 39, 20
@@ -89,7 +92,7 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
     x, y = (graph.tensors[number] for number in (operator.inputs[_X], operator.outputs[0]))
     if not x.is_quantised:
         return None
-    if operator.name == BOTH or _is_basic(operator):
+    if operator.name == BOTH or is_basic(operator):
         kind = "of both directions" if operator.name == BOTH else "of one matrix for all gates"
         raise ModelFileError(f"{operator.name} {kind} that gives {y.called} takes {x.dtype} of a scale; {CONVERT}")
     states = [_at(graph, operator.inputs, place) for place in (_STATES, _STATES + 1)]
@@ -129,13 +132,13 @@ def _at(graph: Graph, numbers: Sequence[int], place: int) -> Tensor | None:
     return graph.tensors[numbers[place]] if place < len(numbers) and numbers[place] >= 0 else None
 
 
-def _is_basic(operator: Operator) -> bool:
+def is_basic(operator: Operator) -> bool:
     return operator.name == ONE_STEP and operator.options.KernelType() == require_schema().LSTMKernelType.BASIC
 
 
 def lstm_states(operator: Operator) -> tuple[int, ...]:
     """The places of h and c, which it reads and writes in place: of both directions where it has two."""
-    if _is_basic(operator):
+    if is_basic(operator):
         return (1, 4)
     return tuple(range(_STATES_OF_BOTH, _AUXILIARY)) if operator.name == BOTH else (_STATES, _STATES + 1)
 
@@ -143,7 +146,7 @@ def lstm_states(operator: Operator) -> tuple[int, ...]:
 def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Sequence[Any]) -> list[np.ndarray]:
     """The outputs, and the states that it leaves. Raises ModelFileError for forms that are not computed here."""
     ranges = lstm_ranges(operator, graph)
-    if _is_basic(operator):
+    if is_basic(operator):
         return _basic(arithmetic, inputs)
     options, given = operator.options, [*inputs, *[None] * (_AUXILIARY + 9 - len(inputs))]
     form = _Form(options.FusedActivationFunction(), options.CellClip(), options.ProjClip())
