@@ -78,8 +78,25 @@ lint: $(TEST)/.ready
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(TEST)/bin/zizmor --offline --quiet .github/workflows
 
+# The proofs, in this order: what no machine changes, what is timed, what installs packages, and what takes hours. Each has
+# a process of its own, since some frameworks abort where another one is loaded, and ends after PROOF_AT_MOST seconds.
+# `make bench-verdicts` is one of them: tests/benchmarks/test_verdicts.py, or one in tests/benchmarks/questions.
+PROOFS := rounding_law history_branch verdict_rules change_points verdicts large site suite sampled
+PROOFS += x_plus_3_to_memref counter_and_stateful_lstm init_and_step_in_my_own_host one_sample_or_several
+PROOFS += stateful_or_stitched unroll_loop_or_recursion useless_loop tensorflow_lstm_to_iree when_a_compile_pays_off
+PROOFS += sizes_people_know tvm_floor overheads fidelity fleet
+PROOFS += upstream anchors night releases ab_versions
+PROOFS += cluster kills soak fuzz interruptions ways_of_dying_everywhere
+PROOF_AT_MOST ?= 28800
+proof = $(or $(wildcard tests/benchmarks/test_$(1).py tests/benchmarks/questions/test_$(1).py),$(error no proof is called $(1)))
+
 bench: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest tests/benchmarks -s -p no:cacheprovider
+	@for proof in $(PROOFS); do echo "== $$proof"; $(MAKE) --no-print-directory bench-$$proof || failed="$$failed $$proof"; done; \
+	if [ -n "$$failed" ]; then echo "error: these proofs failed:$$failed"; exit 1; fi
+
+bench-%: $(TEST)/.ready
+	timeout --foreground --kill-after=30 $(PROOF_AT_MOST) \
+	  $(TEST)/bin/python -m pytest -s -p no:cacheprovider $(call proof,$*)
 
 # The newest releases of some backends, beside the last good ones, and what they have mended of the faults that were found
 # (docs/upstream). Give NIGHT_CASES and NIGHT_BACKENDS for others.

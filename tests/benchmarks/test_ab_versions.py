@@ -1,6 +1,6 @@
-"""`rnnbench ab` on two versions of ONNX Runtime, and on one version twice, in environments that it makes itself.
+"""`rnnbench ab` judges two versions of ONNX Runtime, and one version twice (minutes, pip; docs/measurement.md).
 
-Needs a package index. Takes some minutes, most of them spent installing.
+It makes the environments itself; most of the time is spent installing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import LONG_S
 
 from rnnbench.results import read_run
 
@@ -31,6 +32,7 @@ def ab(folder: Path, environments: Path, a: str, b: str) -> tuple[int, dict[str,
         cwd=folder,
         capture_output=True,
         text=True,
+        timeout=LONG_S,
         check=False,
     )
     print(f"\n{done.stdout}{done.stderr}")

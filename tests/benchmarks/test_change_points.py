@@ -1,8 +1,8 @@
-"""The proof of change points: what a nightly look finds, how soon, and what it invents, on nights of real processes.
+"""Change points: what a nightly look finds, how soon, and what it invents (minutes; docs/history.md).
 
-Each night the last 90 are looked at, as `rnnbench history changes --last 90` does. The versions of every backend but
-the anchors' change each night, so that no label "same program" hides a false alarm. `nights.py` says how nights are
-made; `docs/history.md` has the figures. The whole takes some minutes.
+The nights are of real processes: `nights.py` says how they are made. Each night the last 90 are looked at, as
+`rnnbench history changes --last 90` does. The versions of every backend but the anchors' change each night, so that no
+label "same program" hides a false alarm. RNNBENCH_YEARS=N makes N histories.
 """
 
 from __future__ import annotations

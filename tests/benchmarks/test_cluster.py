@@ -1,6 +1,6 @@
-"""`--on`: what happens on a real cluster of two nodes where a process, a node, the driver or a joining client is lost.
+"""A run on a cluster outlives a lost process, node, driver or client, and signals (minutes; docs/fleet.md).
 
-Takes three minutes on two quiet cores, and the signals longer: RNNBENCH_INTERRUPTS=N sends N. Needs the extra `fleet`.
+The cluster has two nodes on this machine. RNNBENCH_INTERRUPTS=N sends N signals. Needs the extra `fleet`.
 """
 
 from __future__ import annotations

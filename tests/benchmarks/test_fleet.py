@@ -1,7 +1,7 @@
-"""What a cluster of N nodes saves: group durations measured on one real Ray node, then scheduled on N nodes.
+"""What a cluster of N nodes saves, by the durations of groups on one real Ray node (minutes; docs/fleet.md).
 
 The figures of N nodes are a SIMULATION. It has no network, no noise and no two machines: only the durations of the
-groups and of starting a task are measured. `docs/fleet.md` has the figures. Needs the extra `fleet`.
+groups and of starting a task are measured. Needs the extra `fleet`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A million fuzzed inputs: none ends in a traceback, none takes more than a second of the processor.
+"""A million fuzzed inputs: none ends in a traceback or takes a second of the processor (hours; docs/reliability.md).
 
 RNNBENCH_FUZZ=N reads N inputs in all, RNNBENCH_FUZZ_SEED=N other ones.
 """

@@ -1,4 +1,4 @@
-"""What a year of nights takes as an orphan branch, and as one archive that replaces another (a release asset).
+"""A year of nights is small as an orphan branch, and as one archive that replaces another (minutes; docs/night.md).
 
 The history is synthetic: no figure in it is a measurement. Each night is a commit, as the workflow makes it.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import synthetic_history
 import zstandard
+from waiting import PATIENCE_S
 
 NIGHTS = 365
 MOST_BYTES = 100 << 20
@@ -21,7 +22,8 @@ MOST_BYTES = 100 << 20
 
 def git(folder: Path, *arguments: str) -> str:
     settings = ("-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "gc.auto=0")
-    done = subprocess.run(["git", *settings, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    command = ["git", *settings, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     return done.stdout
 
 

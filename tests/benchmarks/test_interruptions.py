@@ -1,6 +1,7 @@
-"""Signals to long commands at random moments: nothing finished is lost, nothing is left, and the same command goes on.
+"""Signals to long commands at random moments lose nothing and leave nothing (hours; docs/reliability.md).
 
-RNNBENCH_INTERRUPTS=N gives each command N signals. RNNBENCH_INTERRUPTED=night,site takes some commands.
+The same command goes on. RNNBENCH_INTERRUPTS=N gives each command N signals, RNNBENCH_INTERRUPTED=night,site takes some
+commands.
 """
 
 from __future__ import annotations

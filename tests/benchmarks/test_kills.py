@@ -1,6 +1,6 @@
-"""Kills of a run at random moments: no record is lost, doubled or torn, and no process is left.
+"""Kills of a run at random moments: no record is lost, doubled or torn (an hour; docs/reliability.md).
 
-RNNBENCH_KILLS=N kills N times.
+No process is left, either. RNNBENCH_KILLS=N kills N times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 import time
 
 from killed_runs import at_random, kill_and_resume, start, written
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 KILLS = int(os.environ.get("RNNBENCH_KILLS", "200"))
 CASE = """\
@@ -38,7 +38,7 @@ def test_two_hundred_kills_lose_no_record_and_leave_no_process(tmp_path):
     process = start(whole, *FIRST)
     wait_until(lambda: written(whole) >= TRIALS // 2, "half of the trials have no record", process)
     half_s = time.monotonic() - began
-    process.communicate()
+    process.communicate(timeout=PATIENCE_S)
     done = kill_and_resume(killed, FIRST, KILLS, at_random(random.Random(0), half_s))
     print(
         f"\n{done.kills} kills up to {half_s:.1f} s after the start, {done.at_risk} of them of runs with records; "

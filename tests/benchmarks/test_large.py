@@ -1,7 +1,7 @@
-"""What commands take for runs of many trials: seconds of processor time, memory, and how both grow.
+"""Commands on runs of ten thousand trials are quick and small (minutes; docs/reports.md).
 
-The runs are synthetic: the records of the committed runs again and again, under the case `synthetic`, in a folder that
-pytest removes. Nothing is written beside real results.
+The figures are seconds of processor time, and memory. The runs are synthetic: the records of the committed runs again
+and again, under the case `synthetic`, in a folder that pytest removes. Nothing is written beside real results.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.results import read_run
 
@@ -88,6 +89,7 @@ def runs(tmp_path_factory):
             cwd=folder,
             check=True,
             capture_output=True,
+            timeout=PATIENCE_S,
         )
         sizes = ", ".join(str(size) for size in range(1, count // PER_SIZE + 1))
         (folder / f"many{count}.yaml").write_text(MANY % sizes)

@@ -1,4 +1,4 @@
-"""What a step costs in each runtime's best programs, beside figures that careful scripts reached.
+"""Bound calls of each runtime's best programs cost what careful scripts reached (minutes; docs/backends/overview.md).
 
 Each figure is a ratio to `torch.nn.LSTM` over 32 steps a call, sampled by turns with it, so that machines can be
 compared. The suite's own machinery builds, checks and samples; a sitting is of one backend and the base.

@@ -1,6 +1,6 @@
-"""A backfill of two releases of ONNX Runtime, and a bisection over them, in environments that pip makes.
+"""A backfill of two releases of ONNX Runtime, and a bisection over them (minutes, pip; docs/releases.md).
 
-Needs a package index. Takes some minutes, most of them spent installing.
+The environments are made by pip; most of the time is spent installing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import LONG_S
 
 pytest.importorskip("duckdb")
 
@@ -26,7 +27,7 @@ def folder(tmp_path_factory):
 
 def rnnbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rnnbench", *arguments, "--environments", str(folder / "environments")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=LONG_S)
     print(f"\n{done.stdout}{done.stderr}")
     return done
 

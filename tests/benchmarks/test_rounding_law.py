@@ -1,4 +1,4 @@
-"""Expected rounding of long runs and large networks: carried on from the first steps, beside the whole run measured.
+"""Expected rounding of a long run is carried on rightly from its first steps (minutes; docs/conformance.md).
 
 For each network and dtype it prints how many steps were measured. Then comes what the law makes of them at the last
 step, as a multiple of what a measurement of all steps gives there. The last figure is an honest run's own error, as a

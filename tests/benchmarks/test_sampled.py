@@ -1,6 +1,6 @@
-"""A trial of every backend that is installed comes through one whole run, beside those of all others.
+"""A trial of every installed backend comes through one whole run, beside those of all others (minutes; no figures).
 
-Takes two minutes on two quiet cores: each framework is imported three times.
+Each framework is imported three times.
 """
 
 from __future__ import annotations

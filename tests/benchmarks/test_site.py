@@ -1,7 +1,7 @@
-"""The size of the site: a synthetic history of 500 trials and 365 nights is built, weighed, and opened in Chromium.
+"""The site of a year of 500 trials is small, and its pages open within a second (minutes; docs/site.md).
 
-Nothing in that history is a measurement (`synthetic_history`), and every page of its site says so. `docs/site.md` has
-the figures. The build is judged by processor time, which other jobs of the machine change less than the clock's.
+Nothing in its history is a measurement (`synthetic_history`), and every page of it says so. The build is judged by
+processor time, which other jobs of the machine change less than the clock's.
 """
 
 from __future__ import annotations

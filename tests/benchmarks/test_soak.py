@@ -1,4 +1,4 @@
-"""Two thousand trials that fail at random, in one process of the suite: flat memory, and nothing left.
+"""2,000 trials that fail at random in one process leave nothing in it (half an hour; docs/reliability.md).
 
 RNNBENCH_SOAK=N has N trials in all.
 """

@@ -1,7 +1,7 @@
-"""How near the looped TensorIR kernel comes to its floor: reading its weights once a step, and nothing else.
+"""The looped TensorIR kernel takes little longer than reading its weights once a step (a minute; docs/backends/tvm.md).
 
 Kernel and readers run in turn, in short blocks, pinned to one CPU, on the very buffer of the program's weights. A
-figure is the median over the rounds of a block's median, beside the smallest of them.
+figure is the median over the rounds of a block's median.
 """
 
 from __future__ import annotations

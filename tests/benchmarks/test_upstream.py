@@ -1,4 +1,7 @@
-"""Every program of `docs/upstream`, in an environment of the versions that its head lists: the fault is still there."""
+"""Each program of `docs/upstream` shows its fault in the versions of its head (half an hour, pip; no figures).
+
+Each runs in an environment of these versions.
+"""
 
 import shutil
 

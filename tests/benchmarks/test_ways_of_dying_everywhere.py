@@ -1,4 +1,4 @@
-"""Every way of dying in every stage: the right outcome, in time, and the other trials of the run unharmed.
+"""Every way of dying in every stage: the right outcome, no other trial harmed (hours; docs/reliability.md).
 
 RNNBENCH_DYING=bound,verify takes only these stages. RNNBENCH_DYING_BACKEND=dying-real takes ONNX Runtime's adapter, and
 RNNBENCH_DYING_WAYS=aborts,spins takes only these ways.

@@ -91,7 +91,7 @@ def collect(pairs: int, seed: int) -> Pool:
             sampled = list(_sampled(Path(folder), pairs, seed))
     finally:
         load.kill()
-        load.wait()
+        load.wait(60)
     blocks = np.array([pair for pair, _ in sampled])
     assert blocks.shape == (pairs, len(SLOWDOWNS), ROUNDS, 2, len(STATS) + len(PARTS))
     return Pool(SLOWDOWNS, blocks, np.array([wall for _, wall in sampled]), BLOCK_S)

@@ -15,6 +15,8 @@ import pytest
 
 PATIENCE_S = 300.0
 """Seconds after which what a test waits for is taken never to come."""
+LONG_S = 7200.0
+"""The same of a command of a proof that installs packages, or measures as many trials as a user would."""
 SLOW_S = 0.3
 """What `slow_waits` adds to each wait."""
 

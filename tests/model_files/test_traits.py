@@ -91,6 +91,21 @@ def test_a_threshold_is_given_where_an_alpha_is_left_for_it(tmp_path, alphas, to
     assert ("default-threshold" in found) is told
 
 
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_an_operator_whose_rows_come_first_is_told(tmp_path, operator, layout):
+    given, rows = ["x", "W", "R", "B", "", "h0"], ("B", 1, 4) if layout else (1, "B", 4)
+    lead = ("B", "T") if layout else ("T", "B")
+    nodes = [
+        helper.make_node(operator, given, ["Y", "hn"], hidden_size=4, layout=layout),
+        helper.make_node("Squeeze", ["Y", "axis"], ["y"]),
+    ]
+    weights = [*files.recurrent_weights(operator, 3, 4), files.weight("axis", np.array([2 if layout else 1]))]
+    ends = files.arrays(("x", (*lead, 3)), ("h0", rows)), files.arrays(("y", (*lead, 4)), ("hn", rows))
+    found = of_onnx(tmp_path, files.model(nodes, *ends, weights))
+    assert found == ({"rows-first-operator": {"y", "h0", "hn"}} if layout else {})
+
+
 def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):
     model = files.recurrent("LSTM", input_forget=0)
     model.graph.node[0].input.append("")
@@ -306,3 +321,35 @@ def test_an_rnn_of_both_directions_is_told_in_the_forms_that_are_wrong(tmp_path,
     found = traits(lite.saved(writer, tmp_path / "network.tflite"))
     states = {f"{side}_h{after}" for side in ("forward", "backward") for after in ("", "_next")}
     assert found == ({"rnn-directions": {"y0", "y1", *states}} if told else {})
+
+
+@pytest.mark.parametrize("kind", ["TANH", "NONE"])
+@pytest.mark.parametrize("operator", ["LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"])
+def test_an_lstm_without_an_activation_is_told(tmp_path, operator, kind):
+    writer = with_activation(recurrent.lstm(operator), kind)
+    found = traits(lite.saved(writer, tmp_path / "lstm.tflite"))
+    both = operator.startswith("BI")
+    sides, outputs = (("forward", "backward"), {"y0", "y1"}) if both else (("lstm",), {"y0"})
+    states = {f"{side}_{name}{after}" for side in sides for name in "hc" for after in ("", "_next")}
+    assert found == ({"linear-lstm": {*outputs, *states}} if kind == "NONE" else {})
+
+
+def with_activation(writer, kind: str):
+    chosen = getattr(recurrent.schema.ActivationFunctionType, kind)
+    writer.graph.operators[0].builtinOptions.fusedActivationFunction = chosen
+    return writer
+
+
+def test_the_basic_kernel_has_a_tanh_whatever_its_file_says(tmp_path):
+    writer = with_activation(recurrent.basic_lstm(), "NONE")
+    assert traits(lite.saved(writer, tmp_path / "basic.tflite")) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "told"),
+    [("weights", ["diagonal"], True), ("float32", ["diagonal"], False), ("weights", [], False)],
+)
+def test_diagonals_of_whole_numbers_are_told(tmp_path, kind, parts, told):
+    found = traits(lite.saved(recurrent.lstm("UNIDIRECTIONAL_SEQUENCE_LSTM", kind, parts), tmp_path / "lstm.tflite"))
+    states = {f"lstm_{name}{after}" for name in "hc" for after in ("", "_next")}
+    assert found == ({"whole-diagonals": {"y0", *states}} if told else {})

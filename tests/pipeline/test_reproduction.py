@@ -43,6 +43,17 @@ def test_every_script_has_its_packages_a_title_and_a_report():
         assert "Ready to report to" in report
 
 
+def test_readme_counts_the_scripts():
+    """Each shows a fault, but for one that compares two releases and shows a slowdown."""
+    faults = len([one for one in reproductions() if not one.earlier])
+    tens = ("", "Ten", "Twenty", "Thirty", "Forty", "Fifty", "Sixty", "Seventy", "Eighty", "Ninety")[faults // 10]
+    ones = ("", "-one", "-two", "-three", "-four", "-five", "-six", "-seven", "-eight", "-nine")[faults % 10]
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"{tens}{ones} faults of released compilers," in readme
+    assert len(reproductions()) == faults + 1
+    assert "and one slowdown" in readme
+
+
 def test_packages_are_read_from_the_head(folder):
     one = written(folder, "")
     assert (one.requirements, one.unpinned, one.title) == (("one==1.2", "two"), ("one", "two"), "A compiler is wrong")

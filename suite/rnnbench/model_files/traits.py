@@ -18,6 +18,7 @@ TRAITS = {
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "default-threshold": "ONNX: an LSTM, GRU or RNN operator with a ThresholdedRelu that has no alpha",
     "joint-gates": "ONNX: an LSTM operator with input_forget",
+    "linear-lstm": "TFLite: an LSTM operator without an activation",
     "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
@@ -26,8 +27,10 @@ TRAITS = {
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",
     "ring": "a state whose next value is a part of it with new values behind or before",
     "rnn-directions": "TFLite: an RNN of both directions with whole weights or an auxiliary input, in some orders",
+    "rows-first-operator": "ONNX: an LSTM, GRU or RNN operator with layout 1, of which rows come before steps",
     "rows-in-equal-states": "StableHLO: two states of one shape and type, and rows written into an array of these",
     "scatter": "StableHLO: a scatter to rows that are values",
+    "whole-diagonals": "TFLite: an LSTM operator with diagonal recurrent weights of whole numbers",
 }
 """What each trait is, by its name in `expectations.yaml`."""
 

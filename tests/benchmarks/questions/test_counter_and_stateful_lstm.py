@@ -1,4 +1,7 @@
-"""A counter and an LSTM keep their state on every backend, and a counter that is saved goes on in another process."""
+"""A counter and an LSTM keep their state on every backend (minutes; docs/questions/counter-and-stateful-lstm.md).
+
+A counter that is saved goes on in another process.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from question_pages import FOLDER, read_page, run_page
+from waiting import PATIENCE_S
 
 from rnnbench.results import Row
 
@@ -40,5 +44,7 @@ def test_who_keeps_the_state_is_as_the_page_says(rows: list[Row]) -> None:
 @pytest.mark.parametrize("target", _targets())
 def test_a_saved_counter_goes_on_in_another_process(target: str, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "counter.py"), target, str(tmp_path)]
-    counted = [subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)]
+    counted = [
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout for _ in range(2)
+    ]
     assert [text.splitlines()[-1] for text in counted] == ["2 3 4", "5 6 7"]

@@ -1,4 +1,7 @@
-"""Every host loads what the page's command built, writes what the reference says, and C spares the cost of Python."""
+"""Hosts in C spare the cost of Python, and are right (minutes; docs/questions/init-and-step-in-my-own-host.md).
+
+Every host loads what the page's command built, and writes what the reference says.
+"""
 
 from __future__ import annotations
 

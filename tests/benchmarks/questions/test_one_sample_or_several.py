@@ -1,4 +1,4 @@
-"""The page `one-sample-or-several`: in IREE a sample of several costs less than one alone, and the gain ends."""
+"""In IREE, samples together cost less each, and the gain ends (minutes; docs/questions/one-sample-or-several.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page `sizes-people-know`: what its command finds on one machine. Figures of other machines are never compared."""
+"""Larger stacks take longer, steps of longer calls less (minutes; docs/questions/sizes-people-know.md).
+
+What the page's command finds on one machine. Figures of other machines are never compared.
+"""
 
 from __future__ import annotations
 

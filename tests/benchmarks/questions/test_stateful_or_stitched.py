@@ -1,4 +1,4 @@
-"""The page `stateful-or-stitched`: who carries the state changes little, and short calls leave room for streams."""
+"""Who carries the state changes little; a core holds streams (minutes; docs/questions/stateful-or-stitched.md)."""
 
 from __future__ import annotations
 

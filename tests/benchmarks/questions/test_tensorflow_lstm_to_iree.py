@@ -1,4 +1,4 @@
-"""The page `tensorflow-lstm-to-iree`: every form conforms in IREE, with the state inside or passed."""
+"""Every form conforms in IREE, the state inside or passed (minutes; docs/questions/tensorflow-lstm-to-iree.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page `unroll-loop-or-recursion`: what its command finds, and what compilers make of a step that calls itself."""
+"""Copies grow with the chunk, and loops do not (minutes; docs/questions/unroll-loop-or-recursion.md).
+
+What the page's command finds, and what compilers make of a step that calls itself.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from question_pages import run_page
+from waiting import PATIENCE_S
 
 from rnnbench.results import Growth, Row, by_chunk, fit_growth
 
@@ -114,4 +118,4 @@ def _run_alone(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run `program` from a file, since `torch.jit.script` reads the source of what it compiles."""
     file = folder / "program.py"
     file.write_text(program)
-    return subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)

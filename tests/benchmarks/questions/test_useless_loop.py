@@ -1,4 +1,4 @@
-"""The page `useless-loop`: a loop of one pass stays in Keras' program, and each remedy is faster."""
+"""A loop of one pass stays in Keras' program, and each remedy is faster (minutes; docs/questions/useless-loop.md)."""
 
 from __future__ import annotations
 

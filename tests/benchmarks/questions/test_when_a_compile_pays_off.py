@@ -1,4 +1,4 @@
-"""The page `when-a-compile-pays-off`: what its command finds."""
+"""Compilers start later, and pay off in longer calls sooner (minutes; docs/questions/when-a-compile-pays-off.md)."""
 
 from __future__ import annotations
 

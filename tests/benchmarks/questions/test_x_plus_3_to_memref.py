@@ -1,4 +1,7 @@
-"""What the page's command shows: x + 3 down to memory, and where the operations of an LSTM come from."""
+"""x + 3 becomes a load, an addition and a store; an LSTM hundreds (minutes; docs/questions/x-plus-3-to-memref.md).
+
+What the page's commands show: x + 3 down to memory, and where the operations of an LSTM come from.
+"""
 
 from __future__ import annotations
 

@@ -55,6 +55,8 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
         without = [name.lower() for name in chosen if name.lower() in _WITH_ALPHA][values:]
         if b"thresholdedrelu" in without:
             yield "default-threshold"
+    if own and node.op_type in ("LSTM", "GRU", "RNN") and "layout" in attributes and attributes["layout"].i:
+        yield "rows-first-operator"
     if own and node.op_type == "LSTM" and any(node.input[7:8]):
         yield "peepholes"
     if own and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:

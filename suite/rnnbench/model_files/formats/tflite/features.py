@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rnnbench.model_files.description import Feature
 from rnnbench.model_files.formats.tflite.graph import Graph, Operator, TfliteFile
-from rnnbench.model_files.formats.tflite.lstm_ranges import BOTH
+from rnnbench.model_files.formats.tflite.lstm import RECURRENT_WEIGHTS
+from rnnbench.model_files.formats.tflite.lstm_ranges import BOTH, LSTMS, SEQUENCE, is_basic
 from rnnbench.model_files.formats.tflite.recurrent import states_of
+from rnnbench.model_files.formats.tflite.schema import require_schema
 from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
@@ -129,12 +131,34 @@ def _directions_of_rnn(graph: Graph) -> set[int]:
     return found
 
 
+def _linear_lstms(graph: Graph) -> set[int]:
+    """The results and states of LSTM operators without an activation. The basic kernel has a tanh in any case."""
+    none, found = require_schema().ActivationFunctionType.NONE, set[int]()
+    for each in graph.operators:
+        if each.name in LSTMS and not is_basic(each) and each.options.FusedActivationFunction() == none:
+            found.update((*each.outputs, *states_of(each)))
+    return found
+
+
+def _whole_diagonals(graph: Graph) -> set[int]:
+    """The results and states of LSTM operators with diagonal recurrent weights of whole numbers."""
+    found = set[int]()
+    for each in graph.operators:
+        if each.name == SEQUENCE:
+            weights = [graph.tensors[number] for number in each.inputs[RECURRENT_WEIGHTS] if number >= 0]
+            if any(len(weight.shape) == 1 and weight.is_quantised for weight in weights):
+                found.update((*each.outputs, *states_of(each)))
+    return found
+
+
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "quantised-products": _second_products,
     "two-byte-arrays": _of_16_bits,
     "convolution-of-an-output": _convolutions_of_outputs,
     "merged-directions": _merged_directions,
     "rnn-directions": _directions_of_rnn,
+    "linear-lstm": _linear_lstms,
+    "whole-diagonals": _whole_diagonals,
 }
 """The arrays of a graph that have a trait."""
 

@@ -34,6 +34,8 @@ _STATES_OF_BOTH = 35
 """Where h and c of each direction are in the inputs of that of both."""
 _X, _W, _R, _PEEPHOLES, _B, _PROJECTION = 0, 1, 5, 9, 12, 16
 """Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes; the projection and its bias."""
+RECURRENT_WEIGHTS = slice(_R, _PEEPHOLES)
+"""Where the recurrent weights are in the inputs of the operators of one direction."""
 _BACKWARD = 17
 """How much further those of the second direction are."""
 _AUXILIARY, _NORMS = 39, 20

@@ -17,6 +17,7 @@ from rnnbench.model_files.formats.tflite.schema import require_schema
 from rnnbench.rnn import Range
 
 ONE_STEP, SEQUENCE, BOTH = "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
+LSTMS = frozenset((ONE_STEP, SEQUENCE, BOTH))
 STATES = 18
 """Where h and c are in the inputs of the operators of one direction."""
 _MATRIX = 2
