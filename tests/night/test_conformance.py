@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from decisions import accept
 from harness_trials import make_trial
@@ -10,7 +11,7 @@ from harness_trials import make_trial
 from rnnbench import site
 from rnnbench.history import Alerts
 from rnnbench.night import ConformanceCases, MeasuredNight, collect, collect_night
-from rnnbench.night.conformance import check_version
+from rnnbench.night.conformance import check_version, is_of
 from rnnbench.night.folders import PAGE
 
 VERSIONS = {"1.0": "", "1.1": ""}
@@ -192,3 +193,12 @@ def test_what_fails_in_the_version_that_is_the_newest_again_too_stays_an_alert(n
     measured = MeasuredNight(nights.measure(), nights.store)
     collect_night([measured], nights.folders, nights.said.append, [nights.store.read(name)])
     assert nights.alerts == {alert.id: alert}
+
+
+def test_a_check_is_of_the_newest_version_in_any_distribution_of_the_package():
+    night = SimpleNamespace(package="onnxruntime", newest=SimpleNamespace(version="1.31.1"))
+    checks = {
+        text: is_of(SimpleNamespace(versions=text), night)
+        for text in ("onnx 1.31.1, onnxruntime 1.30.0", "onnx 1.23.1, onnxruntime 1.31.1", "onnxruntime-gpu 1.31.1")
+    }
+    assert list(checks.values()) == [False, True, True]

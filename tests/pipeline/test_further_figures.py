@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rnnbench.cases import Measure
 from rnnbench.conformance import TIMED
 from rnnbench.devices import KINDS, DeviceKind
 from rnnbench.results import Record
+from rnnbench.sampling import SamplingWorker
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -56,14 +58,12 @@ FIGURES: dict[str, Callable[[DeviceKind, Tell], DeviceKind]] = {
 """The kind of a device whose function of this figure tells the program to end in its next bound call."""
 
 
-@pytest.fixture(params=FIGURES)
-def figure(request: pytest.FixtureRequest) -> str:
-    return request.param
+SCENARIOS: dict[str, tuple[str, float]] = {"streams": ("serve_frames", 5e-4), "server": ("serve_requests", 4_000.0)}
+"""The suite's function before which the program is told, and the setting of the case."""
 
 
-@pytest.fixture(params=WAYS)
-def words(request: pytest.FixtureRequest) -> str:
-    return request.param
+ENDS = [*product(FIGURES, WAYS), *((scenario, "died of SIGABRT") for scenario in SCENARIOS)]
+"""What is measured when the program ends, and words of the reason."""
 
 
 @pytest.fixture
@@ -71,22 +71,32 @@ def record(figure: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Of a trial whose program ends where this figure is measured first. Two processes are sampled."""
     told = tmp_path / "told"
     monkeypatch.setenv(TOLD, str(told))
-    kind = FIGURES[figure](KINDS["cpu"], lambda: told.write_text(str(int(WAYS[words]))))
-    monkeypatch.setitem(KINDS, "cpu", kind)
+
+    def tell() -> None:
+        told.write_text(str(int(WAYS[words])))
+
+    settings = {} if figure == "device_time" else {figure: 1.0}
+    if figure in FIGURES:
+        monkeypatch.setitem(KINDS, "cpu", FIGURES[figure](KINDS["cpu"], tell))
+    else:
+        method, settings[figure] = SCENARIOS[figure]
+        serve = getattr(SamplingWorker, method)
+        monkeypatch.setattr(SamplingWorker, method, lambda *arguments: (tell(), serve(*arguments))[1])
     if figure == "device_time":
         monkeypatch.setattr(HonestBound, "stream", 5, raising=False)
-    settings = {} if figure == "device_time" else {figure: 1.0}
     trial = make_trial("fake:ends-when-told", measure=Measure(budget=0.1, processes=2, settings=settings))
     _, records = run_trials([trial], tmp_path / "results")
     assert not told.exists(), "the program was told, and ended"
     return records[trial.id]
 
 
+@pytest.mark.parametrize(("figure", "words"), ENDS)
 def test_the_latencies_stay_and_the_figure_has_a_reason(record: Record, figure: str, words: str) -> None:
     assert_all_figures(record)
     assert record.conformance[TIMED].verdict == "pass"
     assert all(len(record.timing.latency[path].process_medians) >= 2 for path in ("bound", "public"))
     assert figure not in record.timing.latency
+    assert (record.timing.streams, record.timing.server) == (None, None)
     assert (record.energy, record.metrics.keys() & {"energy_per_step", "device_time_per_step"}) == (None, set())
     assert record.unmeasured.keys() == {figure}
     assert "while it was measured: " in record.unmeasured[figure]

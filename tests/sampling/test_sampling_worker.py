@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +11,12 @@ from harness_trials import check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import FAULTY_CHUNK, HELD
 
 from rnnbench.cases import Limits
+from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
 from rnnbench.sampling.sampling_worker import SHARED_DEATH
-from rnnbench.worker import Verify, WorkerError
+from rnnbench.worker import DeviceTime, Verify, WorkerError
 
 MEMORY = Limits(memory=170 << 20)
 """A worker has some 60 MiB resident before it loads a program."""
@@ -92,6 +94,30 @@ def test_what_ran_before_may_have_led_to_an_end_and_not_to_a_lack_of_memory(tmp_
     reason = worker._shared_death(first, WorkerError(outcome, "it ended", alive=False))
     assert ("1 other trial had run in its process" in reason) == (outcome != "out-of-memory")
     assert (SHARED_DEATH in second._findings) == (outcome != "out-of-memory")
+
+
+def test_trials_after_one_that_loses_the_process_in_its_events_have_no_device_time(tmp_path, monkeypatch):
+    """All of their figures are there by then, so that no process is started for this one. The other trial has it."""
+    monkeypatch.setitem(KINDS, "cpu", replace(KINDS["cpu"], open_clock=lambda stream: lambda call: 0.0))
+    timed, loses, missing = samplings = [TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (1, 2, 4)]
+    worker = SamplingWorker(list(samplings), context_in(tmp_path), "sample.log")
+    asked = []
+
+    def ask(command, seconds, memory):
+        asked.append(command.trial)
+        if command.trial is loses.trial:
+            raise WorkerError("crashed", "died of SIGABRT", alive=False)
+        return DeviceTime({"device_time_per_step": 1e-6})
+
+    nothing = dict.fromkeys(("pause", "resume", "close"), lambda: None)
+    worker._process = SimpleNamespace(ask=ask, resident=lambda look: 0, take_findings=tuple, **nothing)
+    worker._watch = SimpleNamespace(begin=lambda name: None, end=lambda: None)
+    worker._time_on_device()
+    assert asked == [timed.trial, loses.trial]
+    assert (worker.trials, worker._process) == (samplings, None)
+    assert [sampling.device_time for sampling in samplings] == [{"device_time_per_step": 1e-6}, {}, {}]
+    assert "died of SIGABRT; 1 other trial had run in its process" in loses.unmeasured["device_time"]
+    assert (loses.failure, missing._missed_device_time) == (None, True)
 
 
 def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
