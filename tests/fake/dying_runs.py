@@ -30,8 +30,8 @@ Death = tuple[str, str]
 FOLDER = Path(__file__).parent / "dying"
 NEIGHBOUR = "numpy:eager"
 """A healthy trial in a worker of its own. Another one is in the workers of the dying while they are sampled."""
-FAKE, REAL = "dying", "dying-real"
-"""Backends that die: the reference in NumPy, and ONNX Runtime."""
+FAKE = "dying"
+"""The backend that dies: the reference in NumPy. `dying-real` is ONNX Runtime's adapter, with the same ways."""
 HANGING = Limits(build=2.0, trial=2.0)
 """For ways that hang."""
 GROWING = Limits(build=60.0, trial=60.0, memory=500 << 20)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.metadata
 import sys
 import zipfile
 from pathlib import Path
@@ -89,7 +88,3 @@ class Index:
         """Publish a fake release that takes so much longer in each call, as a share of the call's own time."""
         text = MODULE.format(slowdown=slowdown, version=version, package=PACKAGE)
         wheel(self.folder, PACKAGE, version, {f"{PACKAGE}/__init__.py": text})
-
-
-def real_version() -> str:
-    return importlib.metadata.version(PACKAGE)

@@ -235,7 +235,7 @@ def console() -> Console:
     """A console with the terminal's width, or, in a file or a pipe, with a width that the tables need."""
     from rich.console import Console
 
-    class ToldConsole(Console):
+    class CommandConsole(Console):
         """Ends a command whose reader has gone with the sentence of its ending. Rich would exit without a word, and so
         does click where the error has its number.
         """
@@ -243,4 +243,4 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError("nobody reads the output")
 
-    return ToldConsole(width=shutil.get_terminal_size((PIPE_WIDTH, 0)).columns)
+    return CommandConsole(width=shutil.get_terminal_size((PIPE_WIDTH, 0)).columns)

@@ -175,6 +175,7 @@ def machine_table(view: View) -> Table:
 
 
 def version_table(view: View) -> Table:
+    """The versions of rnnbench and of the backends' packages in the runs."""
     rows = {
         (backend, package, version)
         for run in view.runs

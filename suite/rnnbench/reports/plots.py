@@ -142,6 +142,7 @@ def _growth_picture(family: Family) -> Picture:
 
 
 def draw_latencies(canvas: Canvas, path: str) -> None:
+    """Latency per step against the chunk, an axis for each origin and size; of a single chunk, against the time."""
     best = fastest(canvas.panels, path)
     chunks = chunks_of(canvas.panels)
     unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, path)])

@@ -27,6 +27,7 @@ def print_shards(shards: Sequence[Run], plan: WholePlan, console: Console) -> No
 
 
 def shards_table(shards: Sequence[Run], plan: WholePlan) -> Table:
+    """Each shard: its machine, its run, and how many of its trials have a record."""
     rows = []
     for shard in shards:
         assert shard.info.shard is not None, "the shards of a plan say which they are"

@@ -34,6 +34,7 @@ def plain(value: Any) -> Value:
 
 
 def run_columns() -> Iterator[Column]:
+    """The run of a record, and the machine that made it."""
     yield Column("run", "text", "Name of the run.", lambda r, i: i.run)
     yield Column(
         "shard",
@@ -93,6 +94,7 @@ MODEL_PARAMETERS: Mapping[str, tuple[str, str]] = {
 
 
 def trial_columns() -> Iterator[Column]:
+    """The trial: its id, its target and its parameters."""
     yield Column("trial", "text", "Id of the trial. It ends in 8 hex digits of all parameters.", lambda r, i: r.trial)
     yield Column("case", "text", "Name of the case.", lambda r, i: r.case)
     yield Column("backend", "text", "Backend.", lambda r, i: r.backend)
@@ -124,6 +126,7 @@ def trial_columns() -> Iterator[Column]:
 
 
 def device_columns() -> Iterator[Column]:
+    """The device, and its state while the trial was sampled."""
     for name, unit, meaning in (
         ("name", "text", "Name of the device, as its driver tells it; empty in records of schema 1 and 2."),
         ("driver", "text", "Driver of the device, with its version; empty for the processor."),
@@ -150,6 +153,7 @@ def device_columns() -> Iterator[Column]:
 
 
 def outcome_columns() -> Iterator[Column]:
+    """How the trial ended, and what was found."""
     yield Column("support", "text", "native, emulated or unsupported.", lambda r, i: r.support.level)
     yield Column("upstream", "text", "The backend's issue.", lambda r, i: r.support.upstream or None)
     yield Column("outcome", "text", "ok, or how the trial ended.", lambda r, i: r.outcome)
@@ -184,6 +188,7 @@ def outcome_columns() -> Iterator[Column]:
 
 
 def environment_columns() -> Iterator[Column]:
+    """The environment of the worker that was sampled."""
     yield Column("threads_seen", "count", "Threads of the worker's process.", lambda r, i: r.environment.threads_seen)
     yield Column(
         "threads_busy",

@@ -15,6 +15,7 @@ from rnnbench.results.timing import STEPS_PER_S, Latency
 
 
 def build_columns() -> Iterator[Column]:
+    """Times of the build, the load and the first call, and what the program is."""
     for name, unit, meaning in (
         ("build_s", "s", "Time of a cold build, without imports; an earlier run's where `built` dates it."),
         ("build_import_s", "s", "Time of the imports that the build made."),
@@ -133,6 +134,7 @@ METRIC_UNITS: Mapping[str, str] = {"seconds": "s", "joules": "J", "watts": "W"}
 
 
 def cost_columns() -> Iterator[Column]:
+    """The copy of the state, the dispatch floor, the latency floor, and memory."""
     yield Column(
         "step_seconds",
         "s",

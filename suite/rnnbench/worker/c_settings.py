@@ -39,6 +39,7 @@ def restore_floating_point(words: tuple[int, ...]) -> None:
 
 
 def describe_floating_point(before: tuple[int, ...], after: tuple[int, ...]) -> str:
+    """What changed from one reading to the next, in words; empty if nothing did."""
     old, new = before[-1], after[-1]
     parts = []
     if (old ^ new) & _FLUSH:

@@ -50,6 +50,7 @@ def provider_options(request: Request) -> Mapping[str, str]:
 
 
 def session_options(request: Request) -> Any:
+    """The settings of every session of a request: its threads, and no memory arena on the host."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = request.threads
     options.inter_op_num_threads = 1

@@ -23,6 +23,7 @@ def space_to_batch(x: Array, blocks: Array, sides: Array) -> Array:
 
 
 def batch_to_space(x: Array, blocks: Array, crops: Array) -> Array:
+    """BATCH_TO_SPACE_ND: blocks of x's batch become places of its next axes, less `crops` [axes, 2] at their ends."""
     count = len(blocks)
     split = x.reshape(*(int(block) for block in blocks), -1, *x.shape[1:])
     order = [count]
@@ -36,6 +37,7 @@ def batch_to_space(x: Array, blocks: Array, crops: Array) -> Array:
 
 
 def resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """RESIZE_NEAREST_NEIGHBOR of x [batch, height, width, channels] to the sizes [height, width]."""
     x, sizes = inputs[0], [int(size) for size in inputs[1]]
     for axis, size in enumerate(sizes, 1):
         old = x.shape[axis]
