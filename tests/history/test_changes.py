@@ -90,6 +90,15 @@ def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -
     assert moves == ["bound", "public"], "once for each latency, and not for what is divided by one"
 
 
+def test_a_machine_that_moves_is_told_before_a_program_would_be(tmp_path: Path) -> None:
+    """It hides no alert that is larger, so a few nights are enough."""
+
+    def night(n: int, record: Record) -> Record:
+        return made.slower(record, 1.08 if n >= NIGHTS - 4 and record.backend in ("fakebase", "fakelib") else 1)
+
+    assert {change.level for change in bound(made.make(tmp_path, NIGHTS, night))} == {"machine"}
+
+
 def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record:
         return made.slower(new_version(n, record, "fakebase"), 1.1 if record.baseline and n >= STEP else 1)
