@@ -52,10 +52,21 @@ def test_a_backend_is_told_first_with_night_versions_size_and_trials(slow_backen
     assert change.last_run == f"night{STEP - 1:03d}"
     assert change.versions == ("fakemlir-package 1.2.3", "fakemlir-package 2.0")
     assert change.interval[0] < 1.05 < change.interval[1]
+    assert change.interval[0] < change.ratio < change.interval[1]
     assert len(change.together) == len(trials) == 4
     assert {trial.level for trial in trials} == {"trial"}
     with pytest.raises(FrozenInstanceError):
         change.run = ""  # type: ignore[misc]
+
+
+def test_the_last_night_with_the_old_level_is_one_on_which_it_was_measured(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record | None:
+        if record.backend != "fakelib":
+            return record
+        return None if n == STEP - 1 else made.slower(new_version(n, record, "fakelib"), 1.1 if n >= STEP else 1)
+
+    runs = {(change.run, change.last_run) for change in bound(made.make(tmp_path, NIGHTS, night))}
+    assert runs == {(f"night{STEP:03d}", f"night{STEP - 2:03d}")}
 
 
 def test_the_words_name_a_backend_once_with_what_moved_together(slow_backend: History) -> None:
@@ -77,6 +88,15 @@ def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -
     assert change.interval[0] < 1.08 < change.interval[1]
     moves = [one.measure for one in find_changes(history) if one.level == "machine"]
     assert moves == ["bound", "public"], "once for each latency, and not for what is divided by one"
+
+
+def test_a_machine_that_moves_is_told_before_a_program_would_be(tmp_path: Path) -> None:
+    """It hides no alert that is larger, so a few nights are enough."""
+
+    def night(n: int, record: Record) -> Record:
+        return made.slower(record, 1.08 if n >= NIGHTS - 4 and record.backend in ("fakebase", "fakelib") else 1)
+
+    assert {change.level for change in bound(made.make(tmp_path, NIGHTS, night))} == {"machine"}
 
 
 def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -> None:

@@ -40,3 +40,19 @@ def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
     with pytest.raises(BackendError, match=r"'numpy:' names no route; expected numpy, numpy:\* or numpy:eager"):
         targets(["numpy:"])
     assert "fake" in registry.names()
+
+
+def test_a_name_alone_is_for_each_format_the_first_route_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with unasked_adapters():
+        fake = find("fake")
+        assert isinstance(fake, CheckedBackend)
+        reads = {"second": ("onnx", "pt2"), "third": ("onnx", "keras")}
+        another = replace(fake.probe(), routes=("first", "second", "third"), reads=reads)
+        monkeypatch.setattr(fake._adapter, "probe", lambda: another, raising=False)
+        for formats, routes in (
+            (("onnx",), ["second"]),
+            (("keras", "onnx"), ["third", "second"]),
+            (("h5",), ["first"]),
+        ):
+            assert targets(["fake"], reading=formats) == [Target("fake", route) for route in routes]
+        assert targets(["fake:first"], reading=("onnx",)) == [Target("fake", "first")]

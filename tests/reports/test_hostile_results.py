@@ -20,6 +20,7 @@ from rnnbench.reports import comparison_markdown, print_comparison, print_confor
 from rnnbench.reports.escape import Markdown, code, escaped, paragraph
 from rnnbench.reports.markdown import page
 from rnnbench.results import Latency, Record, Run, StoreError, compare_runs, comparison_json, sound, view_runs
+from rnnbench.results.damage import without_impossible
 from rnnbench.results.exports import EXPORTS, Export
 
 HOSTILE = (
@@ -203,12 +204,31 @@ def test_a_latency_whose_median_or_interval_does_not_fit_its_process_medians_is_
     assert any("timing.latency.bound is impossible" in text for text in view.warnings) is not is_kept
 
 
-def test_an_impossible_interval_is_left_out_alone() -> None:
-    bound = latency(1e-4, (0.99e-4, 1e-4, 1.02e-4), interval=(math.nan, 1e-4))
+@pytest.mark.parametrize("interval", [(math.nan, 1e-4), (1.1e-4, 0.9e-4), (-1.0, 1e-4)])
+def test_an_impossible_interval_is_left_out_alone(interval: tuple[float, float]) -> None:
+    bound = latency(1e-4, (0.99e-4, 1e-4, 1.02e-4), interval=interval)
     (entry,) = view_runs([run([fake.with_latencies(fake.record(chunk=1), bound=bound)])]).entries
     assert entry.ranked
     assert entry.bound is not None
     assert entry.bound.interval is None
+
+
+@pytest.mark.parametrize("chunk", [0, -4, 1 << 54])
+def test_a_trial_of_an_impossible_chunk_is_left_out(chunk: int) -> None:
+    of = fake.record()
+    view = view_runs([run([of.model_copy(update={"params": of.params.model_copy(update={"chunk": chunk})})])])
+    assert view.entries == ()
+    assert any("the trial was left out" in text for text in view.warnings)
+
+
+def test_an_artifact_of_an_impossible_size_is_left_out_and_memory_that_was_given_back_is_not() -> None:
+    of = fake.record()
+    assert of.artifact is not None
+    memory = of.memory.model_copy(update={"growth": -2048.0, "public_growth": -1.0})
+    small = of.artifact.model_copy(update={"nbytes": -1})
+    clean, names = without_impossible(of.model_copy(update={"memory": memory, "artifact": small}))
+    assert (clean.artifact, names) == (None, ("artifact.nbytes",))
+    assert clean.memory == memory
 
 
 def test_seeds_of_which_one_did_not_build_have_a_report() -> None:

@@ -14,13 +14,14 @@ from rich.console import Console
 from rnnbench import optional
 from rnnbench.reports import ReportError, print_summary, write_report
 from rnnbench.reports.conformance_summary import how_far
+from rnnbench.reports.latencies import above_floor
 from rnnbench.reports.markdown import page
-from rnnbench.reports.tables import legend
+from rnnbench.reports.tables import IMPOSSIBLE, legend
 from rnnbench.results import COLUMNS, Finding, FindingKind, StoreError
 from rnnbench.results.record import CheckResult, ExpectedFailureResult, LatencyFloor, Record
 from rnnbench.results.store import Run
 from rnnbench.results.timing import DispatchFloor, Sampling
-from rnnbench.results.views import short_names, view_runs
+from rnnbench.results.views import Entry, short_names, view_runs
 
 
 def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:
@@ -511,6 +512,15 @@ def kernel(chunk: int = 1, **changes: Any) -> Record:
     record = fake.record("fakekernel", "tir", chunk=chunk, **changes)
     assert record.artifact is not None
     return record.model_copy(update={"artifact": record.artifact.model_copy(update={"origin": "kernel"})})
+
+
+@pytest.mark.parametrize(("interval", "is_marked"), [((0.7, 0.9), True), ((0.9, 1.1), False), ((1.1, 1.2), False)])
+def test_only_an_interval_that_lies_below_1_as_a_whole_is_marked(
+    interval: tuple[float, float], is_marked: bool
+) -> None:
+    floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=1.0, interval=interval)
+    record = fake.record().model_copy(update={"floor": floor})
+    assert (IMPOSSIBLE in above_floor(Entry(record, record))) is is_marked
 
 
 def test_kernels_have_a_group_of_their_own_that_says_whose_skill_it_measures() -> None:

@@ -105,6 +105,7 @@ def test_the_terminal_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
     ("part", "changes"),
     [
         ("streams", {"held": -1}),
+        ("streams", {"held": 3, "held_by_all": 4}),
         ("streams", {"missed": 601}),
         ("streams", {"p99": float("nan")}),
         ("server", {"utilisation": 1.5}),

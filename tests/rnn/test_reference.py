@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import models, problem
 
-from rnnbench.rnn import Model, Weights, run_reference
+from rnnbench.rnn import Model, Weights, draw_state, draw_weights, run_reference
+from rnnbench.rnn.spec import Cell
 
 
 @settings(max_examples=20)
@@ -145,3 +146,18 @@ def test_a_row_with_a_length_is_that_row_alone_cut_there(model: Model, lengths: 
         assert not together.y[length:, row].any()
         for name, array in alone.final.items():
             np.testing.assert_allclose(together.final[name][:, [row]], array, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("cell", "state"), [("lstm", "c"), ("gru", "h")])
+def test_a_unit_keeps_its_state_where_its_gate_is_pinned(cell: Cell, state: str) -> None:
+    model, units = Model(cell=cell, input=4, hidden=3), np.arange(2)
+    weights, start = draw_weights(model, 0, "float64"), draw_state(model, 2, 1, "float64")
+
+    def moved(preactivation: float) -> np.ndarray:
+        """What is left of a change by 1, after a step, in unit i of row i."""
+        x = model.pinning_x(weights, 2, preactivation)[None]
+        before, after = (run_reference(model, weights, x, {**start, state: start[state] + by}) for by in (0, 1))
+        return (after.final[state] - before.final[state])[0, units, units]
+
+    np.testing.assert_allclose(moved(100.0), 1.0, rtol=1e-9)
+    assert np.abs(moved(-100.0)).max() < 0.9
