@@ -24,6 +24,8 @@ def test_an_operator_that_no_exporter_writes_is_a_sentence(tmp_path, read):
     ("name", "told"),
     [
         ("net.pth", "may be a pickle"),
+        ("net.bin", "a .bin file may be a pickle, which can run any program when it is loaded, or weights alone"),
+        ("model.json", "a .json file with a network is TensorFlow.js's"),
         ("net.ts", "TorchScript, as in a .ts file, is a program with pickles"),
         ("net.ort", "made for one runtime; give the file that it was made of"),
         ("net.safetensors", "has weights and no program"),

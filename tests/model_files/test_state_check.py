@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_files as files
 import pytest
@@ -17,6 +19,7 @@ from rnnbench.model_files import (
     keys_of,
     network_of,
     open_questions,
+    open_sizes,
     oracle_of,
     section_of,
     sized,
@@ -199,14 +202,23 @@ def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
     assert check.made_sizes == {"y.1": 1, "x.0": 1, "h.0": 1}
 
 
-def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path):
-    """Shape arithmetic in the graph hides the size of y."""
+@pytest.mark.parametrize(("shape", "size"), [((2, 3), 6), ((1, 2), 2)])
+def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path, shape, size):
+    """Shape arithmetic in the graph hides the size of y. It may be the number of rows of other files' calls."""
     proto = files.model(
         [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Cast", ["places"], ["y"], to=1)],
-        files.arrays(("x", (2, 3))),
+        files.arrays(("x", shape)),
         files.arrays(("y", (2, "found"))),
     )
-    assert checked(tmp_path, proto).made_sizes == {"y.1": 6}
+    assert checked(tmp_path, proto).made_sizes == {"y.1": size}
+
+
+def test_a_call_without_a_batch_shows_the_sizes_of_all_axes(tmp_path):
+    """The graph shows which axis of y is the batch. The call has none, as where inputs have it in different places."""
+    found = describe(files.saved(files.recurrent("GRU"), tmp_path / "network.onnx"))
+    section = replace(section_of(found, "network.onnx"), time=None, batch=None)
+    assert open_sizes(found, section) == [("y", 0), ("y", 1)]
+    assert open_sizes(found, replace(section, batch=1)) == [("y", 0)]
 
 
 def test_the_rows_of_a_call_are_no_size_that_it_shows(tmp_path):

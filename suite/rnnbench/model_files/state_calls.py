@@ -129,7 +129,7 @@ class _Calls:
         sizes = {}
         for name, axis in open_sizes(self._description, self._section):
             size = made[name].shape[axis]
-            if self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
+            if self._section.batch is None or self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
                 sizes[f"{name}.{axis}"] = size
         return sizes
 

@@ -59,13 +59,14 @@ def open_sizes(description: FileDescription, section: FileSection) -> list[tuple
     """Outputs with an axis whose size only a call shows: one call is one step, and it is not that of the batch."""
     if section.time is not None:
         return []
+    has_rows = section.batch is not None
     return [
         (array.name, axis)
         for array in description.of_role("output", "state_out")
         for axis, size in enumerate(array.shape or ())
         if array.name not in section.state.values()
         and not isinstance(size, int)
-        and axis not in (section.batch, array.batch)
+        and not (has_rows and axis in (section.batch, array.batch))
     ]
 
 

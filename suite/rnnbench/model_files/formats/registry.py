@@ -20,11 +20,21 @@ _TORCHSCRIPT = "TorchScript, as in a {} file, is a program with pickles, so it i
 _COMPILED = "a {} file is made for one runtime; give the file that it was made of, such as the .onnx file"
 _WEIGHTS = "a {} file has weights and no program; export the network itself, as to .onnx, .pt2 or .keras"
 _PACKED = "a {} file is packed; unpack it, and give the model file in it"
+_BYTES = (
+    "a .bin file may be a pickle, which can run any program when it is loaded, or weights alone, so it is not read; "
+    "give the file that has the network, or export it to ONNX or .pt2"
+)
+_TENSORFLOW_JS = (
+    "a .json file with a network is TensorFlow.js's, which is not read; give the SavedModel or the file of Keras that "
+    "it was made of, or make one: tensorflowjs_converter --input_format=tfjs_layers_model --output_format=keras"
+)
 _MLIR = (
     "StableHLO is read as text; print it as MLIR (exported.mlir_module() in JAX, or iree-opt), and call the file .mlir"
 )
 UNREAD = {
-    **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin"), _PICKLE),
+    **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt"), _PICKLE),
+    ".bin": _BYTES,
+    ".json": _TENSORFLOW_JS,
     **dict.fromkeys((".ts", ".torchscript", ".jit", ".ptl"), _TORCHSCRIPT),
     **dict.fromkeys((".ort", ".xml", ".engine", ".plan", ".trt", ".mlmodel", ".mlpackage", ".mnn", ".vmfb"), _COMPILED),
     **dict.fromkeys((".safetensors", ".gguf", ".npz", ".npy"), _WEIGHTS),
