@@ -184,8 +184,8 @@ def test_a_command_without_memory_ends_with_a_sentence(monkeypatch, capfd, fail,
         end_well(lambda _: fail())
     assert ended.value.code == 2
     assert capfd.readouterr().err == (
-        "rnnbench: there is no memory for this command; raise its limit (`ulimit -v`, or that of the container), or end "
-        "other programs\n"
+        "rnnbench: there is no memory for this command; raise its limit (`ulimit -v`, or that of the container), or "
+        "end other programs\n"
     )
 
 
