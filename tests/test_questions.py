@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from harness_command import run_command
@@ -65,6 +66,13 @@ def test_one_sample_or_several_has_the_figures_of_the_reference_run(looped) -> N
             step, _ = looped["iree", int(units), state, int(chunk)]
             assert float(shown) == pytest.approx(step, abs=0.051)
             assert float(of_one) == pytest.approx(step / looped["iree", int(units), state, 1][0], abs=0.0051)
+
+
+def test_the_delay_of_several_samples_is_thousands_of_times_what_they_save(looped) -> None:
+    """As README says: a call of 16 samples waits for 15 more frames of 10 ms."""
+    for units, state in product((128, 512), ("stitched", "stateful")):
+        saved_us = 16 * (looped["iree", units, state, 1][0] - looped["iree", units, state, 16][0])
+        assert 1_000 < 15 * 10_000 / saved_us < 20_000
 
 
 def test_stateful_or_stitched_has_the_figures_of_the_reference_run(looped) -> None:

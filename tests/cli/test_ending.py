@@ -158,6 +158,42 @@ def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder, most, comm
     assert errors.count("\n") == 1
 
 
+def _library_that_is_not_mapped() -> None:
+    """As NumPy tells it: an error of its own, after that of the loader."""
+    try:
+        raise ImportError("libscipy_openblas.so: failed to map segment from shared object")
+    except ImportError as error:
+        raise ImportError("Importing the numpy C-extensions failed.") from error
+
+
+def _no_memory() -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("fail", [_no_memory, _library_that_is_not_mapped])
+@pytest.mark.parametrize("imports", [True, False], ids=["imports", "imports nothing more"])
+def test_a_command_without_memory_ends_with_a_sentence(monkeypatch, capfd, fail, imports):
+    """As under `ulimit -v 200000`. Status 1 would say that something is nonconforming."""
+
+    def tell(*_, **__):
+        raise MemoryError
+
+    if not imports:
+        monkeypatch.setattr(ending, "tell", tell)
+    with pytest.raises(SystemExit) as ended:
+        end_well(lambda _: fail())
+    assert ended.value.code == 2
+    assert capfd.readouterr().err == (
+        "rnnbench: there is no memory for this command; raise its limit (`ulimit -v`, or that of the container), or "
+        "end other programs\n"
+    )
+
+
+def test_an_import_that_fails_for_another_reason_is_a_traceback():
+    with pytest.raises(ImportError, match="cannot import name"):
+        end_well(lambda _: exec("from os import nothing_of_this_name"))
+
+
 def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
     """As in `rnnbench run … | head -1`."""
     process = start(folder, *RUN)

@@ -34,6 +34,7 @@ _MEND = {
 }
 """The advice for errors of a disk that is not full."""
 _MOUNT = "mount /proc: rnnbench reads there what the kernel says of the machine and of processes"
+_MORE_MEMORY = "raise its limit (`ulimit -v`, or that of the container), or end other programs"
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
@@ -140,6 +141,8 @@ def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
     if isinstance(error, OSError):  # Nothing is imported for it: no further file may be opened.
         return _of_system(error)
+    if _lacks_memory(error):
+        return f"there is no memory for this command; {_MORE_MEMORY}"
     if isinstance(error, ModuleNotFoundError):  # What is imported next may need the same module.
         return broken_installation(error) or None
     from rnnbench.backends import BackendError
@@ -185,6 +188,15 @@ def _of_system(error: OSError) -> str | None:
         what_to_do = "raise it (`ulimit -n` for open files, `ulimit -u` for processes), or end other programs"
         return f"a limit of this machine or of its user is reached: {error.strerror}; {what_to_do}"
     return None
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    """Whether an error, or what it came from, is one of memory: the loader tells it as a failed import of a library."""
+    of_library = isinstance(error, ImportError) and "failed to map segment" in str(error)
+    if of_library or isinstance(error, MemoryError):
+        return True
+    before = error.__cause__ or error.__context__
+    return before is not None and _lacks_memory(before)
 
 
 def _has_folder() -> bool:
@@ -281,12 +293,13 @@ def _end_quietly() -> None:
 def _say(sentence: str) -> None:
     """Print a sentence on standard error. Errors are ignored: it may be a file on a full disk.
 
-    Where no further file can be opened, what makes a sentence safe cannot be imported. It is one of this module then.
+    Without memory, or where no further file can be opened, what makes a sentence safe cannot be imported. It is one of
+    this module then.
     """
     with suppress(OSError):
         try:
             tell(sentence, is_error=True)
-        except OSError:
+        except (OSError, MemoryError, ImportError):
             os.write(2, f"{sentence}\n".encode("ascii", "backslashreplace"))
 
 

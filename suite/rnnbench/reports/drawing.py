@@ -10,8 +10,9 @@ from typing import Any
 from rnnbench.disk import write_whole
 from rnnbench.optional import require
 
-# Okabe and Ito (2008) without their yellow, which is faint on white; then three of Tol's "muted" scheme; then as many
-# again for a report of every route, lighter and darker than those.
+# Okabe and Ito (2008) without their yellow, which is faint on white; two of Tol's "muted" scheme, and a brown between
+# them, where that scheme's olive would be their orange to the colour-blind; then as many again for a report of every
+# route, lighter and darker than those.
 PALETTE = (
     "#0072B2",
     "#D55E00",
@@ -21,7 +22,7 @@ PALETTE = (
     "#56B4E9",
     "#000000",
     "#882255",
-    "#999933",
+    "#554400",
     "#332288",
     "#7B5B3A",
     "#8FD175",
