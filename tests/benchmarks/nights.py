@@ -9,6 +9,7 @@ nights on which all is slower, single bad nights, and slow drift of a trial.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,12 @@ from functools import cache
 import numpy as np
 import verdict_pool
 
+from rnnbench.history.entry import RunEntry
+from rnnbench.history.measures import MEASURES
+from rnnbench.history.series import Trials
+
+FIRST = datetime.date(2026, 1, 1)
+"""The day of night 0."""
 PROCESSES = 3
 BACKENDS = 10
 """Trial t is of backend t % BACKENDS. Backend 0 is the anchors': pinned, and without steps."""
@@ -109,6 +116,54 @@ def _machine(values: np.ndarray, chance: np.random.Generator) -> tuple[tuple[int
     for night in chance.choice(nights, round(BAD_NIGHTS * nights / 365), replace=False):
         values[:, night] += chance.uniform(*BAD_NIGHT) * np.clip(chance.normal(1, UNEVEN, trials), 0, None)
     return shifts
+
+
+def trials_of(made: Nights) -> Trials:
+    """The nights as a history has them. All programs but the anchors' change each night."""
+    shape = made.values.shape
+    entries = tuple(_entry(night) for night in range(shape[1]))
+    anchors = made.backends == 0
+    nightly = np.broadcast_to(np.arange(1, shape[1] + 1, dtype=np.uint64), shape)
+    program = np.where(anchors[:, None], np.uint64(1), nightly)
+    empty = {name: np.full(shape, np.nan) for name in MEASURES}
+    return Trials(
+        entries,
+        tuple(str(trial) for trial in range(shape[0])),
+        tuple(str(backend) for backend in made.backends),
+        anchors,
+        {**empty, "bound": made.values},
+        program,
+        np.where(anchors[:, None], "pinned", program.astype(str)).astype(object),
+    )
+
+
+def started(night: int) -> str:
+    """When it began, in UTC."""
+    return f"{FIRST + datetime.timedelta(days=night)}T02:00:00"
+
+
+def night_of(time: str) -> int:
+    """The night that began at this time."""
+    return (datetime.datetime.fromisoformat(time).date() - FIRST).days
+
+
+def _entry(night: int) -> RunEntry:
+    return RunEntry(
+        run_id=str(night),
+        run=str(night),
+        started=started(night),
+        finished=None,
+        rnnbench="",
+        machine="",
+        machine_cpu=None,
+        cases=(),
+        command="",
+        baseline=(),
+        versions={},
+        steal=None,
+        trials=0,
+        rows_sha256="",
+    )
 
 
 def _log_uniform(bounds: tuple[float, float], shape: tuple[int, ...], chance: np.random.Generator) -> np.ndarray:
