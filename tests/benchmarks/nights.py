@@ -1,4 +1,4 @@
-"""Nights made from the kept pools of real processes (`verdict_pool`): what change points are proved on.
+"""Nights made from kept pools of real processes (`verdict_pool`): what change points are proved on.
 
 A night of a trial is the median of `PROCESSES` processes of a pool, one session of each, drawn anew for each night and
 trial; with `together`, of processes that followed each other, so that a bad minute of the pool is a bad night. Where a
@@ -21,6 +21,9 @@ from rnnbench.history.entry import RunEntry
 from rnnbench.history.measures import MEASURES
 from rnnbench.history.series import Trials
 
+POOLS = ("quiet", "busy")
+"""Those whose processes are of one level, but for their scatter. In the pool `xeon` processes differ by 4 %, as of a
+machine that moves every minute: pairs do not see that, and nights do."""
 FIRST = datetime.date(2026, 1, 1)
 """The day of night 0."""
 PROCESSES = 3
@@ -65,7 +68,7 @@ class Nights:
 
 
 @cache
-def _sessions(pool: str, percent: int) -> np.ndarray:
+def sessions(pool: str, percent: int) -> np.ndarray:
     """[sides, pairs]: logarithms of each session's median, over the median of the sessions without the slowdown."""
     kept = verdict_pool.read(verdict_pool.DATA / f"{pool}.npz")
     medians = np.log(np.median(kept.medians(percent), axis=1)).T
@@ -93,8 +96,8 @@ def make(
 
 
 def _trial(nights: int, step: Planted | None, chance: np.random.Generator, *, together: bool) -> np.ndarray:
-    pool = verdict_pool.KEPT[int(chance.integers(len(verdict_pool.KEPT)))]
-    base, slow = _sessions(pool, abs(step.percent) if step else 0)
+    pool = POOLS[int(chance.integers(len(POOLS)))]
+    base, slow = sessions(pool, abs(step.percent) if step else 0)
     old, new = (slow, base) if step and step.percent < 0 else (base, slow)
     first = chance.integers(len(base) - PROCESSES + 1, size=nights)
     drawn = first[:, None] + np.arange(PROCESSES) if together else chance.integers(len(base), size=(nights, PROCESSES))
