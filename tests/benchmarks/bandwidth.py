@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,32 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T
 
+from rnnbench.backends.base import Request
 from rnnbench.backends.tvm.buffers import Buffer
 from rnnbench.backends.tvm.framework import lanes, target
+from rnnbench.backends.tvm.tir_program import build_tir, layers_of
+from rnnbench.cases import Precision, Strategy
+from rnnbench.rnn.spec import Model
+from rnnbench.rnn.weights import draw_inputs, draw_weights
 
 PASSES = 16
 """Times that one call reads the buffer."""
 ACCUMULATORS = (4, 8, 16)
+
+
+def kernel(hidden: int, chunk: int, cache: Path) -> tuple[Callable[[], object], np.ndarray, np.ndarray]:
+    """A bound call of an LSTM's kernel, the buffer of its weights, and a part of it as large as those of each step.
+
+    Where the blocks of both matrices alternate, that part has some of either.
+    """
+    model = Model(cell="lstm", input=64, hidden=hidden)
+    strategy = Strategy("looped", "stitched", chunk)
+    request = Request("tir", model, draw_weights(model, 0), strategy, 1, Precision.of("float32"))
+    program = build_tir(request, cache)
+    x = draw_inputs(model, 8 * chunk, 1, 0)
+    bound = program.open().bind([{"x": x[i : i + chunk]} for i in range(0, 8 * chunk, chunk)])
+    recurrent, every = layers_of(request)[0].w_hh, program.params.array
+    return bound, every, every[recurrent.offset : recurrent.offset + recurrent.size]
 
 
 def readers(array: np.ndarray) -> dict[str, Callable[[], object]]:
@@ -60,12 +81,13 @@ def reader(sizes: Sequence[int], passes: int, accumulators: int, zigzag: bool) -
             T.buffer_store(sums, sums[where] + data[tirx.Ramp(start, 1, width)], [where])
 
         groups = size // step
-        with T.serial(passes) as turn, T.serial(groups) as group:
-            place = group + (turn % 2) * (groups - 1 - 2 * group) if zigzag else group
-            for start in range(0, step, width):
-                add(place * step + start, start)
-        for start in range(groups * step, size, width):
-            add(start, 0)
+        with T.serial(passes) as turn:
+            with T.serial(groups) as group:
+                place = group + (turn % 2) * (groups - 1 - 2 * group) if zigzag else group
+                for start in range(0, step, width):
+                    add(place * step + start, start)
+            for start in range(groups * step, size, width):
+                add(start, 0)
         for start in range(0, step, width):
             where = tirx.Ramp(0, 1, width)
             T.buffer_store(total, sums[tirx.Ramp(start, 1, width)] + total[where], [where])

@@ -1,4 +1,4 @@
-"""Nights made from the kept pools of real processes (`verdict_pool`): what change points are proved on.
+"""Nights made from kept pools of real processes (`verdict_pool`): what change points are proved on.
 
 A night of a trial is the median of `PROCESSES` processes of a pool, one session of each, drawn anew for each night and
 trial; with `together`, of processes that followed each other, so that a bad minute of the pool is a bad night. Where a
@@ -9,6 +9,7 @@ nights on which all is slower, single bad nights, and slow drift of a trial.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,15 @@ from functools import cache
 import numpy as np
 import verdict_pool
 
+from rnnbench.history.entry import RunEntry
+from rnnbench.history.measures import MEASURES
+from rnnbench.history.series import Trials
+
+POOLS = ("quiet", "busy")
+"""Those whose processes are of one level, but for their scatter. In the pool `xeon` processes differ by 4 %, as of a
+machine that moves every minute: pairs do not see that, and nights do."""
+FIRST = datetime.date(2026, 1, 1)
+"""The day of night 0."""
 PROCESSES = 3
 BACKENDS = 10
 """Trial t is of backend t % BACKENDS. Backend 0 is the anchors': pinned, and without steps."""
@@ -58,7 +68,7 @@ class Nights:
 
 
 @cache
-def _sessions(pool: str, percent: int) -> np.ndarray:
+def sessions(pool: str, percent: int) -> np.ndarray:
     """[sides, pairs]: logarithms of each session's median, over the median of the sessions without the slowdown."""
     kept = verdict_pool.read(verdict_pool.DATA / f"{pool}.npz")
     medians = np.log(np.median(kept.medians(percent), axis=1)).T
@@ -86,8 +96,8 @@ def make(
 
 
 def _trial(nights: int, step: Planted | None, chance: np.random.Generator, *, together: bool) -> np.ndarray:
-    pool = verdict_pool.KEPT[int(chance.integers(len(verdict_pool.KEPT)))]
-    base, slow = _sessions(pool, abs(step.percent) if step else 0)
+    pool = POOLS[int(chance.integers(len(POOLS)))]
+    base, slow = sessions(pool, abs(step.percent) if step else 0)
     old, new = (slow, base) if step and step.percent < 0 else (base, slow)
     first = chance.integers(len(base) - PROCESSES + 1, size=nights)
     drawn = first[:, None] + np.arange(PROCESSES) if together else chance.integers(len(base), size=(nights, PROCESSES))
@@ -109,6 +119,54 @@ def _machine(values: np.ndarray, chance: np.random.Generator) -> tuple[tuple[int
     for night in chance.choice(nights, round(BAD_NIGHTS * nights / 365), replace=False):
         values[:, night] += chance.uniform(*BAD_NIGHT) * np.clip(chance.normal(1, UNEVEN, trials), 0, None)
     return shifts
+
+
+def trials_of(made: Nights) -> Trials:
+    """The nights as a history has them. All programs but the anchors' change each night."""
+    shape = made.values.shape
+    entries = tuple(_entry(night) for night in range(shape[1]))
+    anchors = made.backends == 0
+    nightly = np.broadcast_to(np.arange(1, shape[1] + 1, dtype=np.uint64), shape)
+    program = np.where(anchors[:, None], np.uint64(1), nightly)
+    empty = {name: np.full(shape, np.nan) for name in MEASURES}
+    return Trials(
+        entries,
+        tuple(str(trial) for trial in range(shape[0])),
+        tuple(str(backend) for backend in made.backends),
+        anchors,
+        {**empty, "bound": made.values},
+        program,
+        np.where(anchors[:, None], "pinned", program.astype(str)).astype(object),
+    )
+
+
+def started(night: int) -> str:
+    """When it began, in UTC."""
+    return f"{FIRST + datetime.timedelta(days=night)}T02:00:00"
+
+
+def night_of(time: str) -> int:
+    """The night that began at this time."""
+    return (datetime.datetime.fromisoformat(time).date() - FIRST).days
+
+
+def _entry(night: int) -> RunEntry:
+    return RunEntry(
+        run_id=str(night),
+        run=str(night),
+        started=started(night),
+        finished=None,
+        rnnbench="",
+        machine="",
+        machine_cpu=None,
+        cases=(),
+        command="",
+        baseline=(),
+        versions={},
+        steal=None,
+        trials=0,
+        rows_sha256="",
+    )
 
 
 def _log_uniform(bounds: tuple[float, float], shape: tuple[int, ...], chance: np.random.Generator) -> np.ndarray:

@@ -6,7 +6,6 @@ every page. The latencies are those of `nights`, with some steps planted.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 from dataclasses import replace
@@ -22,7 +21,6 @@ from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.results import Record, fingerprint, parquet, read_run
 
 MACHINE = {"cpu": "Synthetic CPU", "cores": 2, "memory": 24 << 30, "python": "3.13.0", "synthetic": True}
-FIRST = datetime.date(2026, 1, 1)
 STEPS = (nights.Planted(7, -20, 10), nights.Planted(23, -18, -5), nights.Planted(45, 100, 5))
 """Planted changes; a negative night counts from the end."""
 SHAPES = [(hidden, chunk) for hidden in (64, 128, 256, 512, 1024) for chunk in (1, 4, 16, 64, 128)]
@@ -119,5 +117,5 @@ def _name(night: int) -> str:
 
 
 def _info(night: int) -> dict[str, object]:
-    started = f"{FIRST + datetime.timedelta(days=night)}T02:00:00+00:00"
+    started = f"{nights.started(night)}+00:00"
     return {"started": started, "finished": started, "seed": night, "machine": MACHINE}

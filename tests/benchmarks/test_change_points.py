@@ -19,8 +19,6 @@ from nights import Planted
 
 from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria, find_steps
 from rnnbench.history.changes import Change, changes_of
-from rnnbench.history.entry import RunEntry
-from rnnbench.history.measures import MEASURES
 from rnnbench.history.series import Trials
 
 YEARS = int(os.environ.get("RNNBENCH_YEARS", "2"))
@@ -47,43 +45,6 @@ class Looks:
     """Trial-years without a step."""
 
 
-def _trials(made: nights.Nights) -> Trials:
-    shape = made.values.shape
-    entries = tuple(_entry(night) for night in range(shape[1]))
-    anchors = made.backends == 0
-    nightly = np.broadcast_to(np.arange(1, shape[1] + 1, dtype=np.uint64), shape)
-    program = np.where(anchors[:, None], np.uint64(1), nightly)
-    empty = {name: np.full(shape, np.nan) for name in MEASURES}
-    return Trials(
-        entries,
-        tuple(str(trial) for trial in range(shape[0])),
-        tuple(str(backend) for backend in made.backends),
-        anchors,
-        {**empty, "bound": made.values},
-        program,
-        np.where(anchors[:, None], "pinned", program.astype(str)).astype(object),
-    )
-
-
-def _entry(night: int) -> RunEntry:
-    return RunEntry(
-        run_id=str(night),
-        run=str(night),
-        started=f"{night:04d}",
-        finished=None,
-        rnnbench="",
-        machine="",
-        machine_cpu=None,
-        cases=(),
-        command="",
-        baseline=(),
-        versions={},
-        steal=None,
-        trials=0,
-        rows_sha256="",
-    )
-
-
 def _planted(seed: int) -> list[Planted]:
     chance = np.random.default_rng(seed)
     trials = [trial for trial in range(TRIALS) if trial % nights.BACKENDS]
@@ -99,12 +60,12 @@ def _look(trials: Trials, end: int, criteria: ChangeCriteria) -> Iterator[tuple[
     """The alarms of one night, with the night that each names."""
     for change in changes_of("", trials.part(max(0, end - LOOK), end), criteria):
         if change.cause == "program":
-            yield change, int(change.night)
+            yield change, nights.night_of(change.night)
 
 
 def _looks(seed: int, criteria: ChangeCriteria, *, together: bool) -> Looks:
     planted = _planted(seed)
-    trials = _trials(nights.make(TRIALS, NIGHTS, seed, planted, together=together))
+    trials = nights.trials_of(nights.make(TRIALS, NIGHTS, seed, planted, together=together))
     steps = {str(step.trial): step for step in planted}
     free = [k for k in range(TRIALS) if k % nights.BACKENDS and str(k) not in steps]
     looks = Looks(years=len(free) * (NIGHTS - FIRST) / 365)
@@ -157,18 +118,18 @@ def test_machines_are_told_from_compilers_and_backends_are_judged_first() -> Non
         percent = int(chance.choice([-3, 3]))
         steps = [Planted(t, night, percent) for t in range(200) if t % nights.BACKENDS == backend]
         made = nights.make(200, 365, seed + 1000, steps)
-        changes = changes_of("", _trials(made), PUBLISH)
-        machine = [int(c.night) for c in changes if c.level == "machine"]
+        changes = changes_of("", nights.trials_of(made), PUBLISH)
+        machine = [nights.night_of(c.night) for c in changes if c.level == "machine"]
         alarms = [c for c in changes if c.level == "backend" and c.cause == "program"]
         for at, size in made.shifts:
             moved += 1
             seen = any(abs(at - n) <= NEAR for n in machine)
-            blamed = any(abs(int(c.night) - at) <= NEAR and abs(at - night) > 2 * NEAR for c in alarms)
+            blamed = any(abs(nights.night_of(c.night) - at) <= NEAR and abs(at - night) > 2 * NEAR for c in alarms)
             told += seen and not blamed
             if not seen or blamed:
                 print(f"\n{'blamed on a backend' if blamed else 'not seen'}: night {at}, {size:+.1%}", made.shifts)
         invented += sum(all(abs(n - at) > NEAR for at, _ in made.shifts) for n in machine)
-        right = [c for c in alarms if c.subject == str(backend) and abs(int(c.night) - night) <= NEAR]
+        right = [c for c in alarms if c.subject == str(backend) and abs(nights.night_of(c.night) - night) <= NEAR]
         backends += bool(right)
         wrong_backends += len(alarms) - len(right[:1])
     print(f"\nmoves of the machine told from compilers: {told} of {moved}; invented: {invented} in 20 years")

@@ -11,21 +11,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from rnnbench.backends.base import Request
-from rnnbench.backends.tvm import TvmBackend
-from rnnbench.cases import Precision, Strategy
-from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_weights
 
 bandwidth = pytest.importorskip("bandwidth")
 
 ROUNDS = 20
 BLOCK_S = 0.03
-chunk = 16
 Key = tuple[str, str]
 LIMITS = {1: 1.5, 16: 1.15}
 """By chunk, a step of the kernel as a multiple of the fastest reader's pass over the same buffer. With one step a call,
@@ -43,10 +35,7 @@ def one_cpu() -> Iterator[None]:
 @pytest.mark.parametrize("hidden", [128, 512])
 @pytest.mark.parametrize("chunk", LIMITS)
 def test_a_step_costs_little_more_than_reading_its_weights(hidden: int, chunk: int, tmp_path: Path) -> None:
-    program, kernel = _kernel(hidden, chunk, tmp_path)
-    every = program.params.array
-    recurrent = program.layers[0].w_hh
-    each_step = every[recurrent.offset : recurrent.offset + recurrent.size]
+    kernel, every, each_step = bandwidth.kernel(hidden, chunk, tmp_path)
     calls = {("kernel", ""): kernel}
     calls |= {("weights", way): call for way, call in bandwidth.readers(every).items()}
     calls |= {("w_hh", way): call for way, call in bandwidth.readers(each_step).items()}
@@ -62,16 +51,6 @@ def test_a_step_costs_little_more_than_reading_its_weights(hidden: int, chunk: i
                 f" {array.nbytes / ways[way] / 1e9:.0f} GB/s; the step takes {step / ways[way]:.2f} of it"
             )
     assert step <= LIMITS[chunk] * min(figure for (kind, _), figure in figures.items() if kind == "weights")
-
-
-def _kernel(hidden: int, chunk: int, cache: Path) -> tuple[Any, Callable[[], object]]:
-    model = Model(cell="lstm", input=64, hidden=hidden)
-    request = Request(
-        "tir", model, draw_weights(model, 0), Strategy("looped", "stitched", chunk), 1, Precision.of("float32")
-    )
-    program = TvmBackend().build(request, cache)
-    x = draw_inputs(model, 8 * chunk, 1, 0)
-    return program, program.open().bind([{"x": x[i : i + chunk]} for i in range(0, 8 * chunk, chunk)])
 
 
 def _medians(calls: dict[Key, Callable[[], object]]) -> dict[Key, float]:
