@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
-from rnnbench.conformance.array_files import load_arrays, save_arrays
+from rnnbench.conformance.array_files import ArrayStore, load_arrays, save_arrays
 from rnnbench.disk import read_cached
+from rnnbench.rnn import products
 
 
 def test_one_flipped_bit_gives_the_arrays_or_a_damaged_file(tmp_path):
@@ -21,3 +24,18 @@ def test_one_flipped_bit_gives_the_arrays_or_a_damaged_file(tmp_path):
         damaged += arrays is None
         assert arrays is None or (list(arrays) == ["y"] and np.array_equal(arrays["y"], y)), bit
     assert damaged > 4 * len(content)
+
+
+def test_arrays_are_computed_on_all_cores(tmp_path, monkeypatch):
+    """A trial's worker is bound to the cores of its program, and nothing is timed while the reference is computed."""
+    monkeypatch.setattr(products, "_all_cores", lambda: os.sched_getaffinity(0) | {0, 1})
+    monkeypatch.setattr(products, "LARGE", 1)
+    seen = []
+
+    def compute():
+        seen.extend(products._threads)
+        return {"y": products.times(np.ones((1, 2)), np.ones((3, 2)))}
+
+    np.testing.assert_array_equal(ArrayStore(tmp_path, None).get("run", {}, compute)["y"], [[2, 2, 2]])
+    assert len(seen) == 1
+    assert not products._threads

@@ -68,6 +68,22 @@ def test_a_settled_ring_is_where_any_number_of_calls_leads(reference):
     np.testing.assert_allclose(expected.y[-4:], reference.ring_trajectory.orbit_y[last], rtol=0, atol=1e-9)
 
 
+def test_a_pass_that_begins_as_the_one_before_is_not_computed(tmp_path, monkeypatch):
+    """An LSTM has forgotten its start to the bit after a pass of so many steps, but not after the pass's first call."""
+    lengths, run = [], ring_trajectory.run_reference
+
+    def counted(*given):
+        lengths.append(len(given[2]))
+        return run(*given)
+
+    monkeypatch.setattr(ring_trajectory, "run_reference", counted)
+    ring = ReferenceTrajectories(make_trial(chunk=16), tmp_path).ring_trajectory
+    assert lengths == [RING * 16] * PASSES
+    assert ring.followed_calls == 3 * RING
+    assert 0 < ring.settled_after < ring.followed_calls
+    np.testing.assert_array_equal(ring.orbit_y, ring.y[RING:])
+
+
 def test_a_counter_never_settles_and_is_said_not_to(tmp_path):
     trial = dataclasses.replace(make_trial(), model=Model(cell="counter", input=3, hidden=3))
     reference = ReferenceTrajectories(trial, tmp_path)

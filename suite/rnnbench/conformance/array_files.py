@@ -14,6 +14,7 @@ from rnnbench.backends import Arrays
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.disk import any_damage_is_told, open_plain, read_cached, write_whole
 from rnnbench.locks import locked
+from rnnbench.rnn import on_all_cores
 
 NAME = "name of this file"
 """The key under which a file has its own name, and those of its arrays: an archive with a damaged directory may seem to
@@ -82,7 +83,8 @@ class ArrayStore:
     def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
         start = time.perf_counter()
         try:
-            return compute()
+            with on_all_cores():
+                return compute()
         finally:
             self.seconds += time.perf_counter() - start
 

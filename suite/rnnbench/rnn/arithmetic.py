@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from typing import Self
 
 import numpy as np
 
 from rnnbench.rnn.dtypes import DTYPES, nearest
+from rnnbench.rnn.products import times
 from rnnbench.rnn.quantised import Range
+from rnnbench.rnn.weight_forms import WeightForms
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -37,6 +40,13 @@ class Arithmetic:
         self._narrow = dtype in ("float16", "bfloat16")
         self._activations = DTYPES[dtype].activations
         self._orders = None if summation is None else np.random.default_rng(summation)
+        self._forms = WeightForms()
+
+    def over(self, forms: WeightForms) -> Self:
+        """The arithmetic, with `forms` of the weights that it multiplies by."""
+        other = copy(self)
+        other._forms = forms
+        return other
 
     def cast(self, array: np.ndarray) -> np.ndarray:
         """An input, weight or state, rounded to the dtype, in the type that the arithmetic computes with."""
@@ -66,16 +76,17 @@ class Arithmetic:
 
     def narrowed(self, dtype: str) -> Arithmetic:
         """The arithmetic of a part that computes in a narrower dtype. float64 is exact, and stays so."""
-        return Arithmetic(dtype) if self.dtype == "float32" and dtype != "float32" else self
+        return Arithmetic(dtype).over(self._forms) if self.dtype == "float32" and dtype != "float32" else self
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""
-        rows = self.cast(weight)
         if self._orders is None:
-            return lambda x: self(_times(self._entering(x, operand), rows))
-        order = self._orders.permutation(rows.shape[1])
-        rows = np.take(rows, order, axis=1)
-        return lambda x: self(_times(self._entering(x, operand)[..., order], rows))
+            rows = self._forms.get(weight, self.dtype, lambda: self.cast(weight))
+            return lambda x: self(times(self._entering(x, operand), rows))
+        order = self._orders.permutation(weight.shape[1])
+        form = (self.dtype, order.tobytes())
+        rows = self._forms.get(weight, form, lambda: np.take(self.cast(weight), order, axis=1))
+        return lambda x: self(times(self._entering(x, operand)[..., order], rows))
 
     def quantised(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
         """x as a program with quantised arrays has it: saturated in the range `operand`, or in x's own range."""
@@ -137,7 +148,7 @@ class RandomRounding(Arithmetic):
         noisy = copy(self)
         noisy._exact = 0
         parts: list[tuple[slice, Arithmetic]] = [
-            (slice(0, self._exact), Arithmetic()),
+            (slice(0, self._exact), Arithmetic().over(self._forms)),
             (slice(self._exact, batch), noisy),
         ]
         return [(rows, arithmetic) for rows, arithmetic in parts if rows.start < rows.stop]
@@ -156,22 +167,23 @@ class RandomRounding(Arithmetic):
         return self(self._perturbed(total, self._summed * np.sqrt(variance)))
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
-        rows = weight.astype(np.float64)
-        narrow = rows.astype(np.float32)
-        squares, terms = np.square(narrow), rows.shape[1]
+        terms = weight.shape[1]
+        rows = self._forms.get(weight, "float64", lambda: weight.astype(np.float64))
+        narrow = self._forms.get(weight, "float32", lambda: weight.astype(np.float32))
+        squares = self._forms.get(weight, "squares", lambda: np.square(narrow))
 
         def multiply(x: np.ndarray) -> np.ndarray:
             x = self._entering(x, operand)
             # If the reference itself rounds as much, each row is computed separately, so that both roundings count.
             if not self._exact or self._summed == DTYPES["float64"].unit:
                 return self.summed(
-                    _times(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
+                    times(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
                 )
             # A noisy row is an exact row plus its deviation, of which few digits count. So only the exact rows are
             # multiplied by float64 weights.
             exact, noisy = x[..., : self._exact, :], x[..., self._exact :, :]
             of_row = np.resize(np.arange(self._exact), noisy.shape[-2])
-            total = _times(exact, rows)
+            total = times(exact, rows)
             off = _in_float32(noisy - exact[..., of_row, :], narrow)
             spread = _in_float32(np.square(exact), squares)
             total = np.concatenate([total, total[..., of_row, :] + off], axis=-2)
@@ -204,16 +216,6 @@ def int8_step(x: np.ndarray) -> float:
 
 
 def _in_float32(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """As `_times`, with a float32 weight and an x that may be as small or large as float64 allows."""
+    """As `times`, with a float32 weight and an x that may be as small or large as float64 allows."""
     scale = float(np.abs(x).max(initial=0.0)) or 1.0
-    return scale * _times((x / scale).astype(np.float32), weight).astype(np.float64)
-
-
-def _times(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """x [..., k] · weightᵀ for a weight [n, k], as one product of matrices.
-
-    NumPy would call BLAS for each matrix of a stack. BLAS reads a transposed matrix as fast as any other. Copying large
-    weights transposed takes as long as ten products.
-    """
-    product: np.ndarray = (x.reshape(-1, x.shape[-1]) @ weight.T).reshape(*x.shape[:-1], -1)
-    return product
+    return scale * times((x / scale).astype(np.float32), weight).astype(np.float64)

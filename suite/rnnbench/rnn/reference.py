@@ -63,6 +63,7 @@ def run_in(
     if x.ndim != 3 or x.shape[0] < 1 or x.shape[2] != network.input:
         raise ValueError(f"x: expected shape [steps ≥ 1, batch, {network.input}], got {list(x.shape)}")
     initial = _initial(network, x.shape[1], state, arithmetic)
+    arithmetic = arithmetic.over(weights.forms)
     with np.errstate(over="ignore", invalid="ignore"):
         if lengths is None:
             return network.run(arithmetic, weights, arithmetic.cast(x), initial)

@@ -13,6 +13,7 @@ from rnnbench.rnn.dtypes import DTYPES, rounded, rounded_weight
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.quantised import Range
 from rnnbench.rnn.spec import PYTORCH_NAMES, Model
+from rnnbench.rnn.weight_forms import WeightForms
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Weights:
     """At index `layer·directions + direction`, as in PyTorch's state."""
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By the names of the network's `weight_specs`."""
+    forms: WeightForms = field(default_factory=WeightForms, repr=False, compare=False)
+    """What the reference makes of them, once for all of its runs."""
 
     def row(self, index: int) -> Layer:
         """The layer of a row of the state. A counter has no weights, and gets an empty layer."""

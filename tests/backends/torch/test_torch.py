@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -430,6 +430,61 @@ def test_a_thread_does_not_switch_onednn_on_while_another_runs_without_it(tmp_pa
         join(other)
     assert onednn_states == ["first", False, False]
     assert torch._C._get_mkldnn_enabled()
+
+
+def test_a_call_with_onednn_waits_for_one_without_it(tmp_path: Path) -> None:
+    """A call of a chunk in one thread, and in another thread the call of one step that runs the rest of another call.
+
+    Without the switch the chunk would be computed by a loop, with other last digits.
+    """
+    with closing(build(make_request(LSTM, "eager", "fused", chunk=8), tmp_path)) as program:
+        whole, one_step = program.open()._stream, program.tail().open()._stream  # type: ignore[attr-defined]
+        assert whole._as_it_is
+        assert not one_step._as_it_is
+        onednn_states = []
+
+        def of_a_chunk(x: Any) -> tuple[Any, Any, Any]:
+            onednn_states.append(torch._C._get_mkldnn_enabled())
+            return x, x, x
+
+        def of_one_step(x: Any) -> tuple[Any, Any, Any]:
+            other.start()
+            other.join(0.5)
+            onednn_states.append(torch._C._get_mkldnn_enabled())
+            return x, x, x
+
+        other = Thread(target=whole._run, args=(of_a_chunk, torch.zeros(8, 1, 16)))
+        one_step._run(of_one_step, torch.zeros(1, 1, 16))
+        join(other)
+    assert onednn_states == [False, True]
+
+
+def test_calls_with_onednn_run_beside_each_other(tmp_path: Path) -> None:
+    """And a call without it waits for both."""
+    with closing(build(make_request(LSTM, "eager", "fused", chunk=8), tmp_path)) as program:
+        streams = [program.open()._stream for _ in range(2)]  # type: ignore[attr-defined]
+        one_step = program.tail().open()._stream  # type: ignore[attr-defined]
+        both, onednn_states = Barrier(2, timeout=PATIENCE_S), []
+
+        def of_a_chunk(x: Any) -> tuple[Any, Any, Any]:
+            if both.wait() == 0:
+                third.start()
+                third.join(0.5)
+            both.wait()
+            onednn_states.append(torch._C._get_mkldnn_enabled())
+            return x, x, x
+
+        def of_one_step(x: Any) -> tuple[Any, Any, Any]:
+            onednn_states.append(torch._C._get_mkldnn_enabled())
+            return x, x, x
+
+        third = Thread(target=one_step._run, args=(of_one_step, torch.zeros(1, 1, 16)))
+        others = [Thread(target=stream._run, args=(of_a_chunk, torch.zeros(8, 1, 16))) for stream in streams]
+        for other in others:
+            other.start()
+        join(*others)
+        join(third)
+    assert onednn_states == [True, True, False]
 
 
 def test_every_build_of_a_process_leaves_out_the_guards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,10 @@ from rnnbench.rnn import Model
 
 WITHOUT_ONEDNN = Lock()
 """A call without oneDNN takes this lock: the switch is one for the process, and another thread would turn it on."""
+WITH_ONEDNN: WeakSet[Lock] = WeakSet()
+"""The lock of each stream whose calls need the switch on. A call without oneDNN takes all of them, too: otherwise a
+call that another thread begins meanwhile would be computed without oneDNN, and have other last digits. A stream takes
+its own alone, so their calls run beside each other."""
 
 
 class FusedStream(PreparedStream):
@@ -38,6 +43,10 @@ class FusedStream(PreparedStream):
         self._flips = model.direction == "reverse"
         self._as_it_is = device != CPU or uses_onednn(request)
         """Whether calls are made with the switch of oneDNN as it is: on, and without a meaning for a GPU."""
+        self._stays_on = Lock()
+        if self._as_it_is:
+            with WITHOUT_ONEDNN:
+                WITH_ONEDNN.add(self._stays_on)
         self._operator = operator_of(model)
         self._settings = (*settings_of(model, module), False)
 
@@ -58,14 +67,19 @@ class FusedStream(PreparedStream):
         if self._flips:
             x = x.flip(0)
         if self._as_it_is:
-            y, *state = call(x)
+            with self._stays_on:
+                y, *state = call(x)
         else:
             with WITHOUT_ONEDNN:
+                # This is timed, and most programs without oneDNN have no stream with it beside them.
+                held = [lock for lock in WITH_ONEDNN if lock.acquire()] if WITH_ONEDNN else ()
                 torch._C._set_mkldnn_enabled(False)
                 try:
                     y, *state = call(x)
                 finally:
                     torch._C._set_mkldnn_enabled(True)
+                    for lock in held:
+                        lock.release()
         self._store(state)
         return y.flip(0) if self._flips else y
 
