@@ -104,7 +104,9 @@ def test_paths_that_overlap_or_that_one_process_sampled_are_not_compared(tmp_pat
 
 def test_paths_whose_intervals_overlap_are_not_compared(tmp_path):
     """By chance, two processes that scatter are both the slower ones in one case of six."""
-    bound, public = (fake.latency(s).model_copy(update={"process_medians": (s, s)}) for s in (1.2e-3, 1e-3))
+    bound, public = (
+        fake.latency(s).model_copy(update={"median": s, "process_medians": (s, s)}) for s in (1.2e-3, 1e-3)
+    )
     wide = {"interval": (0.9e-3, 1.5e-3)}
     apart = fake.with_latencies(
         fake.record(), bound=bound, public=public.model_copy(update={"interval": (0.9e-3, 1.1e-3)})

@@ -464,13 +464,13 @@ def test_calls_with_onednn_run_beside_each_other(tmp_path: Path) -> None:
     with closing(build(make_request(LSTM, "eager", "fused", chunk=8), tmp_path)) as program:
         streams = [program.open()._stream for _ in range(2)]  # type: ignore[attr-defined]
         one_step = program.tail().open()._stream  # type: ignore[attr-defined]
-        both, onednn_states = Barrier(2, timeout=PATIENCE_S), []
+        both, onednn_states = Barrier(2), []
 
         def of_a_chunk(x: Any) -> tuple[Any, Any, Any]:
-            if both.wait() == 0:
+            if both.wait(timeout=PATIENCE_S) == 0:
                 third.start()
                 third.join(0.5)
-            both.wait()
+            both.wait(timeout=PATIENCE_S)
             onednn_states.append(torch._C._get_mkldnn_enabled())
             return x, x, x
 
