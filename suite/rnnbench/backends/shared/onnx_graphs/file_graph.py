@@ -1,7 +1,8 @@
 """A user's ONNX file in the form of the suite's graphs: x and states in, y and the next states out, of fixed shapes.
 
 The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them. Those are a Reshape
-where that is enough, and a Transpose where the order of axes differs. Constant inputs become constants of the graph.
+where that is enough, and a Transpose where the order of axes differs. Constant inputs become constants of the graph,
+and branches that depend on them alone take the place of their Ifs.
 Arrays of bfloat16 are float32 outside, with a Cast.
 """
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.file_layout import from_file, to_file
+from rnnbench.backends.shared.onnx_graphs.known_branches import put_known_branches
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.backends.shared.sessions import STORED_AS
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_version, read_whole
@@ -62,6 +64,8 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         [*kept, *constants, *before.initializers, *after.initializers],
     )
     made.sparse_initializer.extend(model.graph.sparse_initializer)
+    if constants:
+        put_known_branches(made, opset)
     return _model(made, model)
 
 
