@@ -11,6 +11,7 @@ from honest_adapter import HonestProgram, HonestSession
 
 from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories, streams
+from rnnbench.conformance.budget import FIRST
 from rnnbench.conformance.suite import Opener
 from rnnbench.measure import resident
 
@@ -32,6 +33,31 @@ def test_a_slow_program_has_the_turns_that_a_verdict_needs(name, time, tmp_path,
         found = check.run(open_session, reference)
     assert found.verdict == "pass"
     assert found.figures["done"] == found.figures["least"]
+
+
+@pytest.mark.parametrize(("seconds", "apart"), [(0.0, FIRST), (3600.0, streams.KEPT_APART)])
+def test_a_slow_program_makes_few_calls_in_which_each_path_feeds_its_own_chunks(
+    seconds, apart, references, monkeypatch
+):
+    monkeypatch.setattr(streams, "KEPT_S", seconds)
+    monkeypatch.setattr(streams, "KEPT_CALLS", FIRST)
+    trial, calls = make_trial(), []
+    reference = ReferenceTrajectories(trial, references)
+
+    class Session(HonestSession):
+        def compute(self, x):
+            calls.append(len(x))
+            return super().compute(x)
+
+    class Program(HonestProgram):
+        def open(self):
+            return Session(self)
+
+    program = Program(request_of(trial, reference.weights), "digest", True, lambda: program)
+    check = next(check for check in streams.STREAMS if check.name == "kept")
+    with Opener(program) as open_session:
+        assert check.run(open_session, reference).verdict != "fail"
+    assert len(calls) == FIRST + apart
 
 
 def test_no_further_sessions_are_kept_open_once_they_take_half_of_the_memory(tmp_path, monkeypatch):

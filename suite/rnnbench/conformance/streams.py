@@ -40,7 +40,7 @@ program that takes less than 10 µs per call makes all of them."""
 KEPT_LEAST = 2 * RING + 1
 """The least of these calls: more than the buffers of a ring and one call, and few enough for 1 ms per call."""
 KEPT_APART = 8 * RING
-"""Further calls, in which each path feeds its own chunks."""
+"""Further calls, in which each path feeds its own chunks: fewer of a program that takes more than 4 ms per call."""
 OPENED, OPENED_ENOUGH, OPENED_LEAST, OPENED_S = 1_000, 180, 13, 0.025
 """Sessions that are opened: at most, with `limits.enough`, at least, and the seconds of the check."""
 OPEN_AT_ONCE, OPEN_LEAST, OPEN_BYTES = 132, 12, 64 << 20
@@ -208,7 +208,7 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
         kept += results
         sums += [_checksum(array) for array in results]
     of_all, chunks = session.bind(ring), cycle(ring)
-    for call in range(KEPT_APART):
+    for call in Budget("", KEPT_APART, KEPT_APART, GOES_ON * KEPT_S, enough=KEPT_S):
         kept.append(_call(session, of_all if call % 2 else None, next(chunks)))
         sums.append(_checksum(kept[-1]))
     changed = [index for index, array in enumerate(kept) if _checksum(array) != sums[index]]
