@@ -16,7 +16,7 @@ from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
 from rnnbench.cases import Strategy
 from rnnbench.conformance import CHECKS, ReferenceTrajectories
 from rnnbench.conformance.suite import Opener
-from rnnbench.model_files import Given, describe, network_of, section_of
+from rnnbench.model_files import UserInputs, describe, network_of, section_of
 from rnnbench.rnn import Weights
 
 STEPS = 6
@@ -63,7 +63,7 @@ def exported(tmp_path_factory):
 
 def results(path, expected, folder):
     description = describe(path)
-    beside = Given(path.parent / "x.npz", path.parent / f"{expected}.npz")
+    beside = UserInputs(path.parent / "x.npz", path.parent / f"{expected}.npz")
     network = network_of(path, section_of(description, path.name), description, beside)
     trial = replace(make_trial(), model=network, strategy=Strategy("given", "none", 1), batch=1, steps=STEPS)
     trial = replace(trial, target=replace(trial.target, backend="onnxruntime", route="onnx"))

@@ -26,7 +26,7 @@ from rnnbench.conformance import (
     values_and_states,
 )
 from rnnbench.conformance.timed_path import TimedPath
-from rnnbench.model_files import FileSection, Given, answered, describe, network_of, section_of
+from rnnbench.model_files import FileSection, UserInputs, answered, describe, network_of, section_of
 from rnnbench.rnn import rounded
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.reference import run_in
@@ -47,7 +47,7 @@ def test_whole_numbers_stay_in_their_range_in_every_row(tmp_path, monkeypatch):
     monkeypatch.setattr(suite, "CHECKS", (*edge_cases.EDGE_CASES, *threads.THREADS, *refusal.REFUSAL))
     path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
     section = FileSection(path.name, {"h": "next_h"}, batch=0)
-    model = network_of(path, section, describe(path), Given(ranges={"tokens": (5, 9)}))
+    model = network_of(path, section, describe(path), UserInputs(ranges={"tokens": (5, 9)}))
     trial = replace(make_trial(time="given", chunk=1), model=model, batch=3)
     assert not failures(trial, InRange, tmp_path)
 

@@ -15,8 +15,8 @@ from onnx import TensorProto, helper
 from rnnbench.model_files import (
     FileArray,
     FileSection,
-    Given,
     ModelFileError,
+    UserInputs,
     answered,
     describe,
     keys_of,
@@ -226,7 +226,7 @@ def test_a_longer_stream_of_whole_numbers_begins_as_a_shorter_one(tmp_path):
     path = files.saved(proto, tmp_path / "tokens.onnx")
     found = describe(path)
     section = FileSection(path.name, {"h": "next_h"}, batch=0)
-    tokens = network_of(path, section, found, Given(ranges={"tokens": (0, 9), "more": (5, 7)}))
+    tokens = network_of(path, section, found, UserInputs(ranges={"tokens": (0, 9), "more": (5, 7)}))
     short, long = (draw_inputs(tokens, steps, 2, 0) for steps in (4, 64))
     np.testing.assert_array_equal(short, long[:4])
     assert {*np.unique(long[..., 0])} == {*range(10)}
@@ -240,7 +240,7 @@ def test_true_and_false_are_new_in_each_call(tmp_path, shape):
     answers = ["outputs=[y]", *(["ranges.reset=[0, 1]"] if not shape else [])]
     section = answered(section_of(found, path.name), found, answers)
     assert not open_questions(section, found, keys_of(answers))
-    flagged = network_of(path, section, found, Given(ranges=section.ranges))
+    flagged = network_of(path, section, found, UserInputs(ranges=section.ranges))
     assert (flagged.input, flagged.ranges, flagged.takes_any_number) == (4, (("reset", 0, 1),), False)
     x, state = draw_inputs(flagged, 32, 1, 0), draw_state(flagged, 1, 0)
     assert {*np.unique(x[..., 3])} == {0, 1}
@@ -259,7 +259,7 @@ def test_true_and_false_are_new_in_each_call(tmp_path, shape):
 def test_true_and_false_have_no_other_range(tmp_path):
     path = files.saved(files.reset(), tmp_path / "reset.onnx")
     with pytest.raises(ModelFileError, match="the range of reset is 0 to 2; it is true or false"):
-        network_of(path, section_of(describe(path), path.name), describe(path), Given(ranges={"reset": (0, 2)}))
+        network_of(path, section_of(describe(path), path.name), describe(path), UserInputs(ranges={"reset": (0, 2)}))
 
 
 def test_outputs_that_are_not_compared_are_left_out(tmp_path):

@@ -134,7 +134,7 @@ METRIC_UNITS: Mapping[str, str] = {"seconds": "s", "joules": "J", "watts": "W"}
 
 
 def cost_columns() -> Iterator[Column]:
-    """The copy of the state, the dispatch floor, the latency floor, and memory."""
+    """The copy of the state, the dispatch floor, the latency floor, memory and the metrics."""
     yield Column(
         "step_seconds",
         "s",

@@ -11,11 +11,11 @@ from onnx import helper
 from rnnbench.backends.base import Precision, Request
 from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph
 from rnnbench.cases import Strategy
-from rnnbench.model_files import FileSection, Given, describe, network_of, section_of
+from rnnbench.model_files import FileSection, UserInputs, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 ODD = {"state": {"s": "next_s"}, "constants": {"gain": 0.5}, "batch": 0}
-NOTHING = Given()
+NOTHING = UserInputs()
 
 
 def network(path, beside=NOTHING, **said):
@@ -93,7 +93,7 @@ def test_rows_of_three_axes_stay_apart(tmp_path):
 
 def test_an_input_of_whole_numbers_is_fed_as_floats(tmp_path):
     path = files.saved(files.embedding(), tmp_path / "embedding.onnx")
-    assert_same(network(path, Given(ranges={"tokens": (0, 9)}), state={"h": "next_h"}, batch=0), 1, 3)
+    assert_same(network(path, UserInputs(ranges={"tokens": (0, 9)}), state={"h": "next_h"}, batch=0), 1, 3)
 
 
 def assert_same(network, chunk, batch):

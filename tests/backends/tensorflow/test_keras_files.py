@@ -14,7 +14,7 @@ import pytest
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.cases import Precision, Strategy
-from rnnbench.model_files import Given, ModelFileError, check_state, describe, network_of, oracle_of, section_of
+from rnnbench.model_files import ModelFileError, UserInputs, check_state, describe, network_of, oracle_of, section_of
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
 
 STEPS = 6
@@ -151,7 +151,7 @@ def test_tokens_in_floats_are_told_with_their_range(folder, tmp_path):
     assert "--set 'ranges.tokens=[0, 49]'" in found.notes[0]
     section = replace(section_of(found, path.name), ranges={"tokens": (0, 49)})
     assert check_state(oracle_of(path), found, section).ok
-    network = network_of(path, section, found, Given(ranges=section.ranges))
+    network = network_of(path, section, found, UserInputs(ranges=section.ranges))
     x = draw_inputs(network, 300, 1, 0)
     assert set(x.ravel()) == set(range(50))
     assert not network.takes_any_number
