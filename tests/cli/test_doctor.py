@@ -47,3 +47,10 @@ def test_what_disturbs_a_device_is_a_warning_of_the_machine(rnnbench, monkeypatc
     monkeypatch.setitem(KINDS, "cuda", gpu)
     done = rnnbench("doctor", status=status)
     assert ("game (PID 7)" in done.stdout) == bool(others)
+
+
+@pytest.mark.parametrize(("holds", "status"), [(True, 0), (False, 1)])
+def test_a_difference_from_a_runtimes_own_tool_that_is_too_large_ends_with_1(rnnbench, monkeypatch, holds, status):
+    monkeypatch.setattr("rnnbench.fidelity.measure_fidelity", lambda targets: targets)
+    monkeypatch.setattr("rnnbench.fidelity.print_fidelity", lambda figures, console: holds)
+    rnnbench("doctor", "--fidelity", "--backend=numpy", status=status)

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 import rnnbench.pipeline.reproduction as module
 from rnnbench.cli import cli
+from rnnbench.cli.repro import _status
+from rnnbench.pipeline import FaultState, Reproduced
 
 HEAD = '# /// script\n# dependencies = ["numpy"]\n# ///\n"""It is wrong."""\n'
 
@@ -87,3 +89,16 @@ def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path, monk
 
 def test_names_and_all_are_not_both(folder):
     assert run("there", "--all").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        ((FaultState.STILL_THERE,), 0),
+        ((FaultState.STILL_THERE, FaultState.MENDED), 1),
+        ((FaultState.MENDED, FaultState.UNKNOWN), 3),
+        ((FaultState.MENDED, FaultState.UNDECIDED), 3),
+    ],
+)
+def test_a_program_without_an_answer_counts_before_a_fault_that_is_mended(states, status):
+    assert _status([Reproduced(state, "") for state in states]) == status

@@ -10,7 +10,10 @@ import pytest
 from rnnbench.model_files.formats.stablehlo import operations as stablehlo
 from rnnbench.model_files.formats.tflite import operators as tflite
 
-QUOTIENTS = [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-7, -2, 3), (6, -2, -3), (2**62 + 1, 1, 2**62 + 1)]
+QUOTIENTS = [
+    *((7, 2, 3), (-7, 2, -3), (7, -2, -3), (-7, -2, 3), (6, -2, -3), (2**62 + 1, 1, 2**62 + 1)),
+    *((5, 0, 5), (-5, 0, -5)),
+]
 
 
 def of_stablehlo(a: np.ndarray, b: np.ndarray) -> np.ndarray:

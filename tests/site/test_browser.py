@@ -707,3 +707,14 @@ def test_thousands_sort_as_numbers(made, desktop):
     shown = [int(row[1].replace(",", "")) for row in rows(page, table)]
     assert len(shown) > 2
     assert shown == sorted(shown)
+
+
+def test_a_choice_shows_what_has_its_value_and_not_what_begins_with_it(made, desktop):
+    page = desktop.open(made.root, "alerts.html")
+    parts = "ul[data-filter=alerts] > li[data-backend=fakemlir]"
+    count = page.locator(parts).count()
+    assert count > 0
+    page.evaluate("(parts) => { document.querySelector(parts).dataset.backend += '-onnx'; }", parts)
+    page.locator("[name=backend]").select_option("fakemlir")
+    page.wait_for_function("() => location.hash.includes('fakemlir')")
+    assert page.locator("ul[data-filter=alerts] > li:visible").count() == count - 1

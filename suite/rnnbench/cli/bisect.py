@@ -112,7 +112,7 @@ def _releases(listing: Sequence[Release], package: str, good: str, bad: str) -> 
 
     ends = find_release(listing, package, good, "--good"), find_release(listing, package, bad, "--bad")
     releases = between(listing, *ends)
-    if len(releases) < 2 or releases[0] != ends[0]:
+    if len(releases) < 2:
         raise click.UsageError(f"--good {good} must be older than --bad {bad}")
     return releases
 

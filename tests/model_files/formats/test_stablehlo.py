@@ -101,8 +101,10 @@ BODIES = {
       return %2 : tensor<3x4x5xf64>""",
     "convolution": """
       %0 = stablehlo.broadcast_in_dim %a, dims = [1, 3] : (tensor<2x3xf64>) -> tensor<1x2x6x3xf64>
-      %1 = stablehlo.iota dim = 0 : tensor<2x3x2x4xf64>
-      %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, f, 0, 1]x[1, 0, i, o]->[0, b, 1, f], window = {stride = [2, 1], pad = [[1, 2], [-1, 1]], lhs_dilate = [2, 1], rhs_dilate = [1, 2], reverse = [true, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x6x3xf64>, tensor<2x3x2x4xf64>) -> tensor<6x1x1x4xf64>
+      %i = stablehlo.iota dim = 0 : tensor<2x3x2x4xf64>
+      %j = stablehlo.iota dim = 1 : tensor<2x3x2x4xf64>
+      %1 = stablehlo.add %i, %j : tensor<2x3x2x4xf64>
+      %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, f, 0, 1]x[1, 0, i, o]->[0, b, 1, f], window = {stride = [2, 1], pad = [[0, 2], [-1, 1]], lhs_dilate = [2, 1], rhs_dilate = [1, 2], reverse = [true, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x6x3xf64>, tensor<2x3x2x4xf64>) -> tensor<6x1x1x4xf64>
       return %2 : tensor<6x1x1x4xf64>""",
     "groups": """
       %0 = stablehlo.broadcast_in_dim %a, dims = [1, 2] : (tensor<2x3xf64>) -> tensor<1x2x3xf64>

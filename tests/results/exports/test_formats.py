@@ -262,6 +262,12 @@ def test_junit_names_what_passed_unexpectedly_and_what_is_wrong_beside_it(tmp_pa
     assert message.endswith(f"; and the trial is nonconforming: {record.reason}")
 
 
+@pytest.mark.parametrize("outcome", ["unsupported", "unavailable"])
+def test_junit_skips_what_could_not_be_run(tmp_path, outcome) -> None:
+    text = exported("junit", fake.write_run(tmp_path / "run", [fake.record(outcome=outcome)])).decode()
+    assert text.count(f'<skipped type="{outcome}"') == 1
+
+
 def test_junit_says_at_which_stage_a_trial_ended_and_where_a_fault_is_reported(tmp_path) -> None:
     records = [fake.record("fakekernel", "tir", outcome="crashed"), fake.record(outcome="unsupported")]
     text = exported("junit", fake.write_run(tmp_path / "run", records)).decode()
@@ -312,6 +318,12 @@ def test_both_ends_of_an_interval_are_in_the_metrics(run) -> None:
         if (sample.labels["trial"], sample.labels["path"]) == (SLOWER, "bound")
     ]
     assert tuple(ends) == read_run(run).by_trial[SLOWER].latency("bound").interval
+
+
+def test_metrics_are_of_the_second_at_which_the_run_began(run) -> None:
+    families = text_string_to_metric_families(exported("openmetrics", run).decode())
+    times = {float(sample.timestamp) for family in families for sample in family.samples}
+    assert times == {datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()}
 
 
 def test_versions_are_in_the_same_order_whichever_order_the_record_has(tmp_path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from rnnbench.model_files import ModelFileError, oracle_of
+from rnnbench.model_files.formats.onnx.other_cells import activations_of
 from rnnbench.rnn import Arithmetic, RandomRounding
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -577,3 +578,19 @@ def test_a_size_below_zero_is_an_open_one(tmp_path):
     oracle = oracle_of(files.saved(proto, tmp_path / "network.onnx"))
     given = {"x": np.ones((5, 2, 3)), "h0": np.zeros((1, 2, 4))}
     assert oracle.run(given)["y"].shape[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("LeakyRelu", -2.0, -0.02),
+        ("Affine", -3.0, -3.0),
+        ("ThresholdedRelu", 0.9, 0.0),
+        ("ThresholdedRelu", 1.1, 1.1),
+        ("HardSigmoid", 1.0, 0.7),
+        ("Elu", -1.0, np.expm1(-1.0)),
+    ],
+)
+def test_an_activation_without_values_has_those_of_the_standard(name: str, x: float, expected: float) -> None:
+    (activation,) = activations_of("RNN", 1, {"activations": [name.encode()]})
+    assert activation(np.array([x])) == pytest.approx([expected])

@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 from rnnbench.conformance.rounding import expected_rounding
 from rnnbench.conformance.tolerance import FACTOR
 from rnnbench.model_files import ModelFileError, describe, network_of, oracle_of, section_of
+from rnnbench.model_files.formats.onnx.quantised import fixed_ranges
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, run_reference
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -135,3 +136,22 @@ def test_the_quantisers_operators_for_16_bits_are_onnxs_own(tmp_path):
     for name, theirs in zip(("y", "h_out"), session.run(["y", "h_out"], given), strict=True):
         assert np.abs(theirs - made[name]).max() < 0.1
         assert not np.array_equal(theirs, made[name])
+
+
+@pytest.mark.parametrize(
+    ("zero", "low", "high"),
+    [(None, 0, 255), (np.uint8(0), 0, 255), (np.uint8(7), -7, 248), (np.int8(-128), 0, 255), (np.int8(3), -131, 124)],
+)
+def test_a_range_is_that_of_the_zero_points_type_and_of_uint8_without_one(zero, low, high):
+    given = [numpy_helper.from_array(np.float32(0.5), "scale")]
+    names = ["scale"]
+    if zero is not None:
+        given.append(numpy_helper.from_array(zero, "zero"))
+        names.append("zero")
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *names], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", *names], ["y"]),
+    ]
+    model = files.model(nodes, files.arrays(("x", (1, 3))), files.arrays(("y", (1, 3))), given)
+    found = fixed_ranges(model)["q"]
+    assert (found.low, found.high) == (0.5 * low, 0.5 * high)
