@@ -78,7 +78,9 @@ class Index:
         patch.setenv("PIP_FIND_LINKS", str(folder))
         patch.setenv("PIP_CONFIG_FILE", "/dev/null")
         # The lower layer of every environment is the one that runs the tests.
-        here = "\n".join(path for path in sys.path if path.endswith("site-packages"))
+        # Python reads .pth files, of which a suite that is installed as editable has one, in site folders alone.
+        folders = [path for path in sys.path if path.endswith("site-packages")]
+        here = "\n".join(f"import site; site.addsitedir({path!r})" for path in folders)
         wheel(folder, "here", "1.0", {"here.pth": f"{here}\n"})
         patch.setattr(made_environments, "this_suite", lambda: ["here==1.0"])
         patch.setattr(made_environments, "own_versions", list)

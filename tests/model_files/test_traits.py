@@ -331,7 +331,13 @@ def test_an_lstm_without_an_activation_is_told(tmp_path, operator, kind):
     both = operator.startswith("BI")
     sides, outputs = (("forward", "backward"), {"y0", "y1"}) if both else (("lstm",), {"y0"})
     states = {f"{side}_{name}{after}" for side in sides for name in "hc" for after in ("", "_next")}
-    assert found == ({"linear-lstm": {*outputs, *states}} if kind == "NONE" else {})
+    assert found == ({"lstm-activation": {*outputs, *states}} if kind == "NONE" else {})
+
+
+@pytest.mark.parametrize("kind", ["TANH", "RELU", "NONE"])
+def test_an_lstm_of_whole_numbers_is_told_with_another_activation_than_tanh(tmp_path, kind):
+    found = traits(lite.saved(with_activation(lite.lstm("int8"), kind), tmp_path / "lstm.tflite"))
+    assert ("lstm-activation" in found) is (kind != "TANH")
 
 
 def with_activation(writer, kind: str):

@@ -18,7 +18,7 @@ TRAITS = {
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "default-threshold": "ONNX: an LSTM, GRU or RNN operator with a ThresholdedRelu that has no alpha",
     "joint-gates": "ONNX: an LSTM operator with input_forget",
-    "linear-lstm": "TFLite: an LSTM operator without an activation",
+    "lstm-activation": "TFLite: an LSTM operator without an activation, or in int8 with another than tanh",
     "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",

@@ -131,12 +131,17 @@ def _directions_of_rnn(graph: Graph) -> set[int]:
     return found
 
 
-def _linear_lstms(graph: Graph) -> set[int]:
-    """The results and states of LSTM operators without an activation. The basic kernel has a tanh in any case."""
-    none, found = require_schema().ActivationFunctionType.NONE, set[int]()
+def _activations_of_lstms(graph: Graph) -> set[int]:
+    """The results and states of LSTM operators without an activation, or in whole numbers with another than tanh.
+
+    The basic kernel has a tanh in any case.
+    """
+    kinds, found = require_schema().ActivationFunctionType, set[int]()
     for each in graph.operators:
-        if each.name in LSTMS and not is_basic(each) and each.options.FusedActivationFunction() == none:
-            found.update((*each.outputs, *states_of(each)))
+        if each.name in LSTMS and not is_basic(each):
+            chosen, whole = each.options.FusedActivationFunction(), graph.tensors[each.inputs[0]].is_quantised
+            if chosen == kinds.NONE or (whole and chosen != kinds.TANH):
+                found.update((*each.outputs, *states_of(each)))
     return found
 
 
@@ -157,7 +162,7 @@ _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "convolution-of-an-output": _convolutions_of_outputs,
     "merged-directions": _merged_directions,
     "rnn-directions": _directions_of_rnn,
-    "linear-lstm": _linear_lstms,
+    "lstm-activation": _activations_of_lstms,
     "whole-diagonals": _whole_diagonals,
 }
 """The arrays of a graph that have a trait."""
