@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any
-from weakref import WeakSet
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +20,17 @@ from rnnbench.rnn import Model
 
 WITHOUT_ONEDNN = Lock()
 """A call without oneDNN takes this lock: the switch is one for the process, and another thread would turn it on."""
-WITH_ONEDNN: WeakSet[Lock] = WeakSet()
+WITH_ONEDNN: set[ReferenceType[Lock]] = set()
 """The lock of each stream whose calls need the switch on. A call without oneDNN takes all of them, too: otherwise a
 call that another thread begins meanwhile would be computed without oneDNN, and have other last digits. A stream takes
 its own alone, so their calls run beside each other."""
+
+
+def _taken_locks() -> list[Lock]:
+    locks = [lock for reference in tuple(WITH_ONEDNN) if (lock := reference()) is not None]
+    for lock in locks:
+        lock.acquire()
+    return locks
 
 
 class FusedStream(PreparedStream):
@@ -46,7 +53,7 @@ class FusedStream(PreparedStream):
         self._stays_on = Lock()
         if self._as_it_is:
             with WITHOUT_ONEDNN:
-                WITH_ONEDNN.add(self._stays_on)
+                WITH_ONEDNN.add(ref(self._stays_on, WITH_ONEDNN.discard))
         self._operator = operator_of(model)
         self._settings = (*settings_of(model, module), False)
 
@@ -72,7 +79,7 @@ class FusedStream(PreparedStream):
         else:
             with WITHOUT_ONEDNN:
                 # This is timed, and most programs without oneDNN have no stream with it beside them.
-                held = [lock for lock in WITH_ONEDNN if lock.acquire()] if WITH_ONEDNN else ()
+                held = _taken_locks() if WITH_ONEDNN else ()
                 torch._C._set_mkldnn_enabled(False)
                 try:
                     y, *state = call(x)
