@@ -114,3 +114,8 @@ def test_a_command_on_ten_thousand_trials_is_quick_and_small_and_grows_no_faster
     assert growth <= MOST_GROWTH
     assert costs[last].nbytes <= MOST_MEMORY
     assert costs[last].seconds <= MOST_SECONDS[name]
+
+
+def test_the_page_has_the_limit_of_a_comparison():
+    limit = f"takes more than {MOST_SECONDS['compare']:g} s"
+    assert limit in (ROOT / "docs" / "reports.md").read_text().replace("\n", " ")

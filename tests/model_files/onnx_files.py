@@ -49,6 +49,18 @@ def recurrent_weights(operator: str, inputs: int, hidden: int, directions: int =
     return [weight(name, (draw.standard_normal(shape) * 0.5).astype(np.float32)) for name, shape in shapes.items()]
 
 
+def with_layout(operator: str, layout: int) -> Any:
+    """x and h0 through one operator, without c0: y and hn. With layout 1, rows come before steps in all of them."""
+    given, rows = ["x", "W", "R", "B", "", "h0"], ("B", 1, 4) if layout else (1, "B", 4)
+    lead = ("B", "T") if layout else ("T", "B")
+    nodes = [
+        helper.make_node(operator, given, ["Y", "hn"], hidden_size=4, layout=layout),
+        helper.make_node("Squeeze", ["Y", "axis"], ["y"]),
+    ]
+    weights = [*recurrent_weights(operator, 3, 4), weight("axis", np.array([2 if layout else 1]))]
+    return model(nodes, arrays(("x", (*lead, 3)), ("h0", rows)), arrays(("y", (*lead, 4)), ("hn", rows)), weights)
+
+
 def recurrent(operator: str = "LSTM", inputs: int = 3, hidden: int = 4, **attributes: Any) -> Any:
     """x, h0 (and c0) through one operator: y [T, B, hidden], hn (and cn)."""
     directions = 2 if attributes.get("direction") == "bidirectional" else 1

@@ -94,15 +94,7 @@ def test_a_threshold_is_given_where_an_alpha_is_left_for_it(tmp_path, alphas, to
 @pytest.mark.parametrize("layout", [0, 1])
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 def test_an_operator_whose_rows_come_first_is_told(tmp_path, operator, layout):
-    given, rows = ["x", "W", "R", "B", "", "h0"], ("B", 1, 4) if layout else (1, "B", 4)
-    lead = ("B", "T") if layout else ("T", "B")
-    nodes = [
-        helper.make_node(operator, given, ["Y", "hn"], hidden_size=4, layout=layout),
-        helper.make_node("Squeeze", ["Y", "axis"], ["y"]),
-    ]
-    weights = [*files.recurrent_weights(operator, 3, 4), files.weight("axis", np.array([2 if layout else 1]))]
-    ends = files.arrays(("x", (*lead, 3)), ("h0", rows)), files.arrays(("y", (*lead, 4)), ("hn", rows))
-    found = of_onnx(tmp_path, files.model(nodes, *ends, weights))
+    found = of_onnx(tmp_path, files.with_layout(operator, layout))
     assert found == ({"rows-first-operator": {"y", "h0", "hn"}} if layout else {})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_files as files
 import pytest
@@ -10,6 +12,9 @@ from onnx import TensorProto, helper
 
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.openvino import OpenVinoBackend
+from rnnbench.cases.expected_failures import read_expected_failures
+from rnnbench.cases.files import SHIPPED
+from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.model_files import FileSection
 
 
@@ -77,3 +82,17 @@ def test_an_operator_that_the_importer_lacks_is_named(tmp_path):
     request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"}))
     with pytest.raises(BuildError, match=r"(?s)importer refused the graph: .*OptionalGetElement"):
         OpenVinoBackend().build(request, tmp_path / "cache")
+
+
+@pytest.mark.parametrize(("length", "streams"), [(3, 1), (1, 2), (3, 2)])
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_an_operator_whose_rows_come_first_does_not_build_with_a_state_as_expected(tmp_path, operator, length, streams):
+    """Its rows are taken for steps, so that a state of as many rows does not fit."""
+    entries = read_expected_failures(SHIPPED[0], CHECKS_BY_NAME)
+    (entry,) = (each for each in entries if "rows-first-operator" in each.contains and each.outcome == "build-failed")
+    path = files.saved(files.with_layout(operator, 1), tmp_path / "rows.onnx")
+    request = typed.request_for(path, "stateful", FileSection(path.name, {"h0": "hn"}, time=1, batch=0))
+    request = replace(request, strategy=replace(request.strategy, chunk=length), batch=streams)
+    with pytest.raises(BuildError) as error:
+        OpenVinoBackend().build(request, tmp_path / "cache")
+    assert any(text in str(error.value) for text in entry.says)

@@ -1,7 +1,8 @@
 """An If whose condition follows from constants, as from a sample rate, is replaced by the branch that runs.
 
-Runtimes do so when they optimise a graph. With fixed sizes the other branch may make no sense, as that for another
-rate. ONNX Runtime (1.31) dies of it in its constant folding, and OpenVINO (2026.4) does not read it.
+Runtimes do so when they optimise a graph. ONNX Runtime (1.31) dies of it where such Ifs are nested
+(docs/upstream/onnxruntime-nested-if.md). With fixed sizes the other branch may make no sense, as that for another rate,
+and OpenVINO (2026.4) does not read it.
 """
 
 from __future__ import annotations
