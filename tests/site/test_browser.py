@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_site import DISTURBED, HOSTILE_SHOWN, SAMPLES
+from made_site import DISTURBED, HOSTILE_SHOWN, NIGHTS, SAMPLES
 from waiting import PATIENCE_S
 
 from rnnbench.reports import units
@@ -414,6 +414,13 @@ def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desk
     assert desktop.complaints == []
 
 
+def wait_until_held(page: Any, held: list[Any]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not held:
+        assert time.monotonic() < until, "it was not loaded"
+        page.wait_for_timeout(20)
+
+
 def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made, desktop):
     listed = "Array.from(document.querySelector('[name=a]').options, (option) => option.text)"
     held: list[Any] = []
@@ -423,10 +430,7 @@ def test_what_an_earlier_choice_loads_later_fills_no_list_of_the_newer_one(made,
     nights = page.evaluate(listed)
     page.locator("[name=by]").select_option("backends")
     page.locator("[name=night]").select_option(first["id"])
-    until = time.monotonic() + PATIENCE_S
-    while not held:
-        assert time.monotonic() < until, "it was not loaded"
-        page.wait_for_timeout(20)
+    wait_until_held(page, held)
     page.locator("[name=by]").select_option("nights")
     assert page.evaluate(listed) == nights
     held[0].continue_()
@@ -489,8 +493,40 @@ def test_a_page_whose_files_do_not_come_says_that_it_loads(made, desktop, lackin
     page.route(f"**/{lacking}", lambda route: None if lacking.startswith("data") else route.abort())
     page.goto((made.root / "trials.html").as_uri(), wait_until="commit")
     page.wait_for_selector("#answer", state="attached")
+    assert_loading(page)
+
+
+def assert_loading(page: Any) -> None:
     told = page.evaluate("getComputedStyle(document.getElementById('answer'), '::before').content")
     assert told.startswith('"Loading the data. If this stays, ')
+
+
+@pytest.mark.parametrize("name", ["chooser", "compare"])
+def test_nothing_of_an_earlier_choice_is_shown_while_the_data_of_a_new_one_load(made, desktop, name):
+    """Also if they do not come at all. Going back shows the earlier choice again, and no failure of the other one."""
+    if name == "chooser":
+        root, control, at, file = COMMITTED, "workload", 1, "chooser-*-h512-*"
+    else:
+        root, control, at, file = made.root, "a", NIGHTS - 1, night_of(made, 0)["file"]
+    shown = """() => document.querySelector("main tbody tr") && document.getElementById("answer").textContent"""
+    held: list[Any] = []
+    desktop.page.route(f"**/data/{file}.js", lambda route: held.append(route))
+    page = desktop.open(root, f"{name}.html")
+    earlier = page.wait_for_function(shown).json_value()
+    page.locator(f"[name={control}]").select_option(index=at)
+    wait_until_held(page, held)
+    assert_loading(page)
+    assert not page.locator("main tbody tr").first.is_visible()
+    page.go_back()
+    page.wait_for_function("(earlier) => document.getElementById('answer').textContent === earlier", arg=earlier)
+    held[0].abort()
+    lacking = held[0].request.url.rpartition("/")[2].removesuffix(".js")
+    page.evaluate("(lacking) => rnnbench.load(lacking).catch(() => null)", lacking)
+    assert page.inner_text("#answer") == earlier
+    assert page.locator("main tbody tr").first.is_visible()
+    page.go_forward()
+    page.wait_for_function("() => document.getElementById('answer').textContent.includes('could not be loaded')")
+    assert not page.locator("main tbody tr").first.is_visible()
 
 
 @pytest.mark.parametrize("lacking", ["data/series-*.js", "static/uplot/*.js"])

@@ -430,6 +430,34 @@ def test_the_digest_is_of_bytes_and_weights_and_not_of_names(tmp_path):
     assert described(program, REQUEST).digest != digest
 
 
+def test_files_of_identity_decide_the_digest_and_not_the_size(tmp_path):
+    program = Adapter().build(REQUEST, tmp_path)
+    nbytes = described(program, REQUEST).nbytes
+    text = tmp_path / "ir.txt"
+    text.write_text("the IR that Python runs")
+    program.files = ProgramFiles(program.files.program, (text,))
+    found = described(program, REQUEST)
+    assert found.nbytes == nbytes
+    program.files.program[0].write_text("built at another time")
+    assert described(program, REQUEST).digest == found.digest
+    text.write_text("the IR of another program")
+    assert described(program, REQUEST).digest != found.digest
+
+
+@pytest.mark.parametrize("content", [b"one", b"two"])
+def test_a_file_of_another_build_that_was_written_later_is_read_though_its_size_is_the_same(tmp_path, content):
+    store = ProgramStore(tmp_path)
+    file = store.programs / "code.bin"
+    file.parent.mkdir()
+    file.write_bytes(b"one")
+    store.note("another", ["code.bin"])
+    file.write_bytes(content)
+    later = time.time_ns() + 10**9
+    os.utime(file, ns=(later, later))
+    store.clear_for("new")
+    assert file.exists() == (content == b"one")
+
+
 FILES = ("code.bin", "weights.bin", "facts.json")
 DAMAGES = {
     "flipped": lambda file: file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:]),

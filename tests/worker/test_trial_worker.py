@@ -6,8 +6,11 @@ import os
 
 import pytest
 from harness_trials import make_trial
+from honest_adapter import HonestBound, HonestSession
+from moved_work import worker_with
 
 from rnnbench.cases import Measure
+from rnnbench.measure import threads
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
@@ -73,6 +76,33 @@ def test_what_follows_sampling_has_the_growth_of_the_paths_that_watch_memory_and
     assert verified.state.threads >= 1
     assert len(verified.state.affinity) == 1
     assert verified.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "sampled"}
+
+
+def test_busy_threads_are_those_that_work_in_bound_calls(tmp_path, monkeypatch):
+    """Two do. A third one works in public calls. The kernel's account of their time is the test's own."""
+    used = {1: 0.0, 2: 0.0, 3: 0.0}
+
+    class Bound(HonestBound):
+        def __call__(self):
+            super().__call__()
+            used[1] += 1.0
+            used[2] += 1.0
+
+    class Session(HonestSession):
+        def _advance(self, x):
+            used[3] += 100.0
+            return super()._advance(x)
+
+        def _bind(self, ring):
+            return Bound(self, ring)
+
+    monkeypatch.setattr(threads, "cpu_seconds", lambda: dict(used))
+    trial = make_trial()
+    sampler = worker_with(trial, Session, tmp_path).sampler
+    sampler.prepare(Prepare(trial))
+    for path in ("bound", "public"):
+        sampler.sample_path(SamplePath(trial, path, BlockPlan(0.001)))
+    assert sampler.verify(Verify(trial)).busy_threads == 2
 
 
 def test_building_loading_and_checking_give_their_figures(tmp_path):

@@ -70,6 +70,13 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
             "crashed",
             "no reply to EndFork: Recursion",
         ),
+        (
+            'line.sendall(b\'{"failed": {"outcome": "run-failed", "reason": "unfit", "harmed": true}}\\n\'); '
+            "time.sleep(3600)",
+            300,
+            "run-failed",
+            "unfit",
+        ),
         ("while True: line.send(b'x'); time.sleep(0.05)", 1, "timed-out", "no answer within 1 s"),
         ("os._exit(0)", 300, "crashed", "exited with status 0"),
         ("os._exit(7)", 300, "crashed", "exited with status 7"),

@@ -91,8 +91,10 @@
       answer.textContent = "No workload of these runs has this network, size and batch.";
       return;
     }
+    const isChosen = () => workload.value === chosen.value;
+    rnnbench.clear(answer, table);
     rnnbench.load(chosen.dataset.file).then(function (programs) {
-      if (workload.value !== chosen.value) return;
+      if (!isChosen()) return;
       const all = programs.map((program) => judged(program, wanted));
       const fitting = all.filter((each) => each.fits);
       rnnbench.fill(table, fitting.map(line));
@@ -101,6 +103,6 @@
       answer.textContent = fitting.length + " of " + all.length + " programs fit." +
         (first ? " The shortest time a step, kernels left out: " + first.program.program + " " + first.program.strategy + " with " + first.program.chunk + " steps a call, " + rnnbench.seconds(first.program.bound[0] / first.program.chunk) + " (" + (interval(first.program.bound, first.program.chunk) || "no interval: one process") + ")." : "") +
         misread(wanted);
-    }).catch(rnnbench.failed(answer));
+    }).catch((error) => isChosen() && rnnbench.failed(answer)(error));
   });
 })();

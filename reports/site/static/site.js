@@ -219,6 +219,12 @@ const rnnbench = (function () {
     reachable();
   }
 
+  /* Shows nothing of an earlier choice while the data of a new one load. An answer without a text says that they load (site.css). */
+  function clear(answer, table) {
+    answer.textContent = "";
+    table.hidden = true;
+  }
+
   /* A region that scrolls is reached by the keyboard. */
   function reachable() {
     document.querySelectorAll(".scroll, .document table, pre").forEach(function (region) {
@@ -270,6 +276,6 @@ const rnnbench = (function () {
       where.textContent = "Nothing can be shown: " + error.message + ". Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
-  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, start, failed };
+  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, clear, start, failed };
 })();
 rnnbench.start();

@@ -164,6 +164,17 @@ def test_more_threads_are_asked_for_through_the_environment(request_of: Any) -> 
     assert environment(replace(request_of(), device="vulkan")) == {"LP_NUM_THREADS": "1"}
 
 
+def test_one_thread_is_of_the_device_without_workers_and_more_are_of_that_with_them(
+    request_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import iree.runtime as rt
+
+    monkeypatch.setattr(rt, "get_device", lambda driver: driver)
+    monkeypatch.setenv(VARIABLE, "--task_topology_group_count=2")
+    devices = [runtime._device(replace(request_of(), threads=threads)) for threads in (1, 2)]
+    assert devices == ["local-sync", "local-task"]
+
+
 def test_a_runtime_without_statistics_counts_nothing_and_loads_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     import iree.runtime as rt
 

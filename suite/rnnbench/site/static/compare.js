@@ -170,8 +170,10 @@
     return same ? "A and B are the same. Choose two." : "A and B have no measured trial in common.";
   }
 
-  async function compare() {
-    const mine = (turn += 1);
+  async function compare(mine) {
+    rnnbench.clear(answer, table);
+    caution.hidden = true;
+    more.textContent = "";
     await offer(mine);
     if (mine !== turn) return;
     const { a, b, key, paired } = plan();
@@ -210,7 +212,8 @@
     trials = await rnnbench.load(index.trials);
     rnnbench.onState(function (current) {
       rnnbench.show(form, current);
-      compare().catch(rnnbench.failed(answer));
+      const mine = (turn += 1);
+      compare(mine).catch((error) => mine === turn && rnnbench.failed(answer)(error));
     });
   }
   start().catch(rnnbench.failed(answer));
