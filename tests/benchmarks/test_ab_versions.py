@@ -1,4 +1,4 @@
-"""`rnnbench ab` judges two versions of ONNX Runtime, and one version twice (minutes, pip; docs/measurement.md).
+"""`rnnbench ab` judges two versions of ONNX Runtime, and one version twice (minutes, pip; docs/verdicts.md).
 
 It makes the environments itself; most of the time is spent installing.
 """

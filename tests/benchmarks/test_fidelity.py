@@ -1,4 +1,4 @@
-"""Every program that its runtime can time itself is called from Python as cheaply (minutes; docs/measurement.md).
+"""Every program that its runtime can time itself is called from Python as cheaply (minutes; docs/fidelity.md).
 
 What `rnnbench doctor --fidelity` prints, as a test: IREE's and TVM's programs with either state, and at 16 steps a
 call, too.

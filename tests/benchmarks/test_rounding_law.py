@@ -1,4 +1,4 @@
-"""Expected rounding of a long run is carried on rightly from its first steps (minutes; docs/conformance.md).
+"""Expected rounding of a long run is carried on rightly from its first steps (minutes; docs/tolerance.md).
 
 For each network and dtype it prints how many steps were measured. Then comes what the law makes of them at the last
 step, as a multiple of what a measurement of all steps gives there. The last figure is an honest run's own error, as a

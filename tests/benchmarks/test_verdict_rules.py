@@ -1,4 +1,4 @@
-"""Rules that stop pairs of processes: what each costs, how often it is wrong (minutes; docs/measurement.md).
+"""Rules that stop pairs of processes: what each costs, how often it is wrong (minutes; docs/verdicts.md).
 
 Pairs come from the pools of real processes that are kept in `data/`, and from random numbers where pools have no such
 thing. All rules see the same pairs.

@@ -1,4 +1,4 @@
-"""Planted slowdowns are found, and where there is none, none is seen (minutes; docs/measurement.md).
+"""Planted slowdowns are found, and where there is none, none is seen (minutes; docs/verdicts.md).
 
 Repetitions are drawn from each of the pools that are kept in `data/` (`verdict_pool`): each takes pairs of processes in
 an order of its own, without replacement, as many as its verdict needs. Where nothing was planted the sides of every

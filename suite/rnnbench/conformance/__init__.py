@@ -3,7 +3,8 @@
 `run_checks` runs the list `CHECKS` on a program, and compares it with the `ReferenceTrajectories` of its trial. These
 are float64 runs of `rnn.run_reference`, kept in files for all trials that need the same. `TimedPath` and `PublicPath`
 check the results of the timed calls. `expected_failure_results` compares the results with the expected failures. Checks
-know sessions, not backends. `docs/conformance.md` describes each check and its tolerance.
+know sessions, not backends. `docs/conformance.md` describes each check, and `docs/tolerance.md` by how much results may
+differ.
 
 To add a check, write a function in the module of its subject, and add a `Check` to the tuple at the end of that module.
 A check of a new subject gets a new module, whose tuple `suite.CHECKS` must join.

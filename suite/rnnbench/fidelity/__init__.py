@@ -5,7 +5,7 @@
     table    `print_fidelity`
 
 `rnnbench.backends.timing_tool` describes a runtime's own tool. An adapter that has one has a module of that name.
-`docs/measurement.md` has the figures.
+`docs/fidelity.md` has the figures.
 """
 
 from typing import TYPE_CHECKING

@@ -13,8 +13,11 @@ from rnnbench.site.content import Content
 from rnnbench.site.page import EXTRA, PURPOSE, Folder
 
 DOCUMENTS: Mapping[str, str] = {
-    "measurement": "How latency, build time and memory are measured; warm-up, sampling, the floor, verdicts",
-    "conformance": "What is checked before anything is timed, and by which tolerances",
+    "measurement": "How latency, build time and memory are measured; warm-up, sampling, scenarios, the floor",
+    "verdicts": "When two versions differ: verdicts, how often they are right, and what they do not see",
+    "fidelity": "How calls of this suite compare with each runtime's own timing tool",
+    "conformance": "What is checked before anything is timed, and which failures are expected",
+    "tolerance": "The reference, and by how much a result may differ from it",
     "history": "How nights become series, and when a change becomes an alert",
     "night": "How new versions are compared every night, and how often a machine raises a false alarm",
     "reports": "How rankings, pictures and tables are made",
@@ -24,10 +27,11 @@ DOCUMENTS: Mapping[str, str] = {
 """Documents that say how figures are made, with what they answer."""
 FIGURES: tuple[tuple[str, str, str], ...] = (
     ("bound and public latency, ± interval", "measurement", ""),
-    ("FASTER, SLOWER, SAME, UNDECIDED", "measurement", ""),
+    ("FASTER, SLOWER, SAME, UNDECIDED", "verdicts", ""),
     ("latency floor, dispatch floor, state copy", "measurement", ""),
     ("build time, artifact size, memory", "measurement", ""),
-    ("✓, ✗, expected failures, multiples of rounding", "conformance", ""),
+    ("✓, ✗, expected failures", "conformance", ""),
+    ("multiples of rounding", "tolerance", ""),
     ("changes, events, environment", "history", ""),
     ("false alarms", "night", "false-alarms-of-a-machine"),
     ("places in rankings, strategy pairs", "reports", ""),
