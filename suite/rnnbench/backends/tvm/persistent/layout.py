@@ -1,8 +1,8 @@
 """How the persistent kernel is spread over a GPU: which block has which units, and where each weight is held.
 
 A block has `units` units of every layer, with all of their gates. Its rows of a weight matrix are `gates·units`, and
-row g·units + u is gate g of its unit u. A warp computes every WARPS-th row. Of these it holds the first in registers,
-the next in shared memory, and reads the rest through L2 in each step.
+row g·units + u is gate g of its unit u. A warp computes every WARPS-th row. It holds the first ones in registers
+and the next in shared memory, and reads the rest through L2 in each step.
 
 A step of an LSTM with a projection has a second product, by the projection's weights: a block has `output_units` of its
 rows. A GRU that resets before its product has two as well: the rows of r and z by h, and those of the candidate by r·h.
