@@ -24,7 +24,7 @@ class Content(NamedTuple):
 
 
 class DamagedError(ValueError):
-    """A file has not the content that was expected."""
+    """A file does not have the expected content."""
 
 
 def copy(source: Path, target: Path) -> Content:

@@ -74,13 +74,13 @@ def confirm(
         for alert in chosen:
             try:
                 trials = by_backend[alert.found.backend]
-                done = confirm_alert(alert.found, trials, budget, Store(results), environments, progress)
+                confirmation = confirm_alert(alert.found, trials, budget, Store(results), environments, progress)
             except SideError as error:
                 problems += 1
                 tell(f"{alert.id}: not compared: {error}", is_error=bool(identities))
                 continue
-            alerts = _noted(alerts, alert, done)
-            answers.append(done.answer)
+            alerts = _noted(alerts, alert, confirmation)
+            answers.append(confirmation.answer)
     if "confirmed" in answers:
         sys.exit(1)
     if identities and problems:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One run as read back. Of several records of one trial (a resumed run) it has the last."""
+    """One run as read back. Where a trial has several records (a resumed run), the last one counts."""
 
     path: Path
     info: RunInfo
@@ -74,7 +74,7 @@ class Run:
     def rows(self) -> list[Row]:
         """One flat row for each record, with the columns that `docs/results.md` describes.
 
-        Of merged shards, each has its anchors.
+        Each shard of a merged run has rows for its own anchors.
         """
         from rnnbench.results.rows import row
 
