@@ -124,5 +124,5 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     if dtype.kind not in "fiub":
         raise ModelFileError(f"{safe_text(entry.filename, 60)} has elements of {dtype}; numbers are read, no objects")
     if math.prod(shape) * dtype.itemsize != len(content) - whole.tell():
-        raise ModelFileError(f"{safe_text(entry.filename, 60)} has not as much data as its shape {shape} calls for")
+        raise ModelFileError(f"{safe_text(entry.filename, 60)} does not have the bytes that its shape {shape} needs")
     return np.frombuffer(content, dtype, offset=whole.tell()).reshape(shape, order="F" if fortran else "C")

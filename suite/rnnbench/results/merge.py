@@ -242,7 +242,7 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
                 yield file, f"{error}; it was left out"
             else:
                 if unlike:
-                    yield file, f"{file}: has not the samples of its record: {unlike}; it was left out"
+                    yield file, f"{file}: does not have the samples of its record: {unlike}; it was left out"
 
 
 def left_out_warnings(foreign: Mapping[Path, str]) -> Iterator[str]:

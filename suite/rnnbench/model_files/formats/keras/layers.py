@@ -196,4 +196,4 @@ def _require_read(value: Mapping[str, Any]) -> None:
     if module is not None and str(module).startswith("keras.") and registered in (None, name):
         shown_module = safe_text(str(module), 60)
         raise ModelFileError(f"it has {shown} of {shown_module}, which is not among the layers that are read")
-    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which the file has not")
+    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which is not in the file")

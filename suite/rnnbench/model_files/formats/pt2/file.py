@@ -66,7 +66,7 @@ class _Reader:
         """The name of each weight in the file by its value, and where the file has it by its name."""
         roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
         if len(roots) != 1 or len(self._entries) != len(entries):
-            raise ModelFileError(f"it is no .pt2 file of torch.export: it has not one models/model.json; {_SAVE}")
+            raise ModelFileError(f"it is no .pt2 file of torch.export: it does not have one models/model.json; {_SAVE}")
         (self._root,) = roots
 
     def file(self) -> Pt2File:

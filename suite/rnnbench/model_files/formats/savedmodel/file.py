@@ -83,7 +83,7 @@ class _Reader:
     def __init__(self, path: Path, model: Any) -> None:
         if len(model.meta_graphs) != 1 or not model.meta_graphs[0].object_graph_def.nodes:
             raise ModelFileError(
-                "it is no SavedModel of TensorFlow 2: it has not one graph with its objects. Load a graph of "
+                "it is no SavedModel of TensorFlow 2: it has no single graph with its objects. Load a graph of "
                 "TensorFlow 1, and save it again with tf.saved_model.save, or convert it to ONNX"
             )
         (self._meta,) = model.meta_graphs
@@ -141,7 +141,7 @@ class _Reader:
             if name in reached:
                 continue
             if name not in self._functions:
-                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which is not in it")
             reached.append(name)
             for node in self._functions[name].node_def:
                 count += 1

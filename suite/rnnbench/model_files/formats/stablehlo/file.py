@@ -113,7 +113,7 @@ class _Reader:
             if name in reached:
                 continue
             if name not in self._functions or not self._functions[name].regions[0].blocks:
-                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which is not in it")
             reached.append(name)
             for node in _all_operations(self._functions[name]):
                 count += 1

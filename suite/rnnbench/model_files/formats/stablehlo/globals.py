@@ -23,7 +23,7 @@ def purified(ir: Any, functions: Sequence[Any], globals_: Mapping[str, Any]) -> 
     changed = list(dict.fromkeys(_global_of(operation) for operation in _inside(functions) if operation.name == STORE))
     for operation in list(_inside(functions)):
         if operation.name in (*LOADS, STORE) and _global_of(operation) not in globals_:
-            raise ModelFileError(f"it uses the global {safe_text(_global_of(operation), 80)}, which it has not")
+            raise ModelFileError(f"it uses the global {safe_text(_global_of(operation), 80)}, which is not in it")
         if operation.name in LOADS and _global_of(operation) not in changed:
             _as_constant(ir, operation, globals_[_global_of(operation)])
     types = {name: globals_[name].attributes["type"].value for name in changed}

@@ -47,7 +47,7 @@ def keep_called(model: Any, main: int) -> None:
         for operator in model.subgraphs[number].operators or ():
             named = dict.fromkeys(fields_of_graphs(operator).values())  # The branches of an IF may be one graph.
             if any(not 0 <= inner < len(model.subgraphs) for inner in named):
-                raise ModelFileError(f"an operator names a graph that there is not; there are {len(model.subgraphs)}")
+                raise ModelFileError(f"an operator names a graph that does not exist; there are {len(model.subgraphs)}")
             order += [inner for inner in named if inner not in order]
     place = {number: index for index, number in enumerate(order)}
     model.subgraphs = [model.subgraphs[number] for number in order]

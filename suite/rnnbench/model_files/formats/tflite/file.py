@@ -192,7 +192,7 @@ class _Reader:
     def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
         numbers = tuple(int(number) for number in self._all(count, get))
         if any(not -1 <= number < tensors for number in numbers):
-            raise ModelFileError("an operator or graph names a tensor that there is not")
+            raise ModelFileError("an operator or graph names a tensor that does not exist")
         return numbers
 
     def _tensor(self, tensor: Any) -> Tensor:
@@ -224,7 +224,7 @@ class _Reader:
         if len(shape) == 1:
             axis = 0  # Older converters write that of the weights for a bias, too.
         if count > 1 and not (0 <= axis < len(shape) and shape[axis] == count):
-            raise ModelFileError(f"tensor '{name}' has {count:,} scales, and its shape {list(shape)} has not")
+            raise ModelFileError(f"tensor '{name}' has {count:,} scales, which do not fit its shape {list(shape)}")
         if len(zeros) not in (1, count) or not np.all(np.isfinite(scales) & (scales > 0)):
             raise ModelFileError(f"tensor '{name}' has scales and zero points that do not fit, or a scale of zero")
         whole = np.iinfo(kind.lower()) if kind in _DTYPES and "INT" in kind else None
@@ -234,7 +234,7 @@ class _Reader:
 
     def _constant(self, tensor: Any, name: str, kind: str, shape: Sequence[int]) -> np.ndarray | None:
         if tensor.Buffer() >= self._model.BuffersLength():
-            raise ModelFileError(f"tensor '{name}' has its data in buffer {tensor.Buffer()}, which there is not")
+            raise ModelFileError(f"tensor '{name}' has its data in buffer {tensor.Buffer()}, which does not exist")
         buffer = self._model.Buffers(tensor.Buffer())
         if buffer.Offset() > _APART:
             raise ModelFileError("its weights are behind the flatbuffer (a file of more than 2 GB); that is not read")

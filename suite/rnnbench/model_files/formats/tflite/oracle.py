@@ -191,7 +191,7 @@ def _refuse(file: TfliteFile) -> None:
             inner = _graphs_of(operator)
             if max(inner) >= len(file.graphs):
                 raise ModelFileError(
-                    f"a loop's body, or a branch, is a graph that there is not; there are {len(file.graphs)}"
+                    f"a loop's body, or a branch, is a graph that does not exist; there are {len(file.graphs)}"
                 )
             if min(inner) <= number:
                 raise ModelFileError("a loop's body, or a branch, is a graph before its own, so it might call itself")
