@@ -68,7 +68,9 @@ def confirm(
     if not chosen:
         return
     leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {alerts_file}.")
-    by_backend = {backend: _trials(cases, backend) for backend in dict.fromkeys(one.found.backend for one in chosen)}
+    by_backend = {
+        backend: _trials(cases, backend) for backend in dict.fromkeys(alert.found.backend for alert in chosen)
+    }
     answers, problems = [], 0
     with ProgressBar(console(), len(chosen)) as progress:
         for alert in chosen:

@@ -159,7 +159,7 @@ def _pull_requests(github: GitHub) -> list[int]:
     """The numbers of the open pull requests that change versions."""
     answer = github.ask("pr", "list", "--state", "open", "--limit", str(MOST_PULL_REQUESTS), "--json", "number,files")
     pull_requests = _parsed(answer, TypeAdapter(list[_PullRequest]))
-    return [one.number for one in pull_requests if VERSION_FILES & {file.path for file in one.files}]
+    return [request.number for request in pull_requests if VERSION_FILES & {file.path for file in request.files}]
 
 
 def _parsed(answer: str, adapter: TypeAdapter[T]) -> T:

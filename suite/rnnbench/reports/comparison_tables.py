@@ -93,13 +93,13 @@ def counts(comparison: Comparison) -> str:
 
 def comparison_tables(comparison: Comparison) -> Iterator[Table]:
     """The tables that have rows, what is no number first."""
-    made = (
+    tables = (
         _fact_table(comparison),
         _not_believed_table(comparison),
         _latency_table(comparison),
         _cost_table(comparison),
     )
-    yield from (table for table in made if table.rows)
+    yield from (table for table in tables if table.rows)
 
 
 def by_target(comparison: Comparison) -> list[TargetSummary]:

@@ -155,15 +155,15 @@ class Plan:
     def held(self, *matrices: Matrix) -> tuple[Held, ...]:
         """How much of each matrix a block holds at the same time. The first ones get room first."""
         registers, floats = HELD, self.gpu.shared_bytes // FLOAT - self.staged - self.sums
-        found = []
+        parts = []
         for matrix in matrices:
             of_thread, of_row = VECTOR * vectors(matrix.columns), WARPS * padded(matrix.columns)
             in_registers = min(matrix.rows_per_warp, registers // of_thread)
             held = Held(in_registers, min(matrix.rows_per_warp - in_registers, floats // of_row))
             registers -= held.registers * of_thread
             floats -= held.shared * of_row
-            found.append(held)
-        return tuple(found)
+            parts.append(held)
+        return tuple(parts)
 
     @property
     def shared(self) -> int:
@@ -226,14 +226,14 @@ class Plan:
     @property
     def layers(self) -> tuple[LayerOffsets, ...]:
         """At index `layer·directions + direction`."""
-        found = []
+        offsets = []
         for index, start in enumerate(self._ends[:-1]):
             sizes = [self._floats(matrix) for matrix in (self.of_x(index // self.model.directions), *self.recurrent)]
             w_ih, w_hh, *second, b_x = accumulate(sizes, initial=start)
             b_h = b_x + padded(self.blocks * self.rows)
             biases = b_x if self.model.bias else None, b_h if self.has_scaled_bias else None
-            found.append(LayerOffsets(w_ih, w_hh, second[0] if second else None, *biases))
-        return tuple(found)
+            offsets.append(LayerOffsets(w_ih, w_hh, second[0] if second else None, *biases))
+        return tuple(offsets)
 
     @property
     def params(self) -> int:
