@@ -72,7 +72,7 @@ def plot(runs: Run | Sequence[Run], file: str | Path, path: str = "bound") -> Pa
 def _listed(value: T | Sequence[T], kind: type[T], expected: str) -> list[T]:
     """One value or several, as a list. Raises TypeError for others, such as the name of a file."""
     values = [value] if isinstance(value, kind) else list(cast("Sequence[T]", value))
-    if not all(isinstance(each, kind) for each in values):
+    if not all(isinstance(value, kind) for value in values):
         raise TypeError(f"expected {expected}, or several of them; got {value!r}")
     return values
 

@@ -141,8 +141,8 @@ class Cache:
             making = Path(tempfile.mkdtemp(prefix=MAKING, dir=place.parent))
             try:
                 contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
-                made = datetime.now(UTC).isoformat(timespec="seconds")
-                entry = Entry(made=made, of=dict(of), facts=dict(facts), files=contents)
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                entry = Entry(made=now, of=dict(of), facts=dict(facts), files=contents)
                 write_text(making / ENTRY, _entry_text(entry, place))
                 with self._locked():
                     remove_anything(place)

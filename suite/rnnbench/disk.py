@@ -209,7 +209,7 @@ def read_or_copy(path: Path) -> tuple[bytes, bool]:
 def any_damage_is_told() -> Iterator[None]:
     """Raise ValueError for what a reader raises beside it and OSError where a file is damaged.
 
-    Of one flipped bit, NumPy and zipfile raise errors of a dozen types: of a token, a struct, a compression, a size.
+    After one flipped bit, NumPy and zipfile raise errors of a dozen types: of a token, a struct, a compression, a size.
     """
     try:
         yield

@@ -24,7 +24,7 @@ class Content(NamedTuple):
 
 
 class DamagedError(ValueError):
-    """A file has not the content that was expected."""
+    """A file does not have the expected content."""
 
 
 def copy(source: Path, target: Path) -> Content:
@@ -52,7 +52,7 @@ def copy_verified(source: Path, target: Path, content: Content) -> None:
 
     def write(file: BinaryIO) -> None:
         if _copied(original, file) != content:
-            raise DamagedError(f"{source} has not the content that was expected")
+            raise DamagedError(f"{source} does not have the expected content")
 
     with original:
         write_whole(target, write)

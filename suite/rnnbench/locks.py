@@ -88,9 +88,9 @@ def holder_of(path: Path) -> str:
         note = one_line(read_plain(path).decode(errors="replace").strip(), _NOTE_LIMIT)
     except OSError:
         note = ""
-    found = re.match(r"process (\d+) on (\S+) ", note)
-    if found is not None and found[2] == socket.gethostname() and _is_stopped(found[1]):
-        note = f"{note.removesuffix(')')}; it is stopped: `kill -CONT {found[1]}` lets it go on)"
+    holder = re.match(r"process (\d+) on (\S+) ", note)
+    if holder is not None and holder[2] == socket.gethostname() and _is_stopped(holder[1]):
+        note = f"{note.removesuffix(')')}; it is stopped: `kill -CONT {holder[1]}` lets it go on)"
     return note or "another process"
 
 

@@ -111,7 +111,7 @@ WRONG = {
     "no zip": (b"\x80\x04pickle", "it is no .npz file"),
     "pickle": (pickled(), "numbers are read, no objects"),
     "bomb": (zipped("a.npy", bytes(300 << 20)), "it unpacks to more than"),
-    "giant": (zipped("a.npy", header("(1000000000000,)")), "not as much data as its shape"),
+    "giant": (zipped("a.npy", header("(1000000000000,)")), "does not have the bytes that its shape"),
     "cut": (zipped("a.npy", header("(3,)")[:40]), "it is no .npz file, or it is damaged"),
     "names": (zipped("b.npy", header("(0,)")), "it has the arrays b, and should have a, x"),
 }

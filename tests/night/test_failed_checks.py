@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import fake_records as fake
 import pytest
@@ -24,7 +23,7 @@ from rnnbench.night.conformance import (
 )
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import SideError
-from rnnbench.results import ExpectedFailureResult, Run
+from rnnbench.results import ExpectedFailureResult
 
 DAY = "2026-01-10"
 TRIALS = tuple(f"case/{name}" for name in "abcd")
@@ -81,7 +80,7 @@ def test_of_a_run_what_was_checked_and_what_failed_without_being_expected_is_kep
         fake.record(chunk=16, outcome="unsupported"),
         fake.record(chunk=32, outcome="unavailable"),
     ]
-    (entry,) = checks_of(Run(Path("run"), fake.info(), tuple(records)))
+    (entry,) = checks_of(fake.run(records))
     assert set(entry.trials) == {one.trial for one in (ok, known, wrong, died)}
     assert {one.trial: one.symptom for one in entry.failed} == {wrong.trial: "timed", died.trial: "crashed"}
     assert (entry.expected_failures, entry.unsupported, len(entry.unavailable)) == (1, 1, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import fake_records as fake
@@ -12,7 +11,7 @@ from rnnbench.history import Alert, Alerts, ComparisonEntry, Detection, LatencyV
 from rnnbench.night.slower import slower_of
 from rnnbench.night.state import BackendNight, Build, Compared, Slower
 from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
-from rnnbench.results import ExpectedFailureResult, Run
+from rnnbench.results import ExpectedFailureResult
 
 DAY = "2026-01-10"
 BEFORE, AFTER, NEWEST = "fakelib-package 1.0", "fakelib-package 1.1", "fakelib-package 1.2"
@@ -265,7 +264,7 @@ def test_a_backend_is_slower_as_a_whole_where_each_of_several_trials_is(monkeypa
     latencies = [SimpleNamespace(path="bound", verdict=v, ratio=1.1, trial=f"case/{t}") for t, v in verdicts.items()]
     trial = SimpleNamespace(trial=SimpleNamespace(target=SimpleNamespace(backend="fakelib")))
     both = SimpleNamespace(sides=(None, SimpleNamespace(facts=SimpleNamespace(trials=[trial]))))
-    night = Run(Path("night"), fake.info(), ())
+    night = fake.run()
     (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
     assert one.found.whole_backend == whole_backend
     assert one.found.members == tuple(f"case/{t}" for t, verdict in verdicts.items() if verdict == "SLOWER")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
-
 import fake_records as fake
 import pytest
 from rich.console import Console
@@ -14,14 +10,9 @@ from rnnbench.reports import print_comparison
 from rnnbench.reports.comparison_tables import by_target, comparison_tables
 from rnnbench.results import Finding, FindingKind
 from rnnbench.results.compare import Comparison, compare_runs
-from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 
 pytest.importorskip("scipy")
-
-
-def run(records: Iterable[Record], name: str, **changes: Any) -> Run:
-    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
 
 
 @pytest.fixture
@@ -33,7 +24,7 @@ def comparison() -> Comparison:
         fake.record(chunk=64, outcome="crashed"),
         fake.record(chunk=128),
     ]
-    return compare_runs(run(old, "old"), run(new, "new", machine={**fake.info().machine, "python": "3.12.1"}))
+    return compare_runs(fake.run(old, "old"), fake.run(new, "new", machine={**fake.info().machine, "python": "3.12.1"}))
 
 
 def printed(comparison: Comparison, capsys: pytest.CaptureFixture[str]) -> str:
@@ -54,8 +45,8 @@ def test_what_changed_comes_before_the_answer_and_what_stayed_the_same_is_left_o
 
 
 def test_results_of_two_machines_are_marked_and_called_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
-    old = run([fake.record(bound=1e-3, spread=1e-3)], "old")
-    new = run([fake.record(bound=2e-3, spread=1e-3)], "new", machine={"cpu": "Fake CPU 1"})
+    old = fake.run([fake.record(bound=1e-3, spread=1e-3)], "old")
+    new = fake.run([fake.record(bound=2e-3, spread=1e-3)], "new", machine={"cpu": "Fake CPU 1"})
     text = " ".join(printed(compare_runs(old, new, across_machines=True), capsys).split())
     assert "SLOWER* " in text
     assert "*: of two machines" in text
@@ -64,13 +55,13 @@ def test_results_of_two_machines_are_marked_and_called_no_regression(capsys: pyt
 
 
 def test_two_equal_runs_have_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
-    one = run([fake.record(spread=1e-3)], "one")
+    one = fake.run([fake.record(spread=1e-3)], "one")
     assert printed(compare_runs(one, one), capsys).startswith("No regression.\n1 trial in both runs.")
 
 
 def test_a_long_list_is_cut_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    base = run([fake.record(chunk=c) for c in range(1, 61)], "base")
-    assert "… and 20 more" in printed(compare_runs(base, run([], "empty")), capsys)
+    base = fake.run([fake.record(chunk=c) for c in range(1, 61)], "base")
+    assert "… and 20 more" in printed(compare_runs(base, fake.run([], "empty")), capsys)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -78,7 +69,7 @@ def test_a_trial_that_is_not_believed_on_a_side_has_no_verdict(side: int, capsys
     doubtful = Finding(kind=FindingKind.TIME, detail="work was done in a thread", disbelieved=True)
     records = [fake.record(), fake.record()]
     records[side] = fake.record(findings=(doubtful,))
-    compared = compare_runs(run(records[:1], "old"), run(records[1:], "new"))
+    compared = compare_runs(fake.run(records[:1], "old"), fake.run(records[1:], "new"))
     assert (compared.latencies, compared.costs) == ((), ())
     assert [(one.run, one.reason) for one in compared.not_believed] == [(("old", "new")[side], doubtful.detail)]
     text = " ".join(printed(compared, capsys).split())
@@ -89,7 +80,7 @@ def test_a_trial_that_is_not_believed_on_a_side_has_no_verdict(side: int, capsys
 def test_the_largest_change_of_a_verdict_comes_first_with_the_base_before_the_new_run() -> None:
     def of(factors: dict[int, float], name: str) -> Run:
         records = [fake.record(chunk=c, bound=f * 1e-3, spread=1e-4, processes=5) for c, f in factors.items()]
-        return run([fake.with_latencies(record, public=None) for record in records], name)
+        return fake.run([fake.with_latencies(record, public=None) for record in records], name)
 
     comparison = compare_runs(of({1: 1, 16: 1, 64: 1}, "old"), of({1: 1.2, 16: 2, 64: 0.5}, "new"))
     (latencies,) = [table for table in comparison_tables(comparison) if table.title.startswith("Latency")]
@@ -105,7 +96,7 @@ def test_the_target_with_the_most_slower_latencies_comes_first() -> None:
     def of(slower: float, name: str) -> Run:
         lib = [fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)]
         mlir = [fake.record("fakemlir", "linalg", chunk=c, bound=slower * 1e-3, spread=1e-3) for c in (1, 16)]
-        return run([*lib, *mlir], name)
+        return fake.run([*lib, *mlir], name)
 
     summaries = by_target(compare_runs(of(1.0, "old"), of(1.5, "new")))
     assert [(one.target, one.counts[0]) for one in summaries] == [("fakemlir:linalg", 4), ("fakelib:ops", 0)]

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import fake_records as fake
 import pytest
 
 from rnnbench.reports import COMMENT_CHARACTERS, comparison_markdown
 from rnnbench.reports.comparison_page import VISIBLE_LINES
-from rnnbench.results import Comparison, Record, Run, compare_runs
+from rnnbench.results import Comparison, Record, compare_runs
 
 pytest.importorskip("scipy")
-
-
-def run(records: list[Record], name: str, **changes: object) -> Run:
-    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
 
 
 def visible_lines(page: str) -> list[str]:
@@ -52,8 +47,8 @@ def many_of(count: int, *, side: int) -> Iterator[Record]:
 @pytest.fixture(scope="module")
 def many() -> Comparison:
     machine = {**fake.info().machine, "python": "3.12.1"}
-    base = run(list(many_of(600, side=0)), "main")
-    return compare_runs(base, run(list(many_of(600, side=1))[:-9], "pull", machine=machine))
+    base = fake.run(list(many_of(600, side=0)), "main")
+    return compare_runs(base, fake.run(list(many_of(600, side=1))[:-9], "pull", machine=machine))
 
 
 def test_of_many_trials_the_answer_is_in_forty_lines_with_the_worst_of_each_sort(many: Comparison) -> None:
@@ -107,7 +102,9 @@ def test_of_two_trials_every_change_is_a_line() -> None:
         ),
         fake.record(chunk=16, bound=1.2e-3, spread=1e-3, seed=1),
     ]
-    lines = visible_lines(comparison_markdown(compare_runs(run(base, "main"), run(new, "pull")), COMMENT_CHARACTERS))
+    lines = visible_lines(
+        comparison_markdown(compare_runs(fake.run(base, "main"), fake.run(new, "pull")), COMMENT_CHARACTERS)
+    )
     assert len(lines) < 15
     assert lines[3:9] == [
         "**Worse**",
@@ -120,8 +117,8 @@ def test_of_two_trials_every_change_is_a_line() -> None:
 
 
 def test_every_result_of_two_machines_is_marked() -> None:
-    old = run([fake.record(bound=1e-3, spread=1e-3)], "old")
-    new = run([fake.record(bound=2e-3, spread=1e-3, lowered="fused")], "new", machine={"cpu": "Fake CPU 1"})
+    old = fake.run([fake.record(bound=1e-3, spread=1e-3)], "old")
+    new = fake.run([fake.record(bound=2e-3, spread=1e-3, lowered="fused")], "new", machine={"cpu": "Fake CPU 1"})
     page = comparison_markdown(compare_runs(old, new, across_machines=True))
     assert "REGRESSED" not in page
     assert page.count("SLOWER\\*") == 2
@@ -133,7 +130,7 @@ def test_every_result_of_two_machines_is_marked() -> None:
 
 def test_a_distribution_in_the_place_of_another_one_is_one_difference() -> None:
     old, new = (
-        run([fake.record()], distribution, versions={"onnxruntime": {distribution: "1.31.1"}})
+        fake.run([fake.record()], distribution, versions={"onnxruntime": {distribution: "1.31.1"}})
         for distribution in ("onnxruntime", "onnxruntime-gpu")
     )
     told = [warning for warning in compare_runs(old, new).warnings if "versions differ" in warning]
@@ -144,7 +141,9 @@ def test_a_distribution_in_the_place_of_another_one_is_one_difference() -> None:
 
 def test_many_warnings_are_cut_and_folded() -> None:
     warnings = tuple(f"reason {number} to distrust it" for number in range(32))
-    compared = replace(compare_runs(run([fake.record()], "old"), run([fake.record()], "new")), warnings=warnings)
+    compared = replace(
+        compare_runs(fake.run([fake.record()], "old"), fake.run([fake.record()], "new")), warnings=warnings
+    )
     page = comparison_markdown(compared, COMMENT_CHARACTERS)
     assert len(visible_lines(page)) <= VISIBLE_LINES
     assert "> and 28 more warnings, below" in page
@@ -153,7 +152,7 @@ def test_many_warnings_are_cut_and_folded() -> None:
 
 def test_a_long_warning_is_cut_and_folded() -> None:
     versions = {f"fake{number}": {"package": "2"} for number in range(30)}
-    compared = compare_runs(run([fake.record()], "old"), run([fake.record()], "new", versions=versions))
+    compared = compare_runs(fake.run([fake.record()], "old"), fake.run([fake.record()], "new", versions=versions))
     page = comparison_markdown(compared, COMMENT_CHARACTERS)
     assert page.count("versions differ in ") == 2, "the beginning, and the whole of it"
     assert page.count("fake29: none in old") == 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from io import StringIO
-from pathlib import Path
 
 import fake_records as fake
 import pytest
 from rich.console import Console
 
 from rnnbench.reports import print_conformance
-from rnnbench.results import CheckResult, CheckVerdict, ExpectedFailureResult, Record, Run
+from rnnbench.results import CheckResult, CheckVerdict, ExpectedFailureResult, Record
 
 
 def checked(*verdicts: CheckVerdict, chunk: int = 16, rounding: float | None = 0.5, expected: bool = False) -> Record:
@@ -28,7 +27,7 @@ def checked(*verdicts: CheckVerdict, chunk: int = 16, rounding: float | None = 0
 
 def printed(*records: Record) -> str:
     output = StringIO()
-    print_conformance(Run(Path("run"), fake.info(), records), Console(file=output, width=160))
+    print_conformance(fake.run(records), Console(file=output, width=160))
     return output.getvalue()
 
 

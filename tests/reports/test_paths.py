@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import fake_records as fake
 import pytest
@@ -13,7 +12,6 @@ from rnnbench.devices import Device
 from rnnbench.reports.paths import path_answer, path_table, plain_path_answer
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
 from rnnbench.results.views import Entry
 
 
@@ -57,7 +55,7 @@ def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost
 
 def test_a_terminal_of_80_columns_has_every_ratio_whole(capsys: pytest.CaptureFixture[str]) -> None:
     records = (streamed(misses=30, steps_per_s=12345.6).record, streamed(chunk=1).record)
-    print_summary(Run(Path("run"), fake.info(), records), Console(width=80, file=sys.stdout))
+    print_summary(fake.run(records), Console(width=80, file=sys.stdout))
     printed = capsys.readouterr().out
     assert "fakelib:ops looped-stitched 16 3.00× 1.00× 0.100 1.00 % 12,300" in " ".join(printed.split())
     assert "…" not in printed

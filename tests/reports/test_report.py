@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,8 @@ from rnnbench.results.timing import DispatchFloor, Sampling
 from rnnbench.results.views import Entry, short_names, view_runs
 
 
-def run(records: Iterable[Record], name: str = "fake_run", **changes: Any) -> Run:
-    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
-
-
 def markdown(*records: Record, **changes: Any) -> str:
-    return page(view_runs([run(records, **changes)]), [])
+    return page(view_runs([fake.run(records, **changes)]), [])
 
 
 def section(text: str, title: str) -> str:
@@ -258,7 +253,7 @@ def test_what_is_not_believed_is_in_no_ranking_and_the_reason_is_told(capsys: py
         *("fakec:ir", "looped-stitched", "hidden 128; chunk 16", "1", DISBELIEVED.detail),
     ]
     assert rows(section(text, "What the suite found"))[0][-1] == NOTED.detail
-    print_summary(run((believed, other)), Console(width=100, no_color=True))
+    print_summary(fake.run((believed, other)), Console(width=100, no_color=True))
     shown = " ".join(capsys.readouterr().out.split())
     assert f"not believed fakec:ir looped-stitched, hidden 128; chunk 16: {DISBELIEVED.detail}" in shown
     assert "2 trials: 2 ok; 1 not believed" in shown
@@ -339,11 +334,11 @@ def test_machine_versions_command_and_warnings_are_told() -> None:
 
 
 def test_several_runs_make_one_report_where_the_machine_is_one() -> None:
-    one, two = run([fake.record(chunk=1, bound=1e-3)], "one"), run([fake.record(chunk=1, bound=2e-3)], "two")
+    one, two = fake.run([fake.record(chunk=1, bound=1e-3)], "one"), fake.run([fake.record(chunk=1, bound=2e-3)], "two")
     shown = view_runs([one, two])
     assert [e.bound and round(e.bound.median, 4) for e in shown.entries] == [0.002]
     assert "of other runs too; the figures shown are those of two" in shown.warnings[0]
-    other = run([], "other", machine={"cpu": "Fake CPU 1"})
+    other = fake.run([], "other", machine={"cpu": "Fake CPU 1"})
     with pytest.raises(StoreError, match="one and other come from different machines"):
         view_runs([one, other])
     with pytest.raises(StoreError, match="name at least one"):
@@ -353,7 +348,7 @@ def test_several_runs_make_one_report_where_the_machine_is_one() -> None:
 def test_a_report_has_its_pictures_beside_it_and_is_the_same_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     records = [r for r in fake.whole_run() if r.params.model["hidden"] == 128 and r.backend != "fakemlir"]
-    pages = [write_report([run(records)], tmp_path / name) for name in ("first", "second")]
+    pages = [write_report([fake.run(records)], tmp_path / name) for name in ("first", "second")]
     first, second = ({p.name: p.read_bytes() for p in page.parent.iterdir()} for page in pages)
     assert first == second
     named = set(re.findall(r"\]\(([^)]+)\)", pages[0].read_text()))
@@ -366,7 +361,7 @@ def test_a_report_has_its_pictures_beside_it_and_is_the_same_each_time(tmp_path:
 
 def test_a_run_with_nothing_to_draw_has_no_pictures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report = write_report([run([fake.record(outcome="crashed")])], tmp_path)
+    report = write_report([fake.run([fake.record(outcome="crashed")])], tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["report.md"]
     assert "Nothing was measured that could be drawn." in report.read_text()
 
@@ -376,7 +371,7 @@ def test_without_matplotlib_the_page_says_what_to_install(tmp_path: Path, monkey
         raise ModuleNotFoundError(name, name=name.partition(".")[0])
 
     monkeypatch.setattr(optional.importlib, "import_module", absent)
-    text = write_report([run([fake.record()])], tmp_path).read_text()
+    text = write_report([fake.run([fake.record()])], tmp_path).read_text()
     assert "pip install 'rnnbench[report]'" in section(text, "Pictures")
     assert "fakelib:ops" in section(text, "Ranking")
 
@@ -385,11 +380,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.write_text("")
     with pytest.raises(ReportError, match=r"cannot write the report to .*a file.*--reports"):
-        write_report([run([fake.record()])], blocked)
+        write_report([fake.run([fake.record()])], blocked)
 
 
 def test_the_terminal_fits_a_hundred_columns_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    print_summary(run(fake.whole_run()), Console(width=100, no_color=True))
+    print_summary(fake.run(fake.whole_run()), Console(width=100, no_color=True))
     text = capsys.readouterr().out
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)
@@ -404,7 +399,7 @@ def test_the_terminal_fits_a_hundred_columns_and_says_the_same(capsys: pytest.Ca
 
 
 def test_a_narrow_terminal_keeps_programs_and_bound_latency(capsys: pytest.CaptureFixture[str]) -> None:
-    print_summary(run(fake.whole_run()), Console(width=80, no_color=True))
+    print_summary(fake.run(fake.whole_run()), Console(width=80, no_color=True))
     text = capsys.readouterr().out
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert re.search(r"fakekernel:tir ≈ +unrolled-stitched +16 +1 +46\.0 µs +2\.87 µs", text)

@@ -16,7 +16,6 @@ from rnnbench.reports.terminal import print_summary
 from rnnbench.results.damage import without_impossible
 from rnnbench.results.record import Record
 from rnnbench.results.scenarios import Server, Streams, StreamTest
-from rnnbench.results.store import Run
 from rnnbench.results.views import Entry, view_runs
 
 
@@ -95,7 +94,7 @@ def test_the_best_batch_is_that_with_the_most_steps_a_second() -> None:
 
 
 def test_the_terminal_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
-    print_summary(Run(Path("run"), fake.info(), (holding(40, 43),)), Console(width=100, file=sys.stdout))
+    print_summary(fake.run((holding(40, 43),)), Console(width=100, file=sys.stdout))
     printed = capsys.readouterr().out
     assert "Real-time streams, a frame every 10.0 ms" in printed
     assert "Requests at random, 200 a second" in printed
@@ -121,7 +120,7 @@ def test_figures_that_cannot_be_are_left_out(part: str, changes: dict[str, objec
 
 
 def test_a_picture_has_the_frames_of_every_number_of_streams(tmp_path: Path) -> None:
-    run = Run(Path("run"), fake.info(), (holding(40, 43), holding(30, 31, "stateful")))
+    run = fake.run((holding(40, 43), holding(30, 31, "stateful")))
     stems = [picture.stem for picture in draw(view_runs([run]), tmp_path)]
     (stem,) = [stem for stem in stems if stem.startswith("streams-")]
     assert {path.suffix for path in tmp_path.glob(f"{stem}.*")} == {".png", ".svg"}

@@ -21,6 +21,7 @@ from rnnbench.results.record import (
     Record,
     SupportResult,
 )
+from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.samples import SAMPLE_COLUMNS
 from rnnbench.results.timing import Latency, Timing
@@ -253,6 +254,11 @@ def info(**changes: Any) -> RunInfo:
         "seconds": {"total": 600.0, "build": 300.0, "check": 100.0, "sample": 150.0},
     }
     return RunInfo(**{**content, **changes})
+
+
+def run(records: Iterable[Record] = (), name: str = "fake", **changes: Any) -> Run:
+    """A run in memory."""
+    return Run(Path(name), info(run=name, **changes), tuple(records))
 
 
 def write_run(folder: Path, records: Iterable[Record], **changes: Any) -> Path:

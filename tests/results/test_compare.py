@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import fake_records as fake
@@ -16,20 +14,15 @@ from rnnbench.results.compare import compare_runs, compared_record
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import CheckResult, Outcome, Record
-from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency, disturbed_share
 
 pytest.importorskip("scipy")
 
 
-def run(records: Iterable[Record], name: str = "fake", **changes: Any) -> Run:
-    return Run(Path(name), fake.info(run=name, **changes), tuple(records))
-
-
 @pytest.mark.parametrize(("scale", "regressed", "verdict"), [(1.0, False, "SAME"), (1.1, True, "SLOWER")])
 def test_runs_are_compared_trial_by_trial_in_both_latencies(scale: float, regressed: bool, verdict: str) -> None:
-    base = run([fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)], "old")
-    new = run([fake.record(chunk=c, bound=1e-3 * scale, spread=1e-3, seed=1) for c in (16, 1)], "new")
+    base = fake.run([fake.record(chunk=c, bound=1e-3, spread=1e-3) for c in (1, 16)], "old")
+    new = fake.run([fake.record(chunk=c, bound=1e-3 * scale, spread=1e-3, seed=1) for c in (16, 1)], "new")
     result = compare_runs(base, new)
     assert [(c.path, c.verdict) for c in result.latencies] == [("bound", verdict), ("public", verdict)] * 2
     assert result.regressed is regressed
@@ -40,14 +33,14 @@ def test_runs_are_compared_trial_by_trial_in_both_latencies(scale: float, regres
 
 
 def test_a_faster_run_has_not_regressed() -> None:
-    result = compare_runs(run([fake.record(bound=1e-3)]), run([fake.record(bound=5e-4, seed=1)]))
+    result = compare_runs(fake.run([fake.record(bound=1e-3)]), fake.run([fake.record(bound=5e-4, seed=1)]))
     assert {c.verdict for c in result.latencies} == {"FASTER"}
     assert not result.regressed
 
 
 @pytest.mark.parametrize("outcome", [o for o in fake.OUTCOMES if o != "ok"])
 def test_what_was_ok_and_is_no_longer_is_a_regression(outcome: Outcome) -> None:
-    result = compare_runs(run([fake.record()]), run([fake.record(outcome=outcome)]))
+    result = compare_runs(fake.run([fake.record()]), fake.run([fake.record(outcome=outcome)]))
     (change,) = [change for change in result.facts if change.fact == "outcome"]
     assert (change.base, change.new, change.direction) == ("ok", outcome, "worse")
     assert change.detail == fake.REASONS[outcome]
@@ -56,7 +49,7 @@ def test_what_was_ok_and_is_no_longer_is_a_regression(outcome: Outcome) -> None:
 
 
 def test_what_is_ok_now_and_was_not_is_told_and_is_none() -> None:
-    result = compare_runs(run([fake.record(outcome="crashed")]), run([fake.record()]))
+    result = compare_runs(fake.run([fake.record(outcome="crashed")]), fake.run([fake.record()]))
     (change,) = result.facts
     assert (change.direction, change.sentence) == ("better", "is ok again (it was crashed)")
     assert not result.regressed
@@ -64,7 +57,7 @@ def test_what_is_ok_now_and_was_not_is_told_and_is_none() -> None:
 
 def test_trials_that_appeared_or_vanished_are_told_in_words() -> None:
     base, new = fake.record(chunk=1), fake.record(chunk=2)
-    result = compare_runs(run([base, fake.record()]), run([new, fake.record()]))
+    result = compare_runs(fake.run([base, fake.record()]), fake.run([new, fake.record()]))
     assert [(c.trial, c.sentence) for c in result.facts] == [
         (base.trial, "is no longer measured"),
         (new.trial, "is new"),
@@ -72,7 +65,7 @@ def test_trials_that_appeared_or_vanished_are_told_in_words() -> None:
     assert result.found == {"vanished": 1}
     assert not result.regressed
     assert not any("in common" in w for w in result.warnings)
-    assert any("no trial in common" in w for w in compare_runs(run([base]), run([new])).warnings)
+    assert any("no trial in common" in w for w in compare_runs(fake.run([base]), fake.run([new])).warnings)
 
 
 def with_artifact(record: Record, **changes: Any) -> Record:
@@ -91,7 +84,7 @@ def test_facts_that_are_no_numbers_are_told_in_words() -> None:
         base[2].model_copy(update={"findings": (doubtful,)}),
         base[3].model_copy(update={"conformance": failing}),
     ]
-    result = compare_runs(run(base), run(new))
+    result = compare_runs(fake.run(base), fake.run(new))
     assert [(c.fact, c.sentence, c.direction) for c in result.facts] == [
         ("lowered", "became unrolled 16 (it was looped 1)", "neutral"),
         ("support", "has emulated support (it was native)", "worse"),
@@ -99,21 +92,26 @@ def test_facts_that_are_no_numbers_are_told_in_words() -> None:
         ("failed_checks", "fails the checks: values, reset (it failed timed)", "worse"),
     ]
     assert result.found == {"checks": 1, "believed": 1, "support": 1, "lowered": 1}
-    assert [c.direction for c in compare_runs(run(new), run(base)).facts] == ["neutral", "better", "better", "worse"]
+    assert [c.direction for c in compare_runs(fake.run(new), fake.run(base)).facts] == [
+        "neutral",
+        "better",
+        "better",
+        "worse",
+    ]
 
 
 def test_what_was_left_out_in_reading_a_run_is_a_warning() -> None:
-    base = replace(run([fake.record()], "old"), warnings=("old.jsonl:3: damaged",))
-    new = replace(run([fake.record()], "new"), warnings=("new.jsonl:4: damaged",))
+    base = replace(fake.run([fake.record()], "old"), warnings=("old.jsonl:3: damaged",))
+    new = replace(fake.run([fake.record()], "new"), warnings=("new.jsonl:4: damaged",))
     assert compare_runs(base, new).warnings == ("old.jsonl:3: damaged", "new.jsonl:4: damaged")
 
 
 def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None:
     machine = {"cpu": "Fake CPU 9001", "caches": {"L2": 4}, "load": 3.0}
-    base = run([fake.record()], "old", machine={"cpu": "Fake CPU 9000", "caches": {"L2": 2}, "load": 0.1})
+    base = fake.run([fake.record()], "old", machine={"cpu": "Fake CPU 9000", "caches": {"L2": 2}, "load": 0.1})
     environment = fake.record().environment.model_copy(update={"threads_seen": 9, "variables": {"FAKE_OPT": "1"}})
     versions = {"fakelib": {"fakelib-package": "2.0"}}
-    new = run([fake.record(environment=environment)], "new", machine=machine, versions=versions, rnnbench="0.2.0")
+    new = fake.run([fake.record(environment=environment)], "new", machine=machine, versions=versions, rnnbench="0.2.0")
     text = "\n".join(compare_runs(base, new, across_machines=True).warnings)
     for expected in (
         "cpu: Fake CPU 9000 in old, Fake CPU 9001 in new",
@@ -130,10 +128,10 @@ def test_differences_of_machine_versions_and_settings_come_as_warnings() -> None
 
 
 def test_runs_of_two_machines_are_refused_unless_told_to_and_no_latency_is_then_a_regression() -> None:
-    base = run([fake.record(bound=1e-3)], "old")
+    base = fake.run([fake.record(bound=1e-3)], "old")
     timing = fake.record(bound=9e-3).timing.model_copy(update={"build_s": 60.0})
     slower = fake.record(bound=9e-3).model_copy(update={"timing": timing})
-    new = run([slower], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    new = fake.run([slower], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
     with pytest.raises(
         StoreError, match=r"different machines \(cpu: Fake CPU 9000 and Fake CPU 9001\).*--across-machines"
     ):
@@ -144,14 +142,14 @@ def test_runs_of_two_machines_are_refused_unless_told_to_and_no_latency_is_then_
     assert "none is a regression of a compiler" in result.warnings[0]
     assert (result.found, result.regressed) == ({"slower": 2, "build": 1}, False)
     assert compare_runs(base, new, across_machines=True, fail_on=("slower",)).regressed
-    lost = run([fake.record(outcome="crashed")], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    lost = fake.run([fake.record(outcome="crashed")], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
     assert compare_runs(base, lost, across_machines=True).regressed, "a program that crashes is no matter of speed"
 
 
 def test_another_python_or_load_is_no_other_machine() -> None:
     machine = {**fake.info().machine, "python": "3.11.7", "load": 0.1}
-    base = run([fake.record(bound=1e-3)], "old", machine=machine)
-    new = run([fake.record(bound=1e-3)], "new", machine={**machine, "python": "3.12.1", "load": 7.0})
+    base = fake.run([fake.record(bound=1e-3)], "old", machine=machine)
+    new = fake.run([fake.record(bound=1e-3)], "new", machine={**machine, "python": "3.12.1", "load": 7.0})
     result = compare_runs(base, new)
     assert not result.two_machines
     assert result.latencies
@@ -161,18 +159,18 @@ def test_another_python_or_load_is_no_other_machine() -> None:
 def test_a_shared_measurement_is_followed_or_left_out() -> None:
     own = fake.record(bound=1e-3, spread=1e-3)
     shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
-    twice = compare_runs(run([own, shared]), run([own, shared]))
+    twice = compare_runs(fake.run([own, shared]), fake.run([own, shared]))
     assert twice.shared == 1
     assert len(twice.latencies) == 2
     apart = fake.record(time="unrolled", bound=2e-3, spread=1e-3)
-    result = compare_runs(run([own, shared]), run([own, apart]))
+    result = compare_runs(fake.run([own, shared]), fake.run([own, apart]))
     assert result.shared == 0
     assert {c.verdict for c in result.latencies if c.trial == apart.trial} == {"SLOWER"}
 
 
 def test_a_threshold_that_is_no_fraction_is_refused() -> None:
     with pytest.raises(ValueError, match=r"0\.03 is 3 %"):
-        compare_runs(run([]), run([]), {"latency": 3.0})
+        compare_runs(fake.run([]), fake.run([]), {"latency": 3.0})
 
 
 def test_every_latency_path_that_both_runs_have_is_compared_and_paced_ones_of_one_period() -> None:
@@ -181,10 +179,10 @@ def test_every_latency_path_that_both_runs_have_is_compared_and_paced_ones_of_on
 
     base = fake.with_latencies(fake.record(), cold=fake.latency(1e-3, spread=1e-3), paced=paced(1e-4, 0.01))
     new = fake.with_latencies(fake.record(), cold=fake.latency(2e-3, spread=1e-3), paced=paced(1e-4, 0.01))
-    verdicts = {c.path: c.verdict for c in compare_runs(run([base]), run([new])).latencies}
+    verdicts = {c.path: c.verdict for c in compare_runs(fake.run([base]), fake.run([new])).latencies}
     assert list(verdicts) == ["bound", "public", "cold", "paced"]
     assert (verdicts["cold"], verdicts["paced"]) == ("SLOWER", "SAME")
-    other = compare_runs(run([base]), run([fake.with_latencies(new, paced=paced(1e-4, 0.02))]))
+    other = compare_runs(fake.run([base]), fake.run([fake.with_latencies(new, paced=paced(1e-4, 0.02))]))
     assert [c.path for c in other.latencies] == ["bound", "public", "cold"]
     assert "the period differs in 1 trial, whose paced latencies are not compared" in other.warnings
 
@@ -203,17 +201,17 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_trial_that_was_measured_on_another_node_is_warned_of():
-    base, new = (run([fake.record(node=node), fake.record(chunk=1, node="a")], node) for node in ("a", "b"))
+    base, new = (fake.run([fake.record(node=node), fake.record(chunk=1, node="a")], node) for node in ("a", "b"))
     (warning,) = [text for text in compare_runs(base, new).warnings if "node" in text]
     assert warning.startswith("other nodes measured 1 trial, the first of them a in a, b in b")
     assert not any("node" in text for text in compare_runs(base, base).warnings)
 
 
 def test_a_software_device_gets_no_verdict_and_keeps_its_facts() -> None:
-    base = run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE)])
-    slower = compare_runs(base, run([fake.record(bound=2e-3, device=fake.SOFTWARE_DEVICE)]))
+    base = fake.run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE)])
+    slower = compare_runs(base, fake.run([fake.record(bound=2e-3, device=fake.SOFTWARE_DEVICE)]))
     assert (slower.latencies, slower.costs, slower.regressed) == ((), (), False)
-    crashed = compare_runs(base, run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
+    crashed = compare_runs(base, fake.run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
     assert crashed.regressed
 
 
@@ -222,7 +220,7 @@ def test_figures_that_are_not_believed_in_one_run_get_no_verdict(disbelieved: st
     finding = Finding(kind=FindingKind.TIME, detail="too fast", disbelieved=True)
     changes: dict[str, Any] = {"findings": (finding,)}
     base, new = (fake.record(bound=1e-3, **changes if side == disbelieved else {}) for side in ("base", "new"))
-    result = compare_runs(run([base], "base"), run([new], "new"))
+    result = compare_runs(fake.run([base], "base"), fake.run([new], "new"))
     assert (result.latencies, result.costs) == ((), ())
     assert [one.run for one in result.not_believed] == [disbelieved]
 
@@ -230,7 +228,7 @@ def test_figures_that_are_not_believed_in_one_run_get_no_verdict(disbelieved: st
 def test_programs_of_another_origin_or_arithmetic_are_told() -> None:
     old = fake.record()
     artifact = old.artifact.model_copy(update={"origin": "authored", "math": "approximate"})
-    warnings = compare_runs(run([old], "old"), run([fake.record(artifact=artifact)], "new")).warnings
+    warnings = compare_runs(fake.run([old], "old"), fake.run([fake.record(artifact=artifact)], "new")).warnings
     assert "origins of programs differ in 1 trial, in the first of them library in old, authored in new" in warnings
     assert "kinds of arithmetic differ in 1 trial, in the first of them exact in old, approximate in new" in warnings
 
@@ -247,7 +245,7 @@ def test_a_run_of_which_many_blocks_were_disturbed_is_named(disturbed: int | Non
     disturbed_record = record.model_copy(update={"timing": timing})
     for sides, name in (((disturbed_record, record), "old"), ((record, disturbed_record), "new")):
         (old, new) = sides
-        warnings = compare_runs(run([old], "old"), run([new], "new")).warnings
+        warnings = compare_runs(fake.run([old], "old"), fake.run([new], "new")).warnings
         expected = f"other processes, or the machine's host, disturbed 12 % of the compared blocks of {name}"
         assert sum(expected in warning for warning in warnings) == told, warnings
 
@@ -259,13 +257,13 @@ def test_a_tenth_of_the_blocks_is_many() -> None:
         for path, one in record.timing.latency.items()
     }
     disturbed = record.model_copy(update={"timing": record.timing.model_copy(update={"latency": latencies})})
-    assert any("disturbed 10 % of" in text for text in compare_runs(run([record]), run([disturbed])).warnings)
+    assert any("disturbed 10 % of" in text for text in compare_runs(fake.run([record]), fake.run([disturbed])).warnings)
 
 
 def test_only_the_two_sides_of_one_comparison_are_sides_of_it() -> None:
-    sides = [run([fake.record()], f"20260131T120000Z-fake_case-{side}", side=side) for side in "ab"]
-    later = run([fake.record()], "20260201T120000Z-fake_case-b", side="b")
-    whole = run([fake.record()], "20260131T120000Z-fake_case")
+    sides = [fake.run([fake.record()], f"20260131T120000Z-fake_case-{side}", side=side) for side in "ab"]
+    later = fake.run([fake.record()], "20260201T120000Z-fake_case-b", side="b")
+    whole = fake.run([fake.record()], "20260131T120000Z-fake_case")
     assert compare_runs(*sides).of_ab
     for other in (sides[0], later, whole):
         assert not compare_runs(sides[0], other).of_ab
@@ -274,7 +272,8 @@ def test_only_the_two_sides_of_one_comparison_are_sides_of_it() -> None:
 @pytest.mark.parametrize("broken", ["base", "new"])
 def test_a_trial_that_was_not_ok_in_one_run_has_no_verdict(broken: str) -> None:
     base, new = (
-        run([fake.record(bound=1e-3, outcome="nonconforming" if side == broken else "ok")]) for side in ("base", "new")
+        fake.run([fake.record(bound=1e-3, outcome="nonconforming" if side == broken else "ok")])
+        for side in ("base", "new")
     )
     result = compare_runs(base, new)
     assert (result.latencies, result.costs, result.trials) == ((), (), 1)
@@ -283,14 +282,16 @@ def test_a_trial_that_was_not_ok_in_one_run_has_no_verdict(broken: str) -> None:
 @pytest.mark.parametrize("played", ["base", "new"])
 def test_a_device_that_is_played_on_one_side_alone_gets_no_verdict(played: str) -> None:
     base, new = (
-        run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE if side == played else None)])
+        fake.run([fake.record(bound=1e-3, device=fake.SOFTWARE_DEVICE if side == played else None)])
         for side in ("base", "new")
     )
     assert compare_runs(base, new).latencies == ()
 
 
 def test_a_change_has_the_seconds_of_each_side() -> None:
-    result = compare_runs(run([fake.record(bound=1e-3, spread=0.0)]), run([fake.record(bound=2e-3, spread=0.0)]))
+    result = compare_runs(
+        fake.run([fake.record(bound=1e-3, spread=0.0)]), fake.run([fake.record(bound=2e-3, spread=0.0)])
+    )
     bound = result.latencies[0]
     assert (bound.path, bound.base, bound.new) == ("bound", pytest.approx(1e-3), pytest.approx(2e-3))
     assert bound.ratio == pytest.approx(2.0)
@@ -309,8 +310,8 @@ def test_blocks_of_which_nothing_is_known_are_not_counted() -> None:
 
 
 def test_runs_of_two_machines_are_that_also_without_a_trial_in_common() -> None:
-    base = run([fake.record(chunk=1)], "old")
-    new = run([fake.record(chunk=2)], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
+    base = fake.run([fake.record(chunk=1)], "old")
+    new = fake.run([fake.record(chunk=2)], "new", machine={**fake.info().machine, "cpu": "Fake CPU 9001"})
     result = compare_runs(base, new, across_machines=True)
     assert (result.trials, result.two_machines) == (0, True)
     assert "slower" not in result.fail_on
@@ -319,7 +320,7 @@ def test_runs_of_two_machines_are_that_also_without_a_trial_in_common() -> None:
 def test_trials_that_share_a_measurement_in_both_runs_are_trials_of_both_runs() -> None:
     own = fake.record(bound=1e-3)
     shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
-    result = compare_runs(run([own, shared]), run([own, shared]))
+    result = compare_runs(fake.run([own, shared]), fake.run([own, shared]))
     assert (result.trials, result.shared) == (2, 1)
 
 
@@ -328,7 +329,7 @@ def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> No
     olds = [fake.record(bound=1e-3), fake.record(chunk=4, outcome="nonconforming")]
     news = [fake.record(bound=2e-3), olds[1].model_copy(update={"conformance": failing})]
     whole, small = (
-        compare_runs(run(map(kept, olds), "old"), run(map(kept, news), "new"))
+        compare_runs(fake.run(map(kept, olds), "old"), fake.run(map(kept, news), "new"))
         for kept in (lambda record: record, compared_record)
     )
     assert whole == small
@@ -336,7 +337,7 @@ def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> No
 
 
 def test_all_differences_of_machines_are_one_warning() -> None:
-    base = run([fake.record()], "old", machine={"cpu": "A", "cores": 2, "kernel": "6"})
-    new = run([fake.record()], "new", machine={"cpu": "B", "cores": 4, "kernel": "6"})
+    base = fake.run([fake.record()], "old", machine={"cpu": "A", "cores": 2, "kernel": "6"})
+    new = fake.run([fake.record()], "new", machine={"cpu": "B", "cores": 4, "kernel": "6"})
     warnings = compare_runs(base, new, across_machines=True).warnings
     assert "machines differ in cpu: A in old, B in new; cores: 2 in old, 4 in new" in warnings

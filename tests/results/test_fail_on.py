@@ -14,7 +14,6 @@ from rnnbench.results.compare import compare_runs
 from rnnbench.results.fail_on import DEFAULT_FAIL_ON, FAIL_ON, parse_fail_on
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.record import CheckResult, Outcome, Record
-from rnnbench.results.store import Run
 
 pytest.importorskip("scipy")
 BASE = fake.record(bound=1e-3, spread=1e-3)
@@ -51,7 +50,7 @@ CHANGES: dict[str, list[Record]] = {
 
 @pytest.mark.parametrize("name", FAIL_ON)
 def test_a_name_finds_its_change_and_nothing_else(name: str) -> None:
-    base, new = (Run(Path("fake"), fake.info(), tuple(records)) for records in ([BASE], CHANGES[name]))
+    base, new = (fake.run(records) for records in ([BASE], CHANGES[name]))
     found = compare_runs(base, new).found
     assert found == {name: 2 if name == "slower" else 1}
     assert compare_runs(base, new).regressed is (name in DEFAULT_FAIL_ON)
@@ -96,7 +95,7 @@ def test_the_documentation_and_the_help_have_every_name_with_its_default() -> No
     ("before", "after"), [("crashed", "nonconforming"), ("nonconforming", "crashed"), ("unavailable", "unsupported")]
 )
 def test_what_was_not_ok_before_cannot_get_lost(before: Outcome, after: Outcome) -> None:
-    base, new = (Run(Path("fake"), fake.info(), (lost(outcome),)) for outcome in (before, after))
+    base, new = (fake.run((lost(outcome),)) for outcome in (before, after))
     comparison = compare_runs(base, new)
     assert [change.fact for change in comparison.facts] == ["outcome"]
     assert comparison.found == {}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import fake_records as fake
 
 from rnnbench.results.ranking import Ranking, rank, strategy_pairs
 from rnnbench.results.record import Record
-from rnnbench.results.store import Run
 from rnnbench.results.views import Entry, view_runs
 
 
 def entries(*records: Record) -> list[Entry]:
-    return list(view_runs([Run(Path("fake"), fake.info(), records)]).entries)
+    return list(view_runs([fake.run(records)]).entries)
 
 
 def places(ranking: Ranking) -> list[tuple[int, bool, str]]:
@@ -149,7 +147,7 @@ def test_a_strategy_pair_with_itself_is_called_that() -> None:
 def test_trials_of_two_nodes_are_in_two_rankings_and_in_one_picture():
     of_trials = (("a", "linalg", "looped"), ("a", "onnx", "looped"), ("b", "linalg", "unrolled"))
     records = [fake.record("fakemlir", route, time=time, node=node) for node, route, time in of_trials]
-    view = view_runs([Run(Path("fake"), fake.info(), tuple(records))])
+    view = view_runs([fake.run(records)])
     assert [(workload.node, len(entries)) for workload, entries in view.workloads.items()] == [("a", 2), ("b", 1)]
     assert "on node b" in str(list(view.workloads)[1])
     ((of_family,),) = (family.values() for family in view.families.values())

@@ -120,5 +120,5 @@ def test_of_thinned_samples_none_is_beyond_those_of_the_record(tmp_path: Path) -
         if fits:
             assert np.array_equal(run.samples(record.trial), kept)
         else:
-            with pytest.raises(StoreError, match="has not the samples of this record"):
+            with pytest.raises(StoreError, match="does not have the samples of this record"):
                 run.samples(record.trial)

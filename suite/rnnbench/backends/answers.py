@@ -156,8 +156,8 @@ def _check_files(answer: object, cache: Path) -> None:
 
 def _expect(program: object, attribute: str, is_right: bool, expected: str) -> None:
     if not is_right:
-        given = getattr(program, attribute, None)
-        raise TypeError(f"a {type(program).__name__} whose {attribute} is {type(given).__name__}, not {expected}")
+        value = getattr(program, attribute, None)
+        raise TypeError(f"a {type(program).__name__} whose {attribute} is {type(value).__name__}, not {expected}")
 
 
 def _checked_probe(answer: object) -> Probe:
@@ -169,7 +169,9 @@ def _checked_probe(answer: object) -> Probe:
             raise ValueError(f"{route!r} is no name of a route")
     versions = {safe_text(name): safe_text(version) for name, version in probe.versions.items()}
     lacking = {route: _safe_lack(lack) for route, lack in probe.lacking.items()}
-    devices = {name: _safe_lack(one) if isinstance(one, Lack) else one for name, one in probe.devices.items()}
+    devices = {
+        name: _safe_lack(device) if isinstance(device, Lack) else device for name, device in probe.devices.items()
+    }
     not_on = {name: safe_text(why) for name, why in probe.not_on.items()}
     texts = {"reason": safe_text(probe.reason), "install": safe_text(probe.install), "not_on": not_on}
     return Probe(**{**vars(probe), **texts, "versions": versions, "lacking": lacking, "devices": devices})

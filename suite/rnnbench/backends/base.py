@@ -194,13 +194,13 @@ class Probe:
 
     def device(self, name: str) -> Device | None:
         """The device of this kind; None where there is none."""
-        found = self.devices.get(name)
-        return found if isinstance(found, Device) else None
+        device = self.devices.get(name)
+        return device if isinstance(device, Device) else None
 
     def device_lack(self, name: str) -> Lack | None:
         """What is missing for a device of this kind; None where it is here, and for a kind that is unsupported."""
-        found = self.devices.get(name)
-        return found if isinstance(found, Lack) else None
+        lack = self.devices.get(name)
+        return lack if isinstance(lack, Lack) else None
 
 
 @dataclass(frozen=True)

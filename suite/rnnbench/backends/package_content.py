@@ -50,11 +50,11 @@ def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[
     record = next((path for path in sizes if path.endswith(".dist-info/RECORD")), None)
     if record is None:
         return
-    installed = _seen(root, record)[2]
+    installed = _look_at(root, record)[2]
     for path, expected in sizes.items():
         if path == record or path.endswith(COMPILED):
             continue
-        _, size, changed = seen = _seen(root, path)
+        _, size, changed = seen = _look_at(root, path)
         if changed > installed or str(size) != (expected or str(size)):
             yield seen
 
@@ -63,16 +63,16 @@ def _files_elsewhere(package: Distribution, sizes: Mapping[str, str]) -> Iterato
     """The files of those of its modules that Python imports from another folder, as PYTHONPATH may say."""
     root = str(package.locate_file(""))
     for module in _modules(sizes):
-        found = _folder(module)
-        if found is not None and os.path.realpath(found) != os.path.realpath(os.path.join(root, *module)):
-            for folder, _, names in os.walk(found):
-                yield from (_seen(folder, name) for name in sorted(names) if not name.endswith(COMPILED))
+        imported = _folder(module)
+        if imported is not None and os.path.realpath(imported) != os.path.realpath(os.path.join(root, *module)):
+            for folder, _, names in os.walk(imported):
+                yield from (_look_at(folder, name) for name in sorted(names) if not name.endswith(COMPILED))
 
 
 def _modules(sizes: Mapping[str, str]) -> set[tuple[str, ...]]:
     """The packages of Python that it installs, by their names: `tvm`, and `iree.compiler` where `iree` is shared."""
     folders = {tuple(path.split("/")[:-1]) for path in sizes if path.endswith("/" + INIT)}
-    return {each for each in folders if len(each) == 1 or (len(each) == 2 and each[:1] not in folders)}
+    return {path for path in folders if len(path) == 1 or (len(path) == 2 and path[:1] not in folders)}
 
 
 def _folder(module: tuple[str, ...]) -> str | None:
@@ -86,7 +86,7 @@ def _folder(module: tuple[str, ...]) -> str | None:
     return os.path.dirname(spec.origin) if spec is not None and spec.origin else None
 
 
-def _seen(folder: str, name: str) -> Seen:
+def _look_at(folder: str, name: str) -> Seen:
     path = os.path.join(folder, name)
     try:
         stat = os.stat(path)

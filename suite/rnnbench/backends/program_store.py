@@ -89,7 +89,7 @@ class ProgramStore:
         changed, named = set(names), {self._name(path) for path in files}
         lists = self._all_lists()
         sharing = [listed for other, listed in lists.items() if other == key or named & set(listed)]
-        listed = {name: content for each in sharing for name, content in each.items()}
+        listed = {name: content for files in sharing for name, content in files.items()}
         new = {name: self._content(name) for name in changed | (named - set(listed))}
         seen = {name: content for name, content in new.items() if content is not None}
         self._write(key, {**listed, **seen})
@@ -119,18 +119,18 @@ class ProgramStore:
         The build's own files are read whole. Another's are read where their size or time is not that of its list.
         """
         wrong = self.mend(key)
-        found, known = dict(self.look()), set[str]()
+        files, listed_names = dict(self.look()), set[str]()
         for other, listed in self._all_lists().items():
             noted = self._path(other).stat().st_mtime_ns
-            suspects = (name for name in listed if not _is_as_noted(found.get(name), listed[name], noted))
+            suspects = (name for name in listed if not _is_as_noted(files.get(name), listed[name], noted))
             if any(self._content(name) != listed[name] for name in suspects):
                 self._discard(other)
                 for name in listed:
-                    found.pop(name, None)
+                    files.pop(name, None)
             else:
-                known.update(listed)
-        for name in found:
-            if name not in known:
+                listed_names.update(listed)
+        for name in files:
+            if name not in listed_names:
                 self._remove(name)
         return wrong
 

@@ -24,7 +24,7 @@ def sources_digest(backend: str) -> str:
 def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> list[tuple[str, Path]]:
     """The Python files that decide a backend's programs, each with a name that says nothing of where it is installed.
 
-    Of an adapter of another distribution they are those of its package, or its one module.
+    An adapter of another distribution has the files of its package, or its one module.
     """
     places = [*(suite / room for room in ROOMS), *_adapter_places(backend)]
     return [

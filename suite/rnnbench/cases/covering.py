@@ -106,9 +106,9 @@ def greedy(covers: Sequence[int], costs: Sequence[int], given: Sequence[int]) ->
 def _covered_once(covers: Iterable[int]) -> int:
     """The bits of the things that exactly one of `covers` has."""
     seen, several = 0, 0
-    for each in covers:
-        several |= seen & each
-        seen |= each
+    for cover in covers:
+        several |= seen & cover
+        seen |= cover
     return seen & ~several
 
 

@@ -49,19 +49,19 @@ def missing_keys(model: object) -> list[str]:
 def model_of(values: Values) -> Network | Fault:
     """The network of a point, or the mistake in it."""
     family = families()[str(values["network"])]
-    given = {leaf: values[leaf] for leaf in _MODEL_LEAVES if leaf != "network" and values[leaf] is not None}
-    if unknown := next((leaf for leaf in given if leaf not in family.model_fields), None):
+    written = {leaf: values[leaf] for leaf in _MODEL_LEAVES if leaf != "network" and values[leaf] is not None}
+    if unknown := next((leaf for leaf in written if leaf not in family.model_fields), None):
         keys = ", ".join(family.model_fields) or "none"
         return Fault((unknown, "network"), f"the network {family.network} has no {unknown}; its keys are {keys}")
     try:
-        return family.model_validate(given)
+        return family.model_validate(written)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         message = first["msg"].removeprefix("Value error, ")
-        if first["loc"] and (leaf := str(first["loc"][0])) in given:
-            message = f"{message.replace('Input', leaf, 1)}, not {given[leaf]}"
+        if first["loc"] and (leaf := str(first["loc"][0])) in written:
+            message = f"{message.replace('Input', leaf, 1)}, not {written[leaf]}"
         subject = "cell" if family is Model else "network"
-        named = [leaf for leaf in re.findall(r"\w+", message) if leaf in given and leaf != subject]
+        named = [leaf for leaf in re.findall(r"\w+", message) if leaf in written and leaf != subject]
         return Fault((*dict.fromkeys(named), subject), message)
 
 

@@ -114,14 +114,14 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
     """The settings that the file has, replaced by those that the case has."""
-    found = section_of(description, written.file)
-    said = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
-    state = {one: other for one, other in found.state.items() if one not in written.constants}
-    constants = {n: value for n, value in found.constants.items() if n not in {*written.state, *written.ranges}}
-    said["constants"] = {**constants, **written.constants}
-    said["state"] = {} if written.state == {} and "state" in said else {**state, **written.state}
+    section = section_of(description, written.file)
+    answers = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
+    state = {before: after for before, after in section.state.items() if before not in written.constants}
+    constants = {n: value for n, value in section.constants.items() if n not in {*written.state, *written.ranges}}
+    answers["constants"] = {**constants, **written.constants}
+    answers["state"] = {} if written.state == {} and "state" in answers else {**state, **written.state}
     return with_axes(
-        replace(found, **said, ranges=written.ranges, outputs=tuple(written.outputs)),
+        replace(section, **answers, ranges=written.ranges, outputs=tuple(written.outputs)),
         description,
         written.model_fields_set,
     )

@@ -95,8 +95,8 @@ def bisect(
         judge = (
             OutcomeJudge(steps) if subject == "outcome" else LatencyJudge(steps, PairBudget(budget, threshold), path)
         )
-        found = bisect_releases(releases, judge, _tell_step)
-    sys.exit(_tell_found(found))
+        result = bisect_releases(releases, judge, _tell_step)
+    sys.exit(_tell_found(result))
 
 
 def _only_trial(trials: list[Trial]) -> Trial:

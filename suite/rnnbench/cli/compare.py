@@ -75,7 +75,7 @@ def compare(
     if markdown == as_json == STDOUT:
         raise click.UsageError("--markdown and --json cannot both be written to standard output; name a file")
     _check_files({"--markdown": markdown, "--json": as_json})
-    given = _parsed(parse_thresholds, thresholds, "--threshold")
+    chosen_thresholds = _parsed(parse_thresholds, thresholds, "--threshold")
     fail_on = _parsed(parse_fail_on, names, "--fail-on") if names else None
     store = Store(results)
     base_run, new_run = (store.read(run, compared_record) for run in (base, new))
@@ -83,7 +83,7 @@ def compare(
     if base_run.by_trial.keys().isdisjoint(new_run.by_trial):
         tell_warnings(warning for run in (base_run, new_run) for warning in run.warnings)
         raise StoreError(f"{base} and {new} have no trial in common; {_what_to_compare(base_run, new_run)}")
-    comparison = compare_runs(base_run, new_run, given, across_machines=across_machines, fail_on=fail_on)
+    comparison = compare_runs(base_run, new_run, chosen_thresholds, across_machines=across_machines, fail_on=fail_on)
     if STDOUT not in (markdown, as_json):
         print_comparison(comparison, console())
     if markdown is not None:

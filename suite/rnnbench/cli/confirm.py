@@ -68,19 +68,21 @@ def confirm(
     if not chosen:
         return
     leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {alerts_file}.")
-    by_backend = {backend: _trials(cases, backend) for backend in dict.fromkeys(one.found.backend for one in chosen)}
+    by_backend = {
+        backend: _trials(cases, backend) for backend in dict.fromkeys(alert.found.backend for alert in chosen)
+    }
     answers, problems = [], 0
     with ProgressBar(console(), len(chosen)) as progress:
         for alert in chosen:
             try:
                 trials = by_backend[alert.found.backend]
-                done = confirm_alert(alert.found, trials, budget, Store(results), environments, progress)
+                confirmation = confirm_alert(alert.found, trials, budget, Store(results), environments, progress)
             except SideError as error:
                 problems += 1
                 tell(f"{alert.id}: not compared: {error}", is_error=bool(identities))
                 continue
-            alerts = _noted(alerts, alert, done)
-            answers.append(done.answer)
+            alerts = _noted(alerts, alert, confirmation)
+            answers.append(confirmation.answer)
     if "confirmed" in answers:
         sys.exit(1)
     if identities and problems:

@@ -88,13 +88,13 @@ def end_well(command: Callable[[Ending], object]) -> None:
     ending = Ending()
     try:
         with _signals_interrupt() as interrupts:
-            status = _told(command, ending, interrupts)
+            status = _run_or_exit(command, ending, interrupts)
     except KeyboardInterrupt:  # It came while the message about another end was printed.
         _end_interrupted(ending)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _told(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
+def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts: Sequence[int]) -> object:
     """Run the command and return its value. For any other end, print the message and raise SystemExit."""
     try:
         return _uninterrupted(command, ending, interrupts)
@@ -218,8 +218,8 @@ def _signals_interrupt() -> Iterator[Sequence[int]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         interrupts.append(number)
-        for each in before:
-            signal.signal(each, _end_at_once)
+        for signal_number in before:
+            signal.signal(signal_number, _end_at_once)
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in _signals()}

@@ -115,11 +115,11 @@ def changes(screen: bool, last: int | None, history_folder: Path) -> None:
     )
 
     opened = _open(history_folder)
-    found, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
+    level_changes, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
     for machine in machines_without_anchors(opened, read_settings(history_folder).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
     of_releases = release_change_lines(release_series(opened))
-    for line in (*change_lines(found), *event_lines(events), *of_releases):
+    for line in (*change_lines(level_changes), *event_lines(events), *of_releases):
         click.echo(line)
 
 

@@ -47,9 +47,9 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     from rnnbench.reports import print_description, print_state_check
     from rnnbench.worker import describe_file
 
-    found = describe_file(file)
-    section = answered(section_of(found, str(file)), found, answers)
-    description = sized(found, section.sizes)
+    unsized = describe_file(file)
+    section = answered(section_of(unsized, str(file)), unsized, answers)
+    description = sized(unsized, section.sizes)
     questions = open_questions(section, description, keys_of(answers))
     check, unchecked = None, "answer the questions with --set first"
     if not questions:
@@ -62,7 +62,7 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     else:
         print_description(description, questions, console())
         print_state_check(check, unchecked, console())
-        reason = "" if questions else _why_no_case(file, section, found, check, unchecked)
+        reason = "" if questions else _why_no_case(file, section, unsized, check, unchecked)
         _tell_section(section_yaml(section, answers), reason)
     sys.exit(1 if check is not None and not check.ok else 0)
 

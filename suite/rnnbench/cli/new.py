@@ -77,7 +77,7 @@ def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> s
     section = answered(section_of(description, written), description, answers)
     sizes_said = sized(description, section.sizes)
     if questions := open_questions(section, sizes_said, keys_of(answers)):
-        listed = "; ".join(f"{one.array}: {one.text} ({one.option})" for one in questions)
+        listed = "; ".join(f"{question.array}: {question.text} ({question.option})" for question in questions)
         raise ModelFileError(f"{file}: the file does not say everything. {listed}")
     notes = [note for note in description.notes if not (section.state and note.startswith(NO_STATE))]
 

@@ -52,41 +52,44 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
     if everything and names:
         raise click.UsageError("give NAMEs or --all, not both")
     if not names and not everything:
-        for one in reproductions():
-            tell(f"{one.name}\n  {one.title}\n  {_packages(one.requirements, one.earlier)}")
+        for reproduction in reproductions():
+            packages = _packages(reproduction.requirements, reproduction.earlier)
+            tell(f"{reproduction.name}\n  {reproduction.title}\n  {packages}")
         return
     chosen = reproductions() if everything else [find_reproduction(name) for name in names]
     if not everything:
-        for one in chosen:
-            tell(f"{one.script}\n\n{one.script.read_text(encoding='utf-8')}")
-    sys.exit(_status([_run_and_show(one, versions, environments) for one in chosen]))
+        for reproduction in chosen:
+            tell(f"{reproduction.script}\n\n{reproduction.script.read_text(encoding='utf-8')}")
+    sys.exit(_status([_run_and_show(reproduction, versions, environments) for reproduction in chosen]))
 
 
-def _run_and_show(one: Reproduction, versions: str, environments: Path) -> Reproduced:
+def _run_and_show(reproduction: Reproduction, versions: str, environments: Path) -> Reproduced:
     """Run it, and say what was found. An environment that cannot be made is told as a fault whose state is unknown."""
     from rnnbench.pipeline import FaultState, Reproduced, SideError, earlier_environment, environment_of, reproduce
 
     try:
         python = (
-            sys.executable if versions == "here" else environment_of(one, environments, newest=versions == "newest")
+            sys.executable
+            if versions == "here"
+            else environment_of(reproduction, environments, newest=versions == "newest")
         )
-        found = reproduce(one, python, earlier_environment(one, environments))
+        reproduced = reproduce(reproduction, python, earlier_environment(reproduction, environments))
     except SideError as error:
-        found = Reproduced(FaultState.UNKNOWN, str(error))
-    printed = found.printed.replace("\n", "\n  ")
-    with_versions = f": {_packages(found.versions, found.earlier)}" if found.versions else ""
-    tell(f"{one.name}: {found.state.value} (versions: {versions}{with_versions})\n  {printed}")
-    return found
+        reproduced = Reproduced(FaultState.UNKNOWN, str(error))
+    printed = reproduced.printed.replace("\n", "\n  ")
+    with_versions = f": {_packages(reproduced.versions, reproduced.earlier)}" if reproduced.versions else ""
+    tell(f"{reproduction.name}: {reproduced.state.value} (versions: {versions}{with_versions})\n  {printed}")
+    return reproduced
 
 
 def _packages(versions: Sequence[str], earlier: Sequence[str]) -> str:
     return " ".join(versions) + (f", beside {' '.join(earlier)}" if earlier else "")
 
 
-def _status(found: Sequence[Reproduced]) -> int:
+def _status(results: Sequence[Reproduced]) -> int:
     from rnnbench.pipeline import FaultState
 
-    states = {one.state for one in found}
+    states = {result.state for result in results}
     if states & {FaultState.UNKNOWN, FaultState.UNDECIDED}:
         return FAILED
     return NONCONFORMING if FaultState.MENDED in states else OK

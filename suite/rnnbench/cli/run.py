@@ -134,8 +134,8 @@ def _refuse_options_of_a_plan() -> None:
     """Raise UsageError for an option of a plan: a resumed run has its plan, and the option would do nothing."""
     context = click.get_current_context()
     for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name in _PLAN_OPTIONS:
+        is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if is_given and option.name in _PLAN_OPTIONS:
             raise click.UsageError(f"--resume continues the run as it began; do not give {option.opts[0]}")
 
 
@@ -264,5 +264,5 @@ def _time(finished: Run) -> str:
     from rnnbench.fleet import describe_nodes
     from rnnbench.measure import describe_seconds
 
-    info = finished.info  # Of a run that has not ended, nodes of a cluster have left trials.
+    info = finished.info  # If the run has not ended, nodes of a cluster have left trials.
     return describe_nodes(info) if info.nodes or not info.finished else describe_seconds(info.seconds)

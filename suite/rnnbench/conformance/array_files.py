@@ -61,7 +61,7 @@ class ArrayStore:
                 with locked(path.with_suffix(".lock")):
                     arrays = read_cached(path, load_arrays) or self._restored(path, key)
                     if arrays is None:
-                        arrays = self._made(path, key, compute)
+                        arrays = self._compute_and_save(path, key, compute)
             self._loaded[path] = arrays
         return self._loaded[path]
 
@@ -71,7 +71,7 @@ class ArrayStore:
         self._kept.restore(path, key)
         return read_cached(path, load_arrays)
 
-    def _made(
+    def _compute_and_save(
         self, path: Path, key: Mapping[str, object], compute: Callable[[], dict[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
         before = self.seconds

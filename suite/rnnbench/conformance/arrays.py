@@ -93,10 +93,10 @@ def _other_objects(given: Mapping[str, tuple[Sequence[Arrays], Sequence[Arrays]]
 
 def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     session = open_session()
-    given = {name: array.copy() for name, array in reference.start.items()}
+    state = {name: array.copy() for name, array in reference.start.items()}
     if reference.is_stream:
-        session.set_state(given)
-    overwrite(given)
+        session.set_state(state)
+    overwrite(state)
     disturbed = []
     for chunk in reference.ring[:FEW_CALLS]:
         x = chunk["x"].copy()
@@ -191,8 +191,8 @@ def _from_start(
     ]
     if changed := _other_objects({"inputs": (ring, before)}):
         raise ValueError(changed)
-    for each in (session, bound_session):
-        open_session.close(each)
+    for opened in (session, bound_session):
+        open_session.close(opened)
     return outputs
 
 
@@ -235,8 +235,8 @@ def _complaints(where: str, got: Arrays, like: Arrays) -> Iterator[str]:
         if not isinstance(array, np.ndarray):
             yield f"{name} of {where}: expected a NumPy array, got {type(array).__name__}"
         elif array.dtype != dtype or array.shape != shape:
-            found = f"{array.dtype} {list(array.shape)}"
-            yield f"{name} of {where}: expected {dtype} {list(shape)}, got {found}"
+            shown = f"{array.dtype} {list(array.shape)}"
+            yield f"{name} of {where}: expected {dtype} {list(shape)}, got {shown}"
         elif not array.flags.writeable:
             yield f"{name} of {where} is read-only: the caller owns it, and may write to it"
 
@@ -245,9 +245,9 @@ def _watched(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     """Read all arrays that the program was given, from another thread, while public and bound calls run."""
     session = open_session()
     ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
-    given = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
+    watched = {f"{name} of chunk {i}": array for i, chunk in enumerate(ring) for name, array in chunk.items()}
     start = {name: array.copy() for name, array in reference.start.items()}
-    watcher = Watcher({**given, **{f"the given state {name}": array for name, array in start.items()}})
+    watcher = Watcher({**watched, **{f"the given state {name}": array for name, array in start.items()}})
     planned = planned_turns(reference.trial.limits, WATCHED_CALLS, WATCHED_ENOUGH)
     budget = Budget("calls looked at", planned, WATCHED_LEAST, WATCHED_S)
     with watcher.watching():

@@ -29,9 +29,9 @@ def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) ->
     if not coarse:
         return ""
     arithmetic = Arithmetic(trial.model.arithmetic_of(trial.dtype))
-    own = run_in(arithmetic, trial.model, reference.weights, reference.x[:steps]).final
+    computed = run_in(arithmetic, trial.model, reference.weights, reference.x[:steps]).final
     for name in coarse:
-        if _finer(own[name].astype(wide[name]), trial.dtype) >= max(FEWEST, own[name].size / 2):
+        if _finer(computed[name].astype(wide[name]), trial.dtype) >= max(FEWEST, computed[name].size / 2):
             return f"state {name} is {wide[name]}, and all its numbers are of {trial.dtype}: it was rounded to that"
     return ""
 

@@ -80,9 +80,9 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
     compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
     session = open_session()
-    given = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # All steps share one step's memory.
-    bound = session.bind([given])
-    outputs = [session.step(given)["y"] if call % 2 else called(bound) for call in range(EQUAL_CALLS)]
+    inputs = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # All steps share one step's memory.
+    bound = session.bind([inputs])
+    outputs = [session.step(inputs)["y"] if call % 2 else called(bound) for call in range(EQUAL_CALLS)]
     compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
 
 

@@ -40,8 +40,8 @@ def expected_failure_results(
     """
     results: dict[str, ExpectedFailureResult] = {}
     for failure in expected_failures:
-        told = _of_file(failure, ended, checked) if failure.contains else _results(failure, ended.outcome, checked)
-        for result in told:
+        happened = _of_file(failure, ended, checked) if failure.contains else _results(failure, ended.outcome, checked)
+        for result in happened:
             first = results.setdefault(result.what, result)
             if first.verdict == "passed":
                 results[result.what] = result
@@ -96,9 +96,9 @@ def _wrong_arrays(detail: str, model: Network) -> set[str]:
 def _wrong_columns(what: str) -> Iterator[tuple[int, int]]:
     """The first and the last of each range of columns of y that a detail names."""
     for pattern in (_COLUMN, _COLUMNS):
-        if found := pattern.search(what):
-            for each in found[1].split(", "):
-                first, _, last = each.partition("-")
+        if match := pattern.search(what):
+            for steps in match[1].split(", "):
+                first, _, last = steps.partition("-")
                 yield int(first), int(last or first)
 
 

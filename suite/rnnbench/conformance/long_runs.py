@@ -48,8 +48,8 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
 def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> int:
     """Add the errors of y of the calls of the ring from `start`. Returns how many calls were compared.
 
-    Compared are the first two passes, and all calls after the stream repeats itself. Of these, only the worst call of
-    each chunk is added. Calls for which no rounding is expected are not compared.
+    The first two passes are compared, and all calls after the stream repeats itself. Only the worst of these calls is
+    added for each chunk. Calls for which no rounding is expected are not compared.
     """
     ring = reference.ring_trajectory
     followed = len(ring.y)

@@ -64,7 +64,7 @@ def _compared(
     other = replace(errors)
     flushed_state = None if state is None else dict(zip(state, flushed, strict=True))
     compare_with_run(other, where, y, reference.run(flushed_x, flushed_state))
-    return min(kept, other, key=lambda each: each.rounding)
+    return min(kept, other, key=lambda trajectory: trajectory.rounding)
 
 
 def _flushed(array: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-len(magnitudes) // chunk))
     steps = max(len(magnitudes), chunk) if reference.is_stream else calls * chunk
     scales = np.concatenate(list(_rising(calls, steps // calls, reference)))
-    # Of the stream, not of the ring: runs of the reference are shared by trials with other chunks.
+    # x of the stream, not of the ring: trials with other chunks share these runs of the reference.
     x = np.resize(reference.x, (steps, *reference.x.shape[1:]))
     scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
     for call, part in enumerate(np.split(scaled, calls)):

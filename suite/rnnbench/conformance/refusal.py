@@ -34,12 +34,12 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         fresh.set_state(before)
     y, expected = session.step(first)["y"], fresh.step(first)["y"]
     bound_y, expected_bound = first_bound_outputs(bound), first_bound_outputs(fresh_bound)
-    for each in (bound, fresh_bound):
-        each()
+    for bound_call in (bound, fresh_bound):
+        bound_call()
     with suppress(Exception):
         session.step({**first, "x": first["x"][:, 0]})
-    for each in (bound, fresh_bound):
-        each.sync()
+    for bound_call in (bound, fresh_bound):
+        bound_call.sync()
     waited, expected_waited = bound.output()["y"], fresh_bound.output()["y"]
     after_others = _after_refusals(open_session, session, fresh, reference)
     return same_bits(
@@ -137,7 +137,7 @@ def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, 
     wrong = {
         "a chunk one step too long": np.concatenate([x, x[:1]]),
         f"a chunk of {other}": x.astype(other),
-        **{f"a chunk {what}": each for what, each in _reshaped(x).items()},
+        **{f"a chunk {what}": array for what, array in _reshaped(x).items()},
         **{f"a chunk of {dtype}": x.astype(dtype) for dtype in _cast(x)},
     }
     if len(x) > 1:
@@ -145,7 +145,7 @@ def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, 
     if x.shape[1] > 1:
         wrong["a chunk with one row for the whole batch"] = x[:, :1]
     return {
-        **{what: {**other_inputs, "x": each} for what, each in wrong.items()},
+        **{what: {**other_inputs, "x": array} for what, array in wrong.items()},
         "a chunk by another name": {**other_inputs, "input": x},
         "a chunk and an array of another name": {**other_inputs, "x": x, "z": x},
         "no x": dict(other_inputs),
@@ -169,7 +169,7 @@ def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
         wrong["with one input less"] = x[..., :-1]
     if steps != batch:
         wrong["with steps and batch exchanged"] = x.swapaxes(0, 1)
-    return {what: each for what, each in wrong.items() if each.shape != x.shape}
+    return {what: variant for what, variant in wrong.items() if variant.shape != x.shape}
 
 
 def _cast(array: np.ndarray) -> list[str]:
@@ -220,7 +220,11 @@ def _broadcasting(array: np.ndarray) -> dict[str, Any]:
         "that is a number": 0.0,
         "that is None": None,
     }
-    return {what: each for what, each in wrong.items() if np.shape(each) != array.shape or isinstance(each, list)}
+    return {
+        what: variant
+        for what, variant in wrong.items()
+        if np.shape(variant) != array.shape or isinstance(variant, list)
+    }
 
 
 REFUSAL = (Check("refusal", "Wrong arrays are refused, and a refused call changes nothing.", _refusal),)

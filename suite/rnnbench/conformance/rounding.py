@@ -145,22 +145,22 @@ def _measure(
     steps = steps_measured(network, len(x))
     runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
     kind = DTYPES[dtype]
-    found = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
-    error = np.maximum(found.error, kind.unit * found.scale)
+    measured = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
+    error = np.maximum(measured.error, kind.unit * measured.scale)
     if activations := kind.activations or network.activations:
         rounded = runs.measured(f"int8_{activations}", seed)
         error = error + INT8_FACTORS[activations] / FACTOR * rounded.error
     error = np.maximum.accumulate(error)
     if not network.can_stream:
         error[:] = error[-1]
-    meaningless = incomparable(error, found.scale)
-    if found.exact.margin is not None:
-        meaningless |= undecided(error, found.exact.margin)
+    meaningless = incomparable(error, measured.scale)
+    if measured.exact.margin is not None:
+        meaningless |= undecided(error, measured.exact.margin)
     # A program may flush results below the smallest normal number of float32 to zero. No backend does so in float16.
     flushed = min(kind.tiny, DTYPES["float32"].tiny)
     rounding = Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
     is_whole = steps == len(x) and len(runs.rows) == x.shape[1]
-    return rounding, found.exact if is_whole else None
+    return rounding, measured.exact if is_whole else None
 
 
 class _RunResults(NamedTuple):

@@ -217,9 +217,9 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
             f"{len(changed)} of {len(kept)} results that were kept changed later, the first of them number {changed[0]}"
         )
         return CheckResult(verdict="fail", detail=detail)
-    for index, (chunk, given) in enumerate(zip(ring, reference.ring, strict=True)):
+    for index, (chunk, expected) in enumerate(zip(ring, reference.ring, strict=True)):
         for name, array in chunk.items():
-            if _checksum(array) != _checksum(given[name]):
+            if _checksum(array) != _checksum(expected[name]):
                 return CheckResult(
                     verdict="fail", detail=f"{name} of chunk {index} was written to by some of the calls"
                 )

@@ -82,7 +82,7 @@ def run_checks(
             with Opener(program, shared) as open_session:
                 yield check.name, _result(check, ends.get(check.name) or partial(check.run, open_session, reference))
             if check is CHECKS[0]:
-                ends = {each.name: _begun(each, program, reference, spanning) for each in CHECKS if each.begin}
+                ends = {check.name: _begun(check, program, reference, spanning) for check in CHECKS if check.begin}
 
 
 def _left_out(

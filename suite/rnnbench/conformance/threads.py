@@ -56,7 +56,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         went_on = list(pool.map(partial(_outputs, barrier=barrier), sessions, [feed[1:-1] for feed in feeds]))
         ended = [_outputs(session, feed[-1:]) for session, feed in zip(sessions, feeds, strict=True)]
         bound = [session.bind(feed) for session, feed in zip(sessions, feeds, strict=True)]
-        streams = [partial(_pass, *each, reference) for each in zip(sessions, bound, feeds, strict=True)]
+        streams = [partial(_pass, *arguments, reference) for arguments in zip(sessions, bound, feeds, strict=True)]
         repeated = list(pool.map(partial(_repeated, barrier=barrier), streams, alone_passes, budgets))
     pairs = [
         pair

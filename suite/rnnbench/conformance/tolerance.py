@@ -19,7 +19,7 @@ WRONG = "; wrong: "
 """The text before the names of wrong arrays, if there are several."""
 NO_ARRAYS: Mapping[str, slice] = {}
 MOST_RANGES = 10
-"""Ranges of columns that a detail lists. Of more, it has the first and the last column."""
+"""Ranges of columns that a detail lists. If there are more, it has the first and the last column."""
 Pair = tuple[str, np.ndarray, np.ndarray]
 """A description, the program's array, and the expected array."""
 
@@ -138,8 +138,8 @@ def same_bits(pairs: Iterable[Pair]) -> CheckResult:
     """Pass if the arrays of every pair are equal to the bit."""
     for what, got, expected in pairs:
         if (got.dtype, got.shape) != (expected.dtype, expected.shape):
-            found = f"{got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
-            return CheckResult(verdict="fail", detail=f"{what}: {found}")
+            shown = f"{got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
+            return CheckResult(verdict="fail", detail=f"{what}: {shown}")
         if got.tobytes() != expected.tobytes():
             differing = (_bytes(got) != _bytes(expected)).any(axis=1).reshape(got.shape)
             detail = f"{what}: {differing.sum()} of {got.size} elements differ, in {columns_told(differing)}"

@@ -53,9 +53,9 @@ def examine_devices(ask_backends: Callable[[str], Device | str]) -> list[Examine
 
 def _examined(kind: DeviceKind, ask_backends: Callable[[str], Device | str]) -> ExaminedDevice:
     try:
-        found = kind.describe() if kind.describe else ask_backends(kind.name)
-        if isinstance(found, str):
-            return ExaminedDevice(kind.name, None, found)
+        device = kind.describe() if kind.describe else ask_backends(kind.name)
+        if isinstance(device, str):
+            return ExaminedDevice(kind.name, None, device)
         conditions = kind.conditions() if kind.conditions else None
     except UnmeasuredError as error:
         return ExaminedDevice(kind.name, None, str(error))
@@ -64,4 +64,4 @@ def _examined(kind: DeviceKind, ask_backends: Callable[[str], Device | str]) -> 
         no_energy = "" if energy else kind.unmeasured.get("energy", "")
     except UnmeasuredError as error:
         energy, no_energy = "", str(error)
-    return ExaminedDevice(kind.name, found, "", conditions, energy, no_energy)
+    return ExaminedDevice(kind.name, device, "", conditions, energy, no_energy)

@@ -235,7 +235,7 @@ def _first_gpu(nvml: Any) -> _GpuHandles:
     else:
         board = _board(nvml, first)
         handles = _GpuHandles(_used(nvml, board, first), board)
-    if _asked(nvml, nvml.nvmlDeviceGetComputeMode, handles.board) in (PROHIBITED, ONE_PROCESS):
+    if _answer(nvml, nvml.nvmlDeviceGetComputeMode, handles.board) in (PROHIBITED, ONE_PROCESS):
         raise NoGpuError(
             f"GPU {first} lets in one process or none (its compute mode), and the suite has several. Let all in with: "
             "sudo nvidia-smi -c DEFAULT",
@@ -263,10 +263,10 @@ def _board(nvml: Any, named: str) -> Any:
 
 def _used(nvml: Any, board: Any, named: str) -> Any:
     """The GPU, or its only instance where it is in MIG mode. Raises NoGpuError where it has several or none."""
-    if (_asked(nvml, nvml.nvmlDeviceGetMigMode, board) or (0,))[0] == 0:
+    if (_answer(nvml, nvml.nvmlDeviceGetMigMode, board) or (0,))[0] == 0:
         return board
-    most = _asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0
-    possible = [_asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index) for index in range(most)]
+    most = _answer(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, board) or 0
+    possible = [_answer(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, index) for index in range(most)]
     instances = [instance for instance in possible if instance is not None]
     if len(instances) == 1:
         return instances[0]
@@ -282,7 +282,7 @@ def _used(nvml: Any, board: Any, named: str) -> Any:
     )
 
 
-def _asked(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
+def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
     """The driver's answer; None if this GPU or this driver does not have what is asked."""
     try:
         return ask(*arguments)

@@ -85,7 +85,7 @@ def _calls(examined: Examined, explained: Explained) -> Iterator[tuple[str, str]
         yield "  arrays", _arrays(calls.state)
     if explained.state:
         yield "  where", explained.state
-    yield "seen", _seen(explained)
+    yield "seen", _first_calls(explained)
 
 
 def _plan(steps: int, chunk: int, *, streams: bool) -> str:
@@ -101,7 +101,7 @@ def _arrays(arrays: tuple[ArrayFacts, ...]) -> str:
     return ", ".join(f"{array.name} {array.dtype} {list(array.shape)}" for array in arrays)
 
 
-def _seen(explained: Explained) -> str:
+def _first_calls(explained: Explained) -> str:
     """What three calls of a session showed."""
     calls = explained.calls
     again = "the same bits as" if calls.repeated else "another output than"

@@ -94,23 +94,23 @@ class Cluster:
 
         Raises FleetError if the head does not answer.
         """
-        found = self._ask(self._ray.nodes)
-        names = Counter(node["NodeName"] for node in found if node["Alive"])
+        nodes = self._ask(self._ray.nodes)
+        names = Counter(node["NodeName"] for node in nodes if node["Alive"])
         return [
             Node(node["NodeID"], _name(node, is_shared=names[node["NodeName"]] > 1), node["Alive"], node["Resources"])
-            for node in found
+            for node in nodes
         ]
 
     def offering(self) -> list[Node]:
         """The nodes that can take a task. Raises FleetError if one of them would measure two at once."""
-        found = [node for node in self.nodes() if node.offers(self._place.resources)]
-        for node in found:
+        usable = [node for node in self.nodes() if node.offers(self._place.resources)]
+        for node in usable:
             if node.resources[MEASURE] > 1:
                 raise FleetError(
                     f"node {node.name} offers {MEASURE}: {node.resources[MEASURE]:g}, and trials that are measured at "
                     f"once disturb each other; start it with --resources='{{\"{MEASURE}\": 1}}'"
                 )
-        return found
+        return usable
 
     def node(self, node_id: str) -> Node | None:
         return next((node for node in self.nodes() if node.id == node_id), None)
@@ -155,8 +155,8 @@ class Cluster:
 
     def ready(self, replies: Sequence[Any], timeout_s: float) -> list[Any]:
         """The references of replies that have come, and of those that will never come."""
-        found, _ = self._ray.wait(list(replies), num_returns=1, timeout=timeout_s)
-        return list(found)
+        ready, _ = self._ray.wait(list(replies), num_returns=1, timeout=timeout_s)
+        return list(ready)
 
     def get(self, reply: Any) -> Any:
         """The reply of a reference. Raises Ray's exception if the task or its node is gone: see `cause`."""

@@ -170,10 +170,10 @@ class Dispatch:
 
     def _admit(self, node: Node, facts: NodeFacts) -> None:
         """Raises FleetError if the node cannot measure trials of this run."""
-        if found := unlike(self._suite, facts.suite):
+        if differences := unlike(self._suite, facts.suite):
             raise FleetError(
-                f"node {node.name} has another environment than the driver: {'; '.join(found[:5])}; install the same "
-                f"source of rnnbench and the same versions on every node (pip install -c constraints.txt)"
+                f"node {node.name} has another environment than the driver: {'; '.join(differences[:5])}; install "
+                f"the same source of rnnbench and the same versions on every node (pip install -c constraints.txt)"
             )
         if facts.niceness > 0:
             raise FleetError(

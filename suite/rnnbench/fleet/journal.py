@@ -50,9 +50,9 @@ class FleetJournal:
         """Note a node that is going to measure. Raises FleetError if its latencies do not compare with the run's."""
         if self._timed and self._has_machine:
             self._require_same_machine(name, facts)
-        known = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})
+        node_info = self._info.nodes.get(name) or NodeInfo(machine={}, versions={})
         versions = {backend: dict(packages) for backend, packages in facts.suite.versions.items()}
-        node = known.model_copy(update={"machine": facts.machine, "versions": versions})
+        node = node_info.model_copy(update={"machine": facts.machine, "versions": versions})
         machine = self._info.machine if self._has_machine else facts.machine
         self._write(nodes={**self._info.nodes, name: node}, machine=machine)
         self._has_machine = True
@@ -100,9 +100,9 @@ def worker_seconds(before: Mapping[str, NodeInfo], after: Mapping[str, NodeInfo]
     """The seconds that nodes spent between `before` and `after`, added up over nodes, without their wall time."""
     spent: defaultdict[str, float] = defaultdict(float)
     for name, node in after.items():
-        known = before[name].seconds if name in before else {}
+        spent_before = before[name].seconds if name in before else {}
         for key, value in node.seconds.items():
-            spent[key] += value - known.get(key, 0.0)
+            spent[key] += value - spent_before.get(key, 0.0)
     spent.pop("total", None)
     return dict(spent)
 

@@ -33,12 +33,12 @@ def suite_facts(versions: Mapping[str, Mapping[str, str]]) -> SuiteFacts:
 
 def unlike(driver: SuiteFacts, node: SuiteFacts) -> list[str]:
     """The differences, in some words each; empty if there are none."""
-    found = []
+    sentences = []
     if driver.source != node.source:
-        found.append("its source of rnnbench is another one")
+        sentences.append("its source of rnnbench is another one")
     if driver.python != node.python:
-        found.append(f"its Python is {node.python}, the driver's {driver.python}")
+        sentences.append(f"its Python is {node.python}, the driver's {driver.python}")
     ours, theirs = ({name: by_package(one) for name, one in facts.versions.items()} for facts in (driver, node))
     for what, here, there in differences(ours, theirs):
-        found.append(f"{what.partition('.')[2] or what} is {there}, the driver's {here}")
-    return found
+        sentences.append(f"{what.partition('.')[2] or what} is {there}, the driver's {here}")
+    return sentences

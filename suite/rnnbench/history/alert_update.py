@@ -135,7 +135,7 @@ def _refreshed(alert: Alert, detection: Detection) -> Alert:
     if not (surer or grew or moved or detection.whole_backend > old.whole_backend):
         return alert
     evidence = next(
-        (one for one in ("published", "compared") if one in (old.evidence, detection.evidence)), detection.evidence
+        (kind for kind in ("published", "compared") if kind in (old.evidence, detection.evidence)), detection.evidence
     )
     return alert.with_(found=detection.model_copy(update={"members": members, "evidence": evidence}))
 

@@ -97,14 +97,14 @@ def _dumped(yaml: Any, document: Any, before: tuple[Alert, ...], after: tuple[Al
     alerts = document["alerts"]
     if not alerts:  # `[]` is in flow style
         alerts = document["alerts"] = yaml.seq()
-    kept, known = {alert.id for alert in after}, {alert.id: alert for alert in before}
+    kept, by_id = {alert.id for alert in after}, {alert.id: alert for alert in before}
     for index in reversed(range(len(alerts))):
         if alerts[index]["id"] not in kept:
             del alerts[index]
     nodes = {node["id"]: node for node in alerts}
     for alert in after:
         if alert.id in nodes:
-            _merge(nodes[alert.id], _content(known[alert.id]), _content(alert))
+            _merge(nodes[alert.id], _content(by_id[alert.id]), _content(alert))
         else:
             alerts.append(_content(alert))
     stream = io.StringIO()

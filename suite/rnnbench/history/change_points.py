@@ -83,7 +83,7 @@ def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> li
         batch = order[start : start + BATCH]
         cuts = find_cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
         for number, at in zip(batch, cuts, strict=True):
-            steps = _kept(clipped[number], at, noises[number], criteria)
+            steps = _certain_steps(clipped[number], at, noises[number], criteria)
             found[number] = tuple(_on_nights(step, present[number]) for step in steps)
     return found
 
@@ -146,7 +146,7 @@ def _walk_back(previous: npt.NDArray[np.intp], end: int) -> list[int]:
     return cuts[::-1]
 
 
-def _kept(values: Array, cuts: Sequence[int], deviation: float, criteria: ChangeCriteria) -> list[Step]:
+def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteria: ChangeCriteria) -> list[Step]:
     """The steps at the cuts that pass. The least certain one is taken out first, and its neighbours are judged anew."""
     judged: dict[tuple[int, int, int], Step] = {}
     while cuts:

@@ -31,8 +31,8 @@ class Share:
     def interval(self) -> tuple[float, float]:
         """The exact binomial interval. Needs SciPy."""
         stats = require("scipy.stats", "report", "an interval of a share")
-        found = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, "exact")
-        return float(found.low), float(found.high)
+        interval = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, "exact")
+        return float(interval.low), float(interval.high)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -70,17 +70,17 @@ def false_alarms(history: History) -> tuple[MachineAlarms, ...]:
 
 def false_alarm_lines(alarms: Sequence[MachineAlarms]) -> Iterator[str]:
     """A paragraph for each machine; or that nothing was measured."""
-    for each in alarms:
-        yield visible(f"Machine {each.machine} ({each.cpu}), {each.first} to {each.last}")
-        yield f"  wrong verdicts: {each.verdicts}; {each.same} SAME, {each.undecided} UNDECIDED"
-        yield f"  comparisons with a wrong verdict: {each.comparisons}"
+    for alarm in alarms:
+        yield visible(f"Machine {alarm.machine} ({alarm.cpu}), {alarm.first} to {alarm.last}")
+        yield f"  wrong verdicts: {alarm.verdicts}; {alarm.same} SAME, {alarm.undecided} UNDECIDED"
+        yield f"  comparisons with a wrong verdict: {alarm.comparisons}"
     yield from LEGEND if alarms else (NOT_MEASURED,)
 
 
 def _of_machine(machine: str, entries: Sequence[ComparisonEntry]) -> MachineAlarms:
     counts = Counter(verdict.verdict for entry in entries for verdict in entry.verdicts)
     wrong = counts["SLOWER"] + counts["FASTER"]
-    spoiled = sum(any(one.verdict in ("SLOWER", "FASTER") for one in entry.verdicts) for entry in entries)
+    spoiled = sum(any(comparison.verdict in ("SLOWER", "FASTER") for comparison in entry.verdicts) for entry in entries)
     return MachineAlarms(
         machine,
         entries[-1].machine_cpu or "processor not recorded",

@@ -67,7 +67,7 @@ class ReleaseSeries:
 
 
 def version_order(text: str) -> tuple[int, Version, str]:
-    """Orders versions. What is none of PEP 440 comes first."""
+    """Orders versions. Text that is no version by PEP 440 comes first."""
     try:
         return 1, Version(text), text
     except InvalidVersion:
@@ -75,7 +75,7 @@ def version_order(text: str) -> tuple[int, Version, str]:
 
 
 def release_series(history: History) -> tuple[ReleaseSeries, ...]:
-    """Every series of every backfill. Of several measurements of a release, the newest with a result counts."""
+    """Every series of every backfill. Where a release was measured several times, its newest result counts."""
     if all(entry.release is None for entry in history.runs):
         return ()
     ratios = ", ".join(reference_ratios(path) for path in COMPARED_PATHS)

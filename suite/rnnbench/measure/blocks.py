@@ -122,14 +122,14 @@ def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) 
     limit = now + int(WARM_LIMIT_S * 1e9)
     calls, unchanged, fastest = 0, 0, math.inf
     while now < until or (unchanged < SETTLED_WINDOWS and now < limit):
-        begun, made = now, 0
-        while not made or now - begun < WARM_WINDOW_S * 1e9:
+        begun, window_calls = now, 0
+        while not window_calls or now - begun < WARM_WINDOW_S * 1e9:
             call()
             sync()
-            made += 1
+            window_calls += 1
             now = clock()
-        calls += made
-        mean = (now - begun) / made
+        calls += window_calls
+        mean = (now - begun) / window_calls
         unchanged = 0 if mean < fastest * (1 - FASTER) else unchanged + 1
         fastest = min(fastest, mean)
     return calls

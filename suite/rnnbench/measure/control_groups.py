@@ -38,11 +38,11 @@ def left_in_groups(own: Path, groups: Path) -> Iterator[int]:
         version, root = (1, groups / "memory") if controllers else (2, groups)
         folder = root / path.lstrip("/")
         for group in (folder, *folder.parents):
-            if group.is_relative_to(root) and (left := _left(group, version)) is not None:
+            if group.is_relative_to(root) and (left := _bytes_left(group, version)) is not None:
                 yield left
 
 
-def _left(group: Path, version: int) -> int | None:
+def _bytes_left(group: Path, version: int) -> int | None:
     limit, used, reclaimable = _FILES[version]
     try:
         statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())

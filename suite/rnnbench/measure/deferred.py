@@ -136,43 +136,43 @@ def surrounded(
 
 def deferred_work(path: str, blocks: Sequence[BlockSurroundings], threads: int) -> list[str]:
     """Signs of moved work in the blocks of one path in one process, a sentence each. An honest program gives none."""
-    found = []
+    sentences = []
     if _mostly(blocks, lambda b: b.before - b.allowed):
-        found.append(
+        sentences.append(
             f"{path}: setting the state before a block takes {_typical(b.before for b in blocks)}, the timed calls "
             f"{_typical(b.timed for b in blocks)} together: work of the calls is done before them"
         )
     if _mostly(blocks, lambda b: b.first_look - b.second_look - b.allowed):
-        found.append(
+        sentences.append(
             f"{path}: the first look at a block's results takes {_typical(b.first_look for b in blocks)}, a second one "
             f"{_typical(b.second_look for b in blocks)}: work of the timed calls is done when somebody looks"
         )
     if _mostly(blocks, lambda b: b.second_look - b.allowed_look):
-        found.append(
+        sentences.append(
             f"{path}: a second look at a block's results takes {_typical(b.second_look for b in blocks)}, its timed "
             f"calls {_typical(b.timed for b in blocks)} together: work of the next calls is done when somebody looks"
         )
     if _mostly(blocks, lambda b: b.last_sync - b.allowed):
-        found.append(
+        sentences.append(
             f"{path}: waiting for calls whose results were read takes {_typical(b.last_sync for b in blocks)}, the "
             f"timed calls {_typical(b.timed for b in blocks)}: work is done where nothing is left to wait for"
         )
     if _mostly(blocks, lambda b: b.collection - b.allowed):
-        found.append(
+        sentences.append(
             f"{path}: collecting the garbage of a block takes {_typical(b.collection for b in blocks)}, its timed "
             f"calls {_typical(b.timed for b in blocks)}: work of the calls is done in the collection"
         )
     if path in ("bound", "public") and _mostly(blocks, _in_few_calls):
-        found.append(
+        sentences.append(
             f"{path}: a call uses {_typical(b.caller_cpu / b.calls for b in blocks)} of CPU time on average, and the "
             f"median of the timed calls is {_typical(b.median for b in blocks)}: a few calls do the work of the others"
         )
     if path == "paced" and threads == 1 and _mostly(blocks, _between_calls):
-        found.append(
+        sentences.append(
             f"{path}: the process uses {_typical(b.process_cpu for b in blocks)} of CPU time in a block, whose calls "
             f"take {_typical(b.timed for b in blocks)}: work is done between the calls"
         )
-    return found
+    return sentences
 
 
 def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[BlockSurroundings]) -> str:

@@ -62,33 +62,33 @@ class SharedSegments:
 
     def nbytes(self) -> int:
         """Bytes of all segments."""
-        return sum(self._made().values())
+        return sum(self._bytes_by_segment().values())
 
     def held(self) -> int:
         """The number of segments that this process or a descendant maps or has open."""
-        made = self._made()
-        return len(set(made) & _held_by(_family())) if made else 0
+        files = self._bytes_by_segment()
+        return len(set(files) & _held_by(_family())) if files else 0
 
     def unmapped(self) -> int:
         """Bytes of segments that are in no process's resident bytes: neither this process nor exactly one child maps
         them."""
-        made = self._made()
-        if not made:
+        files = self._bytes_by_segment()
+        if not files:
             return 0
         own, *children = (_mapped(pid) for pid in _family())
-        return sum(size for path, size in made.items() if path not in own and sum(path in c for c in children) != 1)
+        return sum(size for path, size in files.items() if path not in own and sum(path in c for c in children) != 1)
 
-    def _made(self) -> dict[str, int]:
+    def _bytes_by_segment(self) -> dict[str, int]:
         """Bytes of each segment, by path."""
         new = {key: f"{_SEGMENTS}/{key[0]}" for key in _segments() if key not in self._before}
         if not new.keys() <= self._own:
             held = _held_by(_family())
             self._own |= {key for key, path in new.items() if path in held and self._is_recent(path)}
-        made = {}
+        files = {}
         for key in new.keys() & self._own:
             with suppress(OSError):
-                made[new[key]] = Path(new[key]).stat().st_blocks * 512
-        return made
+                files[new[key]] = Path(new[key]).stat().st_blocks * 512
+        return files
 
     def _is_recent(self, path: str) -> bool:
         with suppress(OSError):
@@ -103,7 +103,7 @@ def unmapped_memory_files() -> int:
     """
     sizes: dict[int, int] = {}
     family = _family()
-    for descriptor, file in (each for pid in family for each in _open_files(pid)):
+    for descriptor, file in (held for pid in family for held in _open_files(pid)):
         if file.startswith(_MEMORY_FILE):
             with suppress(OSError):
                 status = os.stat(descriptor)

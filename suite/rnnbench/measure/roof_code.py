@@ -24,14 +24,14 @@ def reader(accumulators: int, to_and_fro: bool) -> str:
     """
     step = accumulators * VECTOR_BYTES
     vector = f"<{VECTOR_BYTES // 4} x float>"
-    each = range(accumulators)
+    numbers = range(accumulators)
     return _lines(
         f"define void @{READER}(ptr %data, i64 %groups, i64 %passes, ptr %sums) {{",
         "entry:",
         "  br label %pass",
         "pass:",
         "  %turn = phi i64 [0, %entry], [%next_turn, %end]",
-        *(f"  %held{i} = phi {vector} [zeroinitializer, %entry], [%sum{i}, %end]" for i in each),
+        *(f"  %held{i} = phi {vector} [zeroinitializer, %entry], [%sum{i}, %end]" for i in numbers),
         f"  %low = and i64 %turn, {int(to_and_fro)}",
         "  %back = icmp ne i64 %low, 0",
         "  %last = sub i64 %groups, 1",
@@ -42,8 +42,8 @@ def reader(accumulators: int, to_and_fro: bool) -> str:
         "group:",
         "  %count = phi i64 [0, %pass], [%next_count, %group]",
         "  %at = phi i64 [%start, %pass], [%next_at, %group]",
-        *(f"  %so_far{i} = phi {vector} [%held{i}, %pass], [%sum{i}, %group]" for i in each),
-        *(line for i in each for line in _load_and_add(i, vector)),
+        *(f"  %so_far{i} = phi {vector} [%held{i}, %pass], [%sum{i}, %group]" for i in numbers),
+        *(line for i in numbers for line in _load_and_add(i, vector)),
         "  %next_count = add i64 %count, 1",
         "  %next_at = add i64 %at, %stride",
         "  %more = icmp ult i64 %next_count, %groups",
@@ -53,7 +53,7 @@ def reader(accumulators: int, to_and_fro: bool) -> str:
         "  %again = icmp ult i64 %next_turn, %passes",
         "  br i1 %again, label %pass, label %done",
         "done:",
-        *_store(each, vector, "sum", "sums"),
+        *_store(numbers, vector, "sum", "sums"),
         "  ret void",
         "}",
     )
@@ -65,7 +65,7 @@ def multiplier(dtype: str, accumulators: int) -> str:
     lanes = VECTOR_BYTES // size
     vector = f"<{lanes} x {scalar}>"
     fma = f"@llvm.fma.v{lanes}{suffix}"
-    each = range(accumulators)
+    numbers = range(accumulators)
     return _lines(
         f"declare {vector} {fma}({vector}, {vector}, {vector})",
         f"define void @{MULTIPLIER}(i64 %turns, ptr %values) {{",
@@ -74,13 +74,13 @@ def multiplier(dtype: str, accumulators: int) -> str:
         "  br label %turn",
         "turn:",
         "  %count = phi i64 [0, %entry], [%next_count, %turn]",
-        *(f"  %so_far{i} = phi {vector} [%value, %entry], [%sum{i}, %turn]" for i in each),
-        *(f"  %sum{i} = call {vector} {fma}({vector} %so_far{i}, {vector} %value, {vector} %value)" for i in each),
+        *(f"  %so_far{i} = phi {vector} [%value, %entry], [%sum{i}, %turn]" for i in numbers),
+        *(f"  %sum{i} = call {vector} {fma}({vector} %so_far{i}, {vector} %value, {vector} %value)" for i in numbers),
         "  %next_count = add i64 %count, 1",
         "  %more = icmp ult i64 %next_count, %turns",
         "  br i1 %more, label %turn, label %done",
         "done:",
-        *_store(each, vector, "sum", "values"),
+        *_store(numbers, vector, "sum", "values"),
         "  ret void",
         "}",
     )

@@ -2,7 +2,7 @@
 
     reading             `describe`: what is in a file (`FileDescription`); `oracle_of`: what it gives, in float64
     formats/            a folder for each format: its `description`, its `file` read within `limits`, and its `oracle`
-    described           what every format tells alike: states (`state_pairs`), `axes`, roles and questions
+    describing          the description, from what a format tells: states (`state_pairs`), `axes`, roles and questions
     tensorflow_program  what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
     network             a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
     unchanged_files     the file of such a network, for those that run it
@@ -19,7 +19,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.model_files.calling import UserInputs, network_of
-    from rnnbench.model_files.described import NO_STATE
+    from rnnbench.model_files.describing import NO_STATE
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray

@@ -170,11 +170,11 @@ def _moved(axes: Axes, move: _Move) -> Axes:
 
 def _without(axis: int, added: Sequence[int]) -> int | None:
     """The axis before `added` were added, which are axes of the result."""
-    return None if axis in added else axis - sum(1 for one in added if one < axis)
+    return None if axis in added else axis - sum(1 for other in added if other < axis)
 
 
 def _with(axis: int, added: Sequence[int]) -> int:
     """The axis after `added` were added."""
-    for one in sorted(added):
-        axis += one <= axis
+    for other in sorted(added):
+        axis += other <= axis
     return axis

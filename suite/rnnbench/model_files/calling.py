@@ -55,12 +55,12 @@ def network_of(
 ) -> FileNetwork:
     """The network of a file that is called as `section` says. Raises ModelFileError for what the suite cannot feed."""
     description = sized(description, section.sizes)
-    given = {array.name: array for array in description.of_role("input", "state_in", "constant")}
-    made = {array.name: array for array in description.of_role("output", "state_out") if not array.is_empty}
-    _known(section, given, made)
-    streams = [array for name, array in given.items() if name not in {*section.state, *section.constants}]
-    results = _compared(section, description, made)
-    states = [(given[before], made[after]) for before, after in section.state.items()]
+    input_arrays = {array.name: array for array in description.of_role("input", "state_in", "constant")}
+    output_arrays = {array.name: array for array in description.of_role("output", "state_out") if not array.is_empty}
+    _require_known(section, input_arrays, output_arrays)
+    streams = [array for name, array in input_arrays.items() if name not in {*section.state, *section.constants}]
+    results = _compared(section, description, output_arrays)
+    states = [(input_arrays[before], output_arrays[after]) for before, after in section.state.items()]
     _check(streams, results, states, beside, description.format)
     axes = Axes(section.time, section.batch)
     inputs = tuple(_array(array, axes) for array in streams)
@@ -69,7 +69,7 @@ def network_of(
     if beside.expected is not None and beside.inputs is None:
         raise ModelFileError("outputs are expected of inputs that are given: write inputs too")
     carried = tuple(_carried(before, after.name, rows, section.batch, streams[0]) for before, after in states)
-    called = {one.before.name: one.name for one in carried}
+    called = {state.before.name: state.name for state in carried}
     return FileNetwork(
         given=given_arrays(beside.inputs, inputs) if beside.inputs is not None else None,
         expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
@@ -83,8 +83,10 @@ def network_of(
         inputs=inputs,
         results=outputs,
         states=carried,
-        constants=tuple((n, constant_of(given[n], value), given[n].dtype) for n, value in section.constants.items()),
-        constant_shapes=tuple(constant_shape(given[name], streams, section.batch) for name in section.constants),
+        constants=tuple(
+            (n, constant_of(input_arrays[n], value), input_arrays[n].dtype) for n, value in section.constants.items()
+        ),
+        constant_shapes=tuple(constant_shape(input_arrays[name], streams, section.batch) for name in section.constants),
         steps=steps,
         rows=rows,
         quantised=description.activations,
@@ -97,18 +99,18 @@ def network_of(
 
 
 def _compared(
-    section: FileSection, description: FileDescription, made: Mapping[str, ArrayDescription]
+    section: FileSection, description: FileDescription, outputs: Mapping[str, ArrayDescription]
 ) -> list[ArrayDescription]:
     """The outputs that are compared: those that the case names, else all that are no next states."""
     if section.outputs:
-        return [array for name, array in made.items() if name in section.outputs]
+        return [array for name, array in outputs.items() if name in section.outputs]
     # A state that is a constant begins each call anew: nobody takes its next value.
     dropped = {pair.after for pair in description.state if pair.before in section.constants}
     after = {*section.state.values(), *dropped}
-    others = [array for name, array in made.items() if name not in after]
+    others = [array for name, array in outputs.items() if name not in after]
     # Where all outputs are next states, as of a cell, these are what it gives.
-    floats = [array for array in made.values() if array.dtype in FLOATS]
-    return others or floats or list(made.values())
+    floats = [array for array in outputs.values() if array.dtype in FLOATS]
+    return others or floats or list(outputs.values())
 
 
 def _check(
@@ -191,15 +193,15 @@ def _check_fits(before: ArrayDescription, after: ArrayDescription) -> None:
         raise ModelFileError(f"{' and '.join(shapes)}, so the one cannot be the next value of the other")
 
 
-def _known(section: FileSection, given: Mapping[str, object], made: Mapping[str, object]) -> None:
+def _require_known(section: FileSection, inputs: Mapping[str, object], outputs: Mapping[str, object]) -> None:
     for name in (*section.state, *section.constants):
-        if name not in given:
-            raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(given)}")
+        if name not in inputs:
+            raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(inputs)}")
     if both := section.state.keys() & section.constants.keys():
         raise ModelFileError(f"{min(both)} is a state and a constant as the case has it; write it as one of them")
     for name in (*section.state.values(), *section.outputs):
-        if name not in made:
-            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(made)}")
+        if name not in outputs:
+            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(outputs)}")
 
 
 def constant_of(array: ArrayDescription, value: Constant | None) -> Constant:

@@ -10,9 +10,9 @@ from rnnbench.model_files.description import Dim
 
 
 def require_shape(name: str, declared: Sequence[Dim], array: np.ndarray) -> None:
-    """Raises ValueError where the array has not this shape. A size that is no number may be any."""
+    """Raises ValueError if the array does not have this shape. A size that is no number may be any."""
     fits = len(declared) == array.ndim and all(
-        size == own or not isinstance(size, int) for size, own in zip(declared, array.shape, strict=True)
+        size == actual or not isinstance(size, int) for size, actual in zip(declared, array.shape, strict=True)
     )
     if not fits:
         shown = [size if isinstance(size, int) else "any" for size in declared]

@@ -173,9 +173,9 @@ def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescrip
     known: set[str] = set()
 
     def size(array: ArrayDescription, axis: int, dim: Dim) -> Dim:
-        here = {f"{array.name}.{axis}", *([dim] if isinstance(dim, str) else [])}
-        known.update(() if isinstance(dim, int) else here)
-        return next((sizes[name] for name in here if name in sizes), dim) if not isinstance(dim, int) else dim
+        names = {f"{array.name}.{axis}", *([dim] if isinstance(dim, str) else [])}
+        known.update(() if isinstance(dim, int) else names)
+        return next((sizes[name] for name in names if name in sizes), dim) if not isinstance(dim, int) else dim
 
     arrays = tuple(
         array
@@ -184,6 +184,6 @@ def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescrip
         for array in description.arrays
     )
     if unknown := sorted(sizes.keys() - known):
-        there = ", ".join(sorted(known)) or "none"
-        raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {there}")
+        shown = ", ".join(sorted(known)) or "none"
+        raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {shown}")
     return replace(description, arrays=arrays)

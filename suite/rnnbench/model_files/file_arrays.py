@@ -13,15 +13,15 @@ from pydantic import BaseModel, ConfigDict
 TIME, BATCH = "n", "batch"
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 """The types of numbers that are rounded, the narrowest first. bfloat16 and float16 each have numbers that the other
-has not."""
+lacks."""
 _TAKEN = re.compile(r"(?:state\.)*(?:x|y|lengths|next_.*|~.*)", re.DOTALL)
 """Names of the suite's own arrays, and names that this module makes of them. Next states are `next_…`."""
 
 
 def widest(dtypes: Iterable[str]) -> str:
     """The narrowest type that has all numbers of these. The suite feeds whole numbers in float32 at the least."""
-    found = {dtype if dtype in FLOATS else "float32" for dtype in dtypes}
-    return "float32" if found == {"bfloat16", "float16"} else max(found, key=FLOATS.index)
+    floats = {dtype if dtype in FLOATS else "float32" for dtype in dtypes}
+    return "float32" if floats == {"bfloat16", "float16"} else max(floats, key=FLOATS.index)
 
 
 class Layout(NamedTuple):
@@ -96,12 +96,12 @@ class CarriedState(BaseModel):
     """Whether the file has a value for it before the first call that is not zero. Streams begin at zero."""
 
     @property
-    def told(self) -> str:
+    def next_in_words(self) -> str:
         """Its next value, with its type where this is not float32."""
         return f"{self.after}{f' {self.after.dtype}' if self.after.dtype != 'float32' else ''}"
 
     @property
     def name(self) -> str:
         """What the suite calls it: as the file calls its input, but for names that arrays of the suite have."""
-        own = self.before.name
-        return f"state.{own}" if _TAKEN.fullmatch(own) else own
+        name = self.before.name
+        return f"state.{name}" if _TAKEN.fullmatch(name) else name

@@ -53,12 +53,12 @@ def read_bytes(path: Path) -> bytes:
 def digest_of(path: Path, external: Sequence[str]) -> str:
     """SHA-256 of a file and of the files beside it that have its weights. Raises ModelFileError."""
     digest = hashlib.sha256()
-    for each in (path, *(path.parent / name for name in external)):
+    for file_path in (path, *(path.parent / name for name in external)):
         try:
-            with open_plain(each) as file:
+            with open_plain(file_path) as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
-            raise ModelFileError(f"{safe_text(each.name, 200)} cannot be read: {error.strerror}") from error
+            raise ModelFileError(f"{safe_text(file_path.name, 200)} cannot be read: {error.strerror}") from error
     return digest.hexdigest()
 
 

@@ -123,10 +123,10 @@ class Flow:
 
     @cached_property
     def _computed(self) -> dict[Value, list[Value]]:
-        """What each value is computed from, but for sizes: zeros of x's batch are none of x."""
+        """What each value is computed from. Sizes do not count: zeros as many as x has rows are not computed from x."""
         edges = {
-            made: [source for source in maker.inputs if source]
-            for made, maker in self.makers.items()
+            value: [source for source in maker.inputs if source]
+            for value, maker in self.makers.items()
             if maker.node.op_type not in _SIZE_OPERATORS
         }
         for value, sources in self.moved_from.items():
@@ -148,10 +148,10 @@ def flow_of(graph: Any) -> Flow:
 def _reached(value: Value, edges: dict[Value, list[Value]]) -> Iterator[str]:
     seen, waiting = {value}, [value]
     while waiting:
-        there = waiting.pop()
-        if there.graph == OUTERMOST:
-            yield there.name
-        for following in edges.get(there, ()):
+        current = waiting.pop()
+        if current.graph == OUTERMOST:
+            yield current.name
+        for following in edges.get(current, ()):
             if following not in seen:
                 seen.add(following)
                 waiting.append(following)
@@ -185,8 +185,10 @@ class _Builder:
         for before, after in _STATES.get(node.op_type, ()):
             self._carry(node, _at(inputs, before), _at(outputs, after))
         if node.op_type in RECURRENT:
-            given, made = ({i: value for i, value in enumerate(values) if value} for values in (inputs, outputs))
-            self._flow.recurrent.append(RecurrentOperator(node, given, made))
+            inputs_by_index, outputs_by_index = (
+                {i: value for i, value in enumerate(values) if value} for values in (inputs, outputs)
+            )
+            self._flow.recurrent.append(RecurrentOperator(node, inputs_by_index, outputs_by_index))
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 self._inner(node, attribute.g, inputs, outputs, names)
@@ -196,27 +198,27 @@ class _Builder:
     ) -> None:
         """An If's branch, or the body of a Loop or Scan, whose first inputs and outputs are states."""
         inside = self.graph(graph, names)
-        given = [inside.get(value.name) for value in graph.input]
-        made = [inside.get(value.name) for value in graph.output]
+        inner_inputs = [inside.get(value.name) for value in graph.input]
+        inner_outputs = [inside.get(value.name) for value in graph.output]
         if node.op_type == "If":
-            for source, output in zip(made, outputs, strict=False):
+            for source, output in zip(inner_outputs, outputs, strict=False):
                 self._flow.move(source, output)
         if node.op_type == "Loop":
-            states, first_input, first_output = max(len(given) - 2, 0), 2, 1
+            states, first_input, first_output = max(len(inner_inputs) - 2, 0), 2, 1
         elif node.op_type == "Scan":
             scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
-            states, first_input, first_output = max(len(given) - scanned, 0), 0, 0
+            states, first_input, first_output = max(len(inner_inputs) - scanned, 0), 0, 0
         else:
             return
         for index in range(states):
             before, after = _at(inputs, index + first_input), _at(outputs, index)
-            self._flow.move(_at(made, index + first_output), after)
-            self._flow.move(before, _at(given, index + first_input))
+            self._flow.move(_at(inner_outputs, index + first_output), after)
+            self._flow.move(before, _at(inner_inputs, index + first_input))
             self._carry(node, before, after)
         for index in range(states, len(inputs) - first_input):
-            self._flow.move(_at(inputs, index + first_input), _at(given, index + first_input))
+            self._flow.move(_at(inputs, index + first_input), _at(inner_inputs, index + first_input))
         for index in range(states, len(outputs)):
-            self._flow.move(_at(made, index + first_output), _at(outputs, index))
+            self._flow.move(_at(inner_outputs, index + first_output), _at(outputs, index))
 
     def _carry(self, node: Any, before: Value | None, after: Value | None) -> None:
         self._flow.states.append(OperatorState(node.op_type, node.name, before, after))

@@ -57,7 +57,7 @@ def _given(path: Path, arrays: Sequence[FileArray]) -> GivenArrays:
         called, named = ", ".join(map(safe_text, whole)), ", ".join(array.name for array in arrays)
         raise ModelFileError(f"it has the arrays {called}, and should have {named}")
     ends = [_ends(array.name, whole[array.name].shape, array) for array in arrays]
-    steps, rows = ({found for found in side if found is not None} for side in zip(*ends, strict=True))
+    steps, rows = ({size for size in side if size is not None} for side in zip(*ends, strict=True))
     if len(steps) != 1 or len(rows) > 1:
         raise ModelFileError(f"its arrays have {sorted(steps)} steps and {sorted(rows)} rows; one number is needed")
     if not all(np.isfinite(whole[array.name].astype(np.float64)).all() for array in arrays):
@@ -124,5 +124,5 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     if dtype.kind not in "fiub":
         raise ModelFileError(f"{safe_text(entry.filename, 60)} has elements of {dtype}; numbers are read, no objects")
     if math.prod(shape) * dtype.itemsize != len(content) - whole.tell():
-        raise ModelFileError(f"{safe_text(entry.filename, 60)} has not as much data as its shape {shape} calls for")
+        raise ModelFileError(f"{safe_text(entry.filename, 60)} does not have the bytes that its shape {shape} needs")
     return np.frombuffer(content, dtype, offset=whole.tell()).reshape(shape, order="F" if fortran else "C")

@@ -129,14 +129,14 @@ class FileNetwork(Network):
             "file": Path(self.file).name,
             "sha256": self.sha256[:16],
             "called": self.called,
-            **{key: each.sha256[:16] for key, each in self._arrays_given.items()},
+            **{key: arrays.sha256[:16] for key, arrays in self._arrays_given.items()},
             **({"ranges": {name: [low, high] for name, low, high in self.ranges}} if self.ranges else {}),
         }
 
     @property
     def _arrays_given(self) -> dict[str, GivenArrays]:
         both = {"inputs": self.given, "expected": self.expected}
-        return {key: each for key, each in both.items() if each is not None}
+        return {key: arrays for key, arrays in both.items() if arrays is not None}
 
     @property
     def activations(self) -> Activations:
@@ -153,10 +153,12 @@ class FileNetwork(Network):
         x, first = super().draw_x(generator, steps, batch), 0
         bounds = {name: (low, high) for name, low, high in self.ranges}
         # Each from a generator of its own: a longer stream begins as a shorter one.
-        for array, own in zip(self.inputs, generator.spawn(len(self.inputs)), strict=True):
+        for array, array_generator in zip(self.inputs, generator.spawn(len(self.inputs)), strict=True):
             if array.name in bounds:
                 low, high = bounds[array.name]
-                x[:, :, first : first + array.size] = own.integers(low, high + 1, (steps, batch, array.size))
+                x[:, :, first : first + array.size] = array_generator.integers(
+                    low, high + 1, (steps, batch, array.size)
+                )
             first += array.size
         return self._as_in_file(x)
 
@@ -172,7 +174,7 @@ class FileNetwork(Network):
     def draw_state(self, generator: np.random.Generator, batch: int) -> dict[str, np.ndarray]:
         """Whole numbers are those after STATE_STEPS steps from zeros: they may be positions, or have another range."""
         state = super().draw_state(generator, batch)
-        whole = [one.name for one in self.states if one.before.dtype not in FLOATS]
+        whole = [state.name for state in self.states if state.before.dtype not in FLOATS]
         if whole:
             run = run_reference(self, Weights(), self.draw_x(generator, STATE_STEPS, batch))
             state |= {name: run.final[name] for name in whole}
@@ -190,7 +192,7 @@ class FileNetwork(Network):
 
         A state that begins elsewhere in the file is `h0 from 0 → hn`.
         """
-        states = (f"{one.before.name}{' from 0' * one.has_start} → {one.told}" for one in self.states)
+        states = (f"{state.before.name}{' from 0' * state.has_start} → {state.next_in_words}" for state in self.states)
         constants = (f"{name} = {value}" for name, value, _ in self.constants)
         return f"{', '.join([*map(str, self.inputs), *states, *constants])}: {', '.join(map(str, self.results))}"
 
@@ -269,8 +271,8 @@ class FileNetwork(Network):
         """Step by step where the file has a state, and otherwise in one call; by the oracle."""
         oracle = _oracle(self.path, self.sha256, self.external)
         parts = []
-        for rows, own in arithmetic.by_rows(x.shape[1]):
-            called, size = oracle.in_arithmetic(own), self.rows or max(1, rows.stop - rows.start)
+        for rows, row_arithmetic in arithmetic.by_rows(x.shape[1]):
+            called, size = oracle.in_arithmetic(row_arithmetic), self.rows or max(1, rows.stop - rows.start)
             for first in range(rows.start, rows.stop, size):
                 # A call of fewer rows than the file has is filled up with the same ones.
                 here = np.arange(first, min(first + size, rows.stop))
@@ -279,10 +281,10 @@ class FileNetwork(Network):
                 parts.append((y[:, : len(here)], {name: a[:, :, : len(here)] for name, a in held.items()}))
         y = np.concatenate([part[0] for part in parts], axis=1).astype(arithmetic.stored, copy=False)
         states = {
-            one.name: np.concatenate([part[1][one.name] for part in parts], axis=2).astype(
-                arithmetic.stored if one.before.dtype in FLOATS else np.float64, copy=False
+            carried.name: np.concatenate([part[1][carried.name] for part in parts], axis=2).astype(
+                arithmetic.stored if carried.before.dtype in FLOATS else np.float64, copy=False
             )
-            for one in self.states
+            for carried in self.states
         }
         return Trajectory(y, {name: array[-1] for name, array in states.items()}, states)
 
@@ -304,15 +306,18 @@ class FileNetwork(Network):
     def _call(
         self, oracle: Oracle, x: np.ndarray, state: Mapping[str, np.ndarray], rows: int
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        given = {
+        arrays = {
             array.name: _carried(array, array.to_file(_fitting(array, part)))
             for array, part in zip(self.inputs, self._parts(x), strict=True)
         }
-        given |= {one.before.name: _carried(one.before, one.before.to_file(state[one.name])) for one in self.states}
-        given |= self.constant_arrays(rows)
-        got = oracle.run(given)
+        arrays |= {
+            carried.before.name: _carried(carried.before, carried.before.to_file(state[carried.name]))
+            for carried in self.states
+        }
+        arrays |= self.constant_arrays(rows)
+        got = oracle.run(arrays)
         y = [array.from_file(got[array.name], len(x), rows) for array in self.results]
-        after = {one.name: one.after.from_file(got[one.after.name], 1, rows) for one in self.states}
+        after = {carried.name: carried.after.from_file(got[carried.after.name], 1, rows) for carried in self.states}
         return np.concatenate(y, axis=2), after
 
 

@@ -20,15 +20,15 @@ def rounded_result(
     terms: int = 1,
     squares: Callable[[], np.ndarray] | None = None,
 ) -> np.ndarray:
-    """The result of an operator, rounded. Of a sum: how many `terms` it has, and the sum of their squares."""
+    """The result of an operator, rounded. A sum has `terms` terms, and `squares` gives the sum of their squares."""
     # A row: an arithmetic that rounds at random takes the rows of a batch. What it gets may be overwritten.
     row = np.array(output).reshape(1, -1)
     if kind == "sum" and squares is not None and terms > 1:
-        done = arithmetic.summed(row, lambda: squares().reshape(1, -1), terms)
+        rounded = arithmetic.summed(row, lambda: squares().reshape(1, -1), terms)
     elif kind == "activation":
-        done = arithmetic.activated(row)
+        rounded = arithmetic.activated(row)
     else:
-        done = arithmetic(row)
+        rounded = arithmetic(row)
     # An infinity, as masks have, is exact, and so is a NaN.
-    result: np.ndarray = np.where(np.isfinite(output), done.reshape(output.shape), output)
+    result: np.ndarray = np.where(np.isfinite(output), rounded.reshape(output.shape), output)
     return result

@@ -199,7 +199,7 @@ def open_questions(
     unanswered = [question for question in unanswered if question.array not in paired]
     unclear = {question.array for question in unanswered if question.key == "state"}
     streams = _streams(section, description)
-    # Of what may be a state, the axes are asked for once it is none.
+    # An input that may be a state is asked for its axes only once it is known to be none.
     certain = [array for array in streams if array.name not in unclear] or streams
     axes = [question for question in questions_of_axes(certain) if question.key not in written]
     return (*unanswered, *axes)
@@ -207,8 +207,8 @@ def open_questions(
 
 def _streams(section: FileSection, description: FileDescription) -> list[ArrayDescription]:
     """The inputs that are new in each call."""
-    given = description.of_role("input", "state_in", "constant")
-    return [array for array in given if array.name not in {*section.state, *section.constants}]
+    inputs = description.of_role("input", "state_in", "constant")
+    return [array for array in inputs if array.name not in {*section.state, *section.constants}]
 
 
 def keys_of(answers: Iterable[str]) -> set[str]:
@@ -234,8 +234,8 @@ def _key(written: str) -> str:
 
 def section_yaml(section: FileSection, answers: Iterable[str] = ()) -> str:
     """The section as YAML, a key a line. That there is no state is written where an answer says so."""
-    said = {"state"} & keys_of(answers)
-    content = {key: value for key, value in vars(section).items() if value not in ({}, ()) or key in said}
+    written_empty = {"state"} & keys_of(answers)
+    content = {key: value for key, value in vars(section).items() if value not in ({}, ()) or key in written_empty}
     return "\n".join(["model:", *(f"  {key}: {_inline(value)}" for key, value in content.items())]) + "\n"
 
 

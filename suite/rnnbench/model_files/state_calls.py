@@ -44,8 +44,8 @@ def check_state(oracle: Oracle, description: FileDescription, section: FileSecti
             raise
         with suppress(ModelFileError):
             single = _Calls(oracle, description, section, seed, rows=1)
-            found = single.result()
-            return replace(found, one_row=str(error), made_sizes={**found.made_sizes, **single.row_sizes()})
+            checked = single.result()
+            return replace(checked, one_row=str(error), made_sizes={**checked.made_sizes, **single.row_sizes()})
         raise
 
 
@@ -63,10 +63,10 @@ class _Calls:
     ) -> None:
         self._oracle, self._section, self._description = oracle, section, description
         self._draw = np.random.default_rng(seed)
-        known = {*section.state, *section.constants}
-        given = description.of_role("input", "state_in", "constant")
-        self._streams = [array for array in given if array.name not in known]
-        self._states = [array for array in given if array.name in section.state]
+        answered = {*section.state, *section.constants}
+        inputs = description.of_role("input", "state_in", "constant")
+        self._streams = [array for array in inputs if array.name not in answered]
+        self._states = [array for array in inputs if array.name in section.state]
         self._outputs = [
             array for array in description.of_role("output", "state_out") if array.name not in section.state.values()
         ]
@@ -77,7 +77,7 @@ class _Calls:
         self._made = description.of_role("output", "state_out")
         if any(value is None for value in section.constants.values()):
             raise ModelFileError("its constants have no values; give them first")
-        self._constants = {array.name: self._constant(array) for array in given if array.name in section.constants}
+        self._constants = {array.name: self._constant(array) for array in inputs if array.name in section.constants}
 
     def result(self) -> StateCheck:
         first_x, second_x = self._inputs(), self._inputs()
@@ -91,13 +91,13 @@ class _Calls:
         second = self._run(second_x, carried)
         # From zeros, a state that begins with what another one was stays zero for a while.
         calls = [_Call(first_x, zero, first), _Call(second_x, carried, second), self._call_from_drawn(second_x)]
-        moved, used = self._seen(calls, calls[1:])
+        moved, used = self._moved_and_used(calls, calls[1:])
         for _ in range(MORE_CALLS):
             if all(moved.values()) and all(used.values()):
                 break
             # A state may matter on one side of a condition only.
             call = self._call_from_drawn(self._inputs())
-            more_moved, more_used = self._seen([call], [call])
+            more_moved, more_used = self._moved_and_used([call], [call])
             moved = {name: seen or more_moved[name] for name, seen in moved.items()}
             used = {name: seen or more_used[name] for name, seen in used.items()}
         halves, why = self._halves((first_x, second_x), zero, (first, second))
@@ -125,10 +125,10 @@ class _Calls:
             array.shape is not None and not isinstance(array.shape[axis], int) for array in self._streams
         )
 
-    def _made_sizes(self, made: Arrays) -> dict[str, int]:
+    def _made_sizes(self, outputs: Arrays) -> dict[str, int]:
         sizes = {}
         for name, axis in open_sizes(self._description, self._section):
-            size = made[name].shape[axis]
+            size = outputs[name].shape[axis]
             if self._section.batch is None or self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
                 sizes[f"{name}.{axis}"] = size
         return sizes
@@ -148,7 +148,7 @@ class _Calls:
         drawn = {array.name: self._drawn(array) for array in self._states}
         return _Call(x, drawn, self._run(x, drawn))
 
-    def _seen(self, calls: list[_Call], used_in: list[_Call]) -> tuple[dict[str, bool], dict[str, bool]]:
+    def _moved_and_used(self, calls: list[_Call], used_in: list[_Call]) -> tuple[dict[str, bool], dict[str, bool]]:
         """By state: whether one of `calls` changes it, and whether one of `used_in` gives something else without it."""
         names = list(self._section.state)
         moved = {name: any(_differ(call.held[name], self._next(call.made)[name]) for call in calls) for name in names}
@@ -158,7 +158,9 @@ class _Calls:
         other = self._run(call.x, {**call.held, name: np.zeros_like(call.held[name])})
         return any(_differ(other[output], call.made[output]) for output in call.made)
 
-    def _halves(self, x: tuple[Arrays, Arrays], zero: Arrays, done: tuple[Arrays, Arrays]) -> tuple[float | None, str]:
+    def _halves(
+        self, x: tuple[Arrays, Arrays], zero: Arrays, results: tuple[Arrays, Arrays]
+    ) -> tuple[float | None, str]:
         axis = self._section.time
         if not self._states:
             return None, "it has no state, so every call begins anew"
@@ -168,16 +170,18 @@ class _Calls:
             return None, "the file fixes the number of steps in a call"
         joined = {name: np.concatenate([x[0][name], x[1][name]], axis) for name in x[0]}
         whole = self._run(joined, zero)
-        differences = [_difference(whole[name], done[1][name]) for name in self._section.state.values()]
+        differences = [_difference(whole[name], results[1][name]) for name in self._section.state.values()]
         for array in self._outputs:
             name = array.name
-            along = _time_axis(array, whole[name], done[0][name], done[1][name])
+            along = _time_axis(array, whole[name], results[0][name], results[1][name])
             if along is not None and along != axis and whole[name].ndim == joined[self._streams[0].name].ndim:
-                raise ModelFileError(_misplaced(name, 2 * STEPS, whole[name], STEPS, done[0][name]))
+                raise ModelFileError(_misplaced(name, 2 * STEPS, whole[name], STEPS, results[0][name]))
             if along is None:
-                differences.append(_difference(whole[name], done[1][name]))
+                differences.append(_difference(whole[name], results[1][name]))
             else:
-                differences.append(_difference(whole[name], np.concatenate([done[0][name], done[1][name]], along)))
+                differences.append(
+                    _difference(whole[name], np.concatenate([results[0][name], results[1][name]], along))
+                )
         return max(differences, default=0.0), ""
 
     def _run(self, x: Arrays, states: Arrays) -> dict[str, np.ndarray]:
@@ -200,18 +204,20 @@ class _Calls:
         shapes = ", ".join(f"{name} {shape}" for name, shape in chosen.items())
         return f". It was called with {shapes}; where it needs other sizes, say them, as in --set sizes.NAME=512"
 
-    def _check_shapes(self, made: Arrays) -> None:
-        """Raises ModelFileError where an output has not the shape that the file declares.
+    def _check_shapes(self, outputs: Arrays) -> None:
+        """Raises ModelFileError if an output does not have the shape that the file declares.
 
         Sizes of time and batch may be those of the export: many files keep them.
         """
         section = self._section
         chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self.rows)) if axis is not None}
         for array in self._made:
-            shape = made[array.name].shape
+            shape = outputs[array.name].shape
             fits = array.shape is None or len(array.shape) == len(shape)
             sizes = zip(array.shape or (), shape, strict=False)
-            if not fits or any(isinstance(told, int) and told != own and own not in chosen for told, own in sizes):
+            if not fits or any(
+                isinstance(declared, int) and declared != actual and actual not in chosen for declared, actual in sizes
+            ):
                 raise ModelFileError(
                     f"{array.name} has the shape {list(shape)}, and the file declares {array.shown_shape}; correct that"
                 )

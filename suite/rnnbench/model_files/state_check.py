@@ -79,8 +79,8 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
     """Why a case of this section would be wrong, and how to mend it. Empty where the check is well."""
     if check.ok:
         return ""
-    found = {(pair.before, pair.after): pair.found for pair in description.state}
-    pairs = {b: f"{b} → {a} ({found.get((b, a), 'given')})" for b, a in section.state.items()}
+    ways = {(pair.before, pair.after): pair.found for pair in description.state}
+    pairs = {b: f"{b} → {a} ({ways.get((b, a), 'given')})" for b, a in section.state.items()}
     if check.lost:
         wrong = "; ".join(f"the state {pairs[name]} is lost: {check.why_lost(name)}" for name in check.lost)
     else:

@@ -107,17 +107,17 @@ class _Search:
         taken = [other for others in alike.values() for other in others]
         if all(alike.values()) or not free_out - set(taken):
             return
-        found = {
+        unique = {
             name: o[0]
             for name, o in alike.items()
             if len(o) == 1 and taken.count(o[0]) == 1 and not _are_given_and_made(name, o[0])
         }
-        left_in, left_out = [name for name in free_in if name not in found], free_out - {*found.values()}
+        left_in, left_out = [name for name in free_in if name not in unique], free_out - {*unique.values()}
         if self._alike(dict.fromkeys(left_in, left_out)) or any(
             i != o and self._fits(i, o) for i in left_in for o in left_out
         ):
             return  # What is left may be states, and these what is given and made anew in each call.
-        for name, other in found.items():
+        for name, other in unique.items():
             self._pair(name, other, "shape")
 
     def by_name(self) -> None:
@@ -151,19 +151,19 @@ class _Search:
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
         """For inputs, the one free output of those it fits whose name says that it comes after."""
         free, stems = self._free_outputs(), Counter(_before(name)[0] for name in self._free_inputs())
-        found: dict[str, str] = {}
+        paired: dict[str, str] = {}
         for is_alike in (_same_number, _next_number):
             for name, others in fits.items():
-                if name in found or (is_alike is _next_number and stems[_before(name)[0]] > 1):
+                if name in paired or (is_alike is _next_number and stems[_before(name)[0]] > 1):
                     continue
-                named = [other for other in others & (free - set(found.values())) if is_alike(name, other)]
+                named = [other for other in others & (free - set(paired.values())) if is_alike(name, other)]
                 if len(named) == 1:
-                    found[name] = named[0]
-        return found
+                    paired[name] = named[0]
+        return paired
 
     def _fits(self, before: str, after: str) -> bool:
-        one, other = self._inputs[before], self._outputs[after]
-        return one.dtype == other.dtype and same_elements(one, other)
+        array, output = self._inputs[before], self._outputs[after]
+        return array.dtype == output.dtype and same_elements(array, output)
 
     def misfits(self) -> Iterable[str]:
         """Inputs and outputs that are a state by their names, and not by what they hold."""
@@ -177,8 +177,8 @@ class _Search:
                 "no state"
             )
 
-    def _pair(self, before: str, after: str, found: FoundBy) -> None:
-        self.pairs[before] = StatePair(before, after, found)
+    def _pair(self, before: str, after: str, found_by: FoundBy) -> None:
+        self.pairs[before] = StatePair(before, after, found_by)
         self._unclear.pop(before, None)
 
     def _free_inputs(self) -> list[str]:
@@ -195,21 +195,21 @@ def state_notes(flow: Flow, inputs: Iterable[str], outputs: Iterable[str]) -> li
     for state in flow.states:
         if state.operator not in RECURRENT:
             continue
-        given = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
-        kept = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
-        if not (given and kept):
-            lost[state.operator, given, kept] += 1
+        is_set = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
+        is_returned = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
+        if not (is_set and is_returned):
+            lost[state.operator, is_set, is_returned] += 1
     return [
-        f"{count} of its {operator} states {_lost_how(given=given, kept=kept)}. If the network kept a state when it "
-        "was exported, the export has lost it"
-        for (operator, given, kept), count in lost.items()
+        f"{count} of its {operator} states {_lost_how(is_set=is_set, is_returned=is_returned)}. If the network kept a "
+        "state when it was exported, the export has lost it"
+        for (operator, is_set, is_returned), count in lost.items()
     ]
 
 
-def _lost_how(*, given: bool, kept: bool) -> str:
-    if not given and not kept:
+def _lost_how(*, is_set: bool, is_returned: bool) -> str:
+    if not is_set and not is_returned:
         return "start from the same value in every call, and their final values reach no output"
-    return "reach no output" if given else "start from the same value in every call"
+    return "reach no output" if is_set else "start from the same value in every call"
 
 
 def _identical(one: ArrayDescription, other: ArrayDescription) -> bool:
@@ -271,6 +271,6 @@ def _stem(name: str, marks: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _numbered(name: str) -> tuple[str, str]:
-    found = _NUMBER.fullmatch(name)
-    assert found is not None
-    return found[1], found[2]
+    match = _NUMBER.fullmatch(name)
+    assert match is not None
+    return match[1], match[2]

@@ -25,10 +25,10 @@ def without_fused(graph: Any) -> None:
         _replace(graph, node)
     for function in [*graph.library.function]:
         names = {node.name for node in function.node_def if node.op in FUSED}
-        for node in [each for each in function.node_def if each.name in names]:
+        for node in [item for item in function.node_def if item.name in names]:
             _replace(graph, node)
         for node in function.node_def if names else ():
-            node.input[:] = [_renamed(each, names) for each in node.input]
+            node.input[:] = [_renamed(name, names) for name in node.input]
         for key, value in [*function.ret.items()] if names else ():
             function.ret[key] = _renamed(value, names)
 
@@ -44,7 +44,7 @@ def _renamed(value: str, names: Iterable[str]) -> str:
 def _replace(graph: Any, node: Any) -> None:
     tf = require("tensorflow", *PURPOSE)
     declared = require("tensorflow.python.framework.op_def_registry", *PURPOSE).get(node.op)
-    settings = {each.name: each.default_value for each in declared.attr} | dict(node.attr)
+    settings = {attribute.name: attribute.default_value for attribute in declared.attr} | dict(node.attr)
     factor = settings["exponential_avg_factor"].f if "exponential_avg_factor" in settings else 1.0
     training = settings["is_training"].b
     if training and factor != 1:
@@ -52,22 +52,26 @@ def _replace(graph: Any, node: Any) -> None:
             f"its operation {node.op} is in training mode, where it changes its running means; save the network for "
             "inference"
         )
-    given = settings["T"].type
-    kept = settings["U"].type if "U" in settings else given
+    x_type = settings["T"].type
+    scale_type = settings["U"].type if "U" in settings else x_type
     data_format, epsilon = settings["data_format"].s.decode(), settings["epsilon"].f
     count = len(declared.output_arg)
-    name = f"batch_norm_{given}_{kept}_{data_format}_{training}_{epsilon!r}_{count}".replace(".", "_").replace("-", "_")
-    if name not in {each.signature.name for each in graph.library.function}:
-        graph.library.function.add().CopyFrom(_function(tf, name, given, kept, data_format, training, epsilon, count))
+    name = f"batch_norm_{x_type}_{scale_type}_{data_format}_{training}_{epsilon!r}_{count}".replace(".", "_").replace(
+        "-", "_"
+    )
+    if name not in {definition.signature.name for definition in graph.library.function}:
+        graph.library.function.add().CopyFrom(
+            _function(tf, name, x_type, scale_type, data_format, training, epsilon, count)
+        )
     node.op = "PartitionedCall"
     node.attr.clear()
     node.attr["f"].func.name = name
-    node.attr["Tin"].list.type.extend([given, *[kept] * 4])
-    node.attr["Tout"].list.type.extend([given, *[kept] * (count - 1)])
+    node.attr["Tin"].list.type.extend([x_type, *[scale_type] * 4])
+    node.attr["Tout"].list.type.extend([x_type, *[scale_type] * (count - 1)])
 
 
 def _function(
-    tf: Any, name: str, given: int, kept: int, data_format: str, training: bool, epsilon: float, count: int
+    tf: Any, name: str, x_type: int, scale_type: int, data_format: str, training: bool, epsilon: float, count: int
 ) -> Any:
     """A FunctionDef. Its means are computed in the type of the scale, as TensorFlow does."""
     channels = data_format.index("C")
@@ -75,20 +79,20 @@ def _function(
     laid = [-1] + [1] * (len(data_format) - 1 - channels)
 
     def normalised(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
-        wide = tf.cast(x, kept)
+        wide = tf.cast(x, scale_type)
         if training:
             mean = tf.reduce_mean(wide, axes)
             variance = tf.reduce_mean(tf.square(wide - tf.reshape(mean, laid)), axes)
         scaled = tf.math.rsqrt(tf.reshape(variance, laid) + epsilon) * tf.reshape(scale, laid)
-        y = tf.cast((wide - tf.reshape(mean, laid)) * scaled + tf.reshape(offset, laid), given)
+        y = tf.cast((wide - tf.reshape(mean, laid)) * scaled + tf.reshape(offset, laid), x_type)
         if training:
-            terms = tf.cast(tf.size(wide) // tf.size(mean), kept)
+            terms = tf.cast(tf.size(wide) // tf.size(mean), scale_type)
             variance = variance * terms / tf.maximum(terms - 1, 1)  # The one that it gives is of a sample.
         return [y, mean, variance, *[mean, variance, mean][: count - 3]]
 
-    specs = [tf.TensorSpec(None, given), *[tf.TensorSpec([None], kept)] * 4]
+    specs = [tf.TensorSpec(None, x_type), *[tf.TensorSpec([None], scale_type)] * 4]
     inner = tf.function(normalised, specs, autograph=False)
     traced = tf.function(lambda *arrays: inner(*arrays), specs, autograph=False).get_concrete_function()
-    (found,) = traced.graph.as_graph_def().library.function
-    found.signature.name = name
-    return found
+    (definition,) = traced.graph.as_graph_def().library.function
+    definition.signature.name = name
+    return definition

@@ -127,12 +127,12 @@ class TensorflowGraph:
 
     def __call__(self, arithmetic: Arithmetic, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs, of as many arrays as the function has arguments."""
-        given = [self._tf.constant(array) for array in arrays]
+        arguments = [self._tf.constant(array) for array in arrays]
         if not isinstance(arithmetic, RandomRounding) and arithmetic.dtype == "float64":
-            made = self._tf.nest.flatten(self._function(*given))
+            results = self._tf.nest.flatten(self._function(*arguments))
         else:
-            made = _Call(self._tf, arithmetic).run(self._plan, [*given, *self._captured])
-        return [np.array(tensor) for tensor in made]
+            results = _Call(self._tf, arithmetic).run(self._plan, [*arguments, *self._captured])
+        return [np.array(tensor) for tensor in results]
 
 
 def _plan(tf: Any, graph: Any, outermost: Any) -> _Plan:
@@ -161,12 +161,12 @@ def _is_narrow(tensor: Any) -> bool:
 
 def _operation(tf: Any, graph: Any, outermost: Any, operation: Any) -> _Operation:
     called = [operation.get_attr(name).name for name in _CALLED.get(operation.type, ())]
-    own = () if called else [each.name for each in operation.op_def.attr]
+    names = () if called else [attribute.name for attribute in operation.op_def.attr]
     return _Operation(
         kind=operation.type,
         inputs=tuple(tensor.name for tensor in operation.inputs),
         outputs=tuple(tensor.name for tensor in operation.outputs),
-        attributes={name: _attribute(tf, operation.get_attr(name)) for name in own},
+        attributes={name: _attribute(tf, operation.get_attr(name)) for name in names},
         called=tuple(_plan(tf, _graph_of(graph, outermost, name), outermost) for name in called),
         narrow=operation.node_def.attr[NARROW].s.decode(),
     )
@@ -184,7 +184,7 @@ def _graph_of(graph: Any, outermost: Any, name: str) -> Any:
 
 def _attribute(tf: Any, value: Any) -> Any:
     if isinstance(value, list):
-        return [_attribute(tf, each) for each in value]
+        return [_attribute(tf, item) for item in value]
     if isinstance(value, tf.DType):
         return value.as_datatype_enum
     return tf.TensorShape(value) if hasattr(value, "unknown_rank") else value
@@ -199,11 +199,11 @@ class _Call:
     def run(self, plan: _Plan, arguments: Sequence[Any]) -> list[Any]:
         values = {**plan.constants, **dict(zip(plan.inputs, arguments, strict=True))}
         for operation in plan.operations:
-            made = self._made(operation, [values[name] for name in operation.inputs])
-            values |= zip(operation.outputs, made, strict=True)
+            results = self._outputs_of(operation, [values[name] for name in operation.inputs])
+            values |= zip(operation.outputs, results, strict=True)
         return [values[name] for name in plan.outputs]
 
-    def _made(self, operation: _Operation, inputs: list[Any]) -> Sequence[Any]:
+    def _outputs_of(self, operation: _Operation, inputs: list[Any]) -> Sequence[Any]:
         if operation.kind in _WHILE:
             condition, body = operation.called
             return self._loop(condition, body, inputs)
@@ -213,10 +213,13 @@ class _Call:
         if operation.kind in _CALL:
             (function,) = operation.called
             return self.run(function, inputs)
-        made = self._executed(operation, inputs)
+        results = self._executed(operation, inputs)
         if operation.kind in EXACT and not (operation.kind == "Cast" and operation.narrow):
-            return made
-        return [self._rounded(operation, inputs, each) if each.dtype == self._tf.float64 else each for each in made]
+            return results
+        return [
+            self._rounded(operation, inputs, result) if result.dtype == self._tf.float64 else result
+            for result in results
+        ]
 
     def _loop(self, condition: _Plan, body: _Plan, values: Sequence[Any]) -> Sequence[Any]:
         while bool(self.run(condition, values)[0]):
@@ -228,9 +231,11 @@ class _Call:
 
     def _executed(self, operation: _Operation, inputs: Sequence[Any]) -> Sequence[Any]:
         """One operation, run by itself on tensors. The function is private to TensorFlow 2.21."""
-        attributes = tuple(part for each in operation.attributes.items() for part in each)
-        made = self._execute(operation.kind.encode(), len(operation.outputs), list(inputs), attributes, self._context)
-        return made or []
+        attributes = tuple(part for attribute in operation.attributes.items() for part in attribute)
+        results = self._execute(
+            operation.kind.encode(), len(operation.outputs), list(inputs), attributes, self._context
+        )
+        return results or []
 
     def _rounded(self, operation: _Operation, inputs: Sequence[Any], output: Any) -> Any:
         kind: Kind = "operation"
@@ -247,8 +252,8 @@ class _Call:
         """The sum of the squares of the terms. The operation is linear in the arrays that it sums."""
         arrays = 1 if operation.kind in SUMS else len(inputs)
         squared = [
-            self._tf.square(each) if index < arrays and each.dtype.is_floating else each
-            for index, each in enumerate(inputs)
+            self._tf.square(tensor) if index < arrays and tensor.dtype.is_floating else tensor
+            for index, tensor in enumerate(inputs)
         ]
         squares = np.asarray(self._executed(operation, squared)[0].numpy())
         return squares / max(1, terms) if operation.kind in ("Mean", "AvgPool") else squares
@@ -273,14 +278,14 @@ def _terms(operation: _Operation, inputs: Sequence[Any], output: Any) -> int:
 
 def _contracted(equation: str, inputs: Sequence[Any]) -> int:
     """The product of the sizes of the axes that an einsum sums over."""
-    given, _, made = equation.partition("->")
+    inputs_labels, _, output_labels = equation.partition("->")
     sizes: dict[str, int] = {}
-    for labels, tensor in zip(given.split(","), inputs, strict=True):
+    for labels, tensor in zip(inputs_labels.split(","), inputs, strict=True):
         first, _, last = labels.partition("...")
         shape = [int(size) for size in tensor.shape]
         sizes |= dict(zip(first, shape, strict=False))
         sizes |= dict(zip(last, shape[len(shape) - len(last) :], strict=True))
-    return math.prod(size for label, size in sizes.items() if label not in made)
+    return math.prod(size for label, size in sizes.items() if label not in output_labels)
 
 
 def _size(tensor: Any) -> int:

@@ -52,7 +52,7 @@ class TensorflowProgram(Protocol):
         """All variables that a call reads, of TensorFlow."""
         ...
 
-    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name."""
         ...
 
@@ -102,10 +102,10 @@ class TensorflowOracle:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
         if inputs.keys() != self._arrays.keys():
             raise ValueError(f"expected the inputs {list(self._arrays)}, got {list(inputs)}")
-        given = [_cast(array, np.asarray(inputs[name])) for name, array in self._arrays.items()]
+        tensors = [_cast(array, np.asarray(inputs[name])) for name, array in self._arrays.items()]
         with computing(self._name):
-            made = self._graph(self._arithmetic, given)
-        return dict(zip(self._outputs, made, strict=True))
+            results = self._graph(self._arithmetic, tensors)
+        return dict(zip(self._outputs, results, strict=True))
 
 
 def error_line(error: BaseException) -> str:
@@ -119,10 +119,10 @@ def traced(program: TensorflowProgram) -> tuple[Any, list[str]]:
     arrays = {array.name: array for array in (*program.inputs, *(state.before for state in program.states))}
     outputs: list[str] = []
 
-    def call(*given: Any) -> list[Any]:
-        made = program(dict(zip(arrays, given, strict=True)))
-        outputs[:] = made
-        return list(made.values())
+    def call(*tensors: Any) -> list[Any]:
+        results = program(dict(zip(arrays, tensors, strict=True)))
+        outputs[:] = results
+        return list(results.values())
 
     specs = [tf.TensorSpec(array.shape, array.dtype) for array in arrays.values()]
     return tf.function(call, input_signature=specs, autograph=False).get_concrete_function(), outputs

@@ -50,25 +50,25 @@ def dependences(
     names = list(inputs)
     bits = {value: 1 << place for place, value in enumerate(inputs.values())}
     for operation in operations:
-        found = 0
+        needed_bits = 0
         for value in operation.takes:
-            found |= bits.get(value, 0)
+            needed_bits |= bits.get(value, 0)
         for value in operation.gives:
-            bits[value] = bits.get(value, 0) | found
+            bits[value] = bits.get(value, 0) | needed_bits
     needed = {output: bits.get(value, 0) for output, value in outputs.items()}
     return {
-        output: tuple(name for place, name in enumerate(names) if found >> place & 1)
-        for output, found in needed.items()
+        output: tuple(name for place, name in enumerate(names) if output_bits >> place & 1)
+        for output, output_bits in needed.items()
     }
 
 
 def reached(operations: Iterable[Operation], values: Collection[str], outputs: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the outputs that depend on any of these values."""
-    found = set(values)
+    reached_values = set(values)
     for operation in operations:
-        if not found.isdisjoint(operation.takes):
-            found.update(operation.gives)
-    return tuple(name for name, value in outputs.items() if value in found)
+        if not reached_values.isdisjoint(operation.takes):
+            reached_values.update(operation.gives)
+    return tuple(name for name, value in outputs.items() if value in reached_values)
 
 
 def sources(value: str, makers: Mapping[str, tuple[str, str]], movers: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -90,14 +90,14 @@ def traits_of(description: FileDescription, state: Mapping[str, str]) -> Iterato
     `state` has the next value of each state, as the case says.
     """
     features = {feature.name: feature for feature in description.features}
-    given = {array.name: array for array in description.arrays if array.name in state}
+    states = {array.name: array for array in description.arrays if array.name in state}
     depends = description.depends
-    if single := _computed_from_single(given, state, depends):
+    if single := _computed_from_single(states, state, depends):
         yield "one-element-state", _spoiled(single, state, description)
     for name, feature in features.items():
         arrays = set(feature.arrays)
         if name == "rows-in-equal-states":
-            arrays = _with_a_twin([given[one] for one in feature.arrays if one in given])
+            arrays = _with_a_twin([states[name] for name in feature.arrays if name in states])
         if name == "ring":
             arrays &= state.keys()
         if arrays or name == "scatter":
@@ -130,9 +130,9 @@ def _spoiled(arrays: Iterable[str], state: Mapping[str, str], description: FileD
     outputs = [array.name for array in description.of_role("output", "state_out")]
     if not description.depends:
         return frozenset((*outputs, *state))
-    found, known = set(arrays), set[str]()
-    while found != known:
-        known = set(found)
-        found |= {name for name in outputs if not found.isdisjoint(description.depends.get(name, ()))}
-        found |= {before for before, after in state.items() if after in found}
-    return frozenset(found)
+    spoiled, before_pass = set(arrays), set[str]()
+    while spoiled != before_pass:
+        before_pass = set(spoiled)
+        spoiled |= {name for name in outputs if not spoiled.isdisjoint(description.depends.get(name, ()))}
+        spoiled |= {before for before, after in state.items() if after in spoiled}
+    return frozenset(spoiled)

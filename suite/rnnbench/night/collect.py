@@ -233,8 +233,10 @@ def _summary(
     day: str,
 ) -> NightSummary:
     runs = [run for part in nights if (run := part.run)]
-    found = [slower for outcome in outcomes if outcome.night.compared for slower in outcome.night.compared.slower]
-    measured = [slower.measured for slower in found if slower.answer == "confirmed"]
+    slower_verdicts = [
+        slower for outcome in outcomes if outcome.night.compared for slower in outcome.night.compared.slower
+    ]
+    measured = [slower.measured for slower in slower_verdicts if slower.answer == "confirmed"]
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
     same: dict[str, int] = {}
     for part in nights:
@@ -250,7 +252,7 @@ def _summary(
         confirmed=confirmed,
         closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
         still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
-        not_confirmed=tuple(_not_confirmed(one) for one in found if one.answer != "confirmed"),
+        not_confirmed=tuple(_not_confirmed(one) for one in slower_verdicts if one.answer != "confirmed"),
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
         problems=tuple(dict.fromkeys(_problems(nights, outcomes))),
@@ -258,8 +260,9 @@ def _summary(
 
 
 def _not_confirmed(slower: Slower) -> str:
-    found = slower.found
-    return f"{found.backend}, {found.what} latency, {count(len(found.members), 'trial')}: {MEANS[slower.answer]}"
+    detection = slower.found
+    trials = count(len(detection.members), "trial")
+    return f"{detection.backend}, {detection.what} latency, {trials}: {MEANS[slower.answer]}"
 
 
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:

@@ -109,8 +109,8 @@ def alerts_that_hold(alerts: Alerts, check: CheckEntry) -> list[Alert]:
 
 def check_before(history: History, check: CheckEntry) -> CheckEntry | None:
     """The newest check of another version of the same backend, on any machine."""
-    earlier = [one for one in history.checks if one.backend == check.backend and one.started < check.started]
-    return next((one for one in reversed(earlier) if one.versions != check.versions), None)
+    earlier = [entry for entry in history.checks if entry.backend == check.backend and entry.started < check.started]
+    return next((entry for entry in reversed(earlier) if entry.versions != check.versions), None)
 
 
 def is_of(check: CheckEntry | None, night: BackendNight) -> bool:

@@ -82,12 +82,12 @@ class GitHub:
         """Run `gh`, and return what it prints. Raises ReportError."""
         what = " ".join((self.command, *arguments[:2]))
         try:
-            done = run_helper([self.command, *arguments], LIMIT_S, text)
+            process = run_helper([self.command, *arguments], LIMIT_S, text)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ReportError(f"{what}: {error}; install gh, and give it a token (GH_TOKEN)") from error
-        if done.returncode:
-            raise ReportError(f"{what}: {safe_text(done.stderr.strip()) or 'failed'}")
-        return done.stdout
+        if process.returncode:
+            raise ReportError(f"{what}: {safe_text(process.stderr.strip()) or 'failed'}")
+        return process.stdout
 
 
 def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> None:
@@ -96,8 +96,8 @@ def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> No
     github.ask("label", "create", LABEL, "--force", "--description", "Found by rnnbench's night")
     issues = dict(_known_issues(github))
     for issue in night.issues:
-        for said in _tell_issue(issue, folder, issues.get(issue.id), github):
-            tell(said)
+        for sentence in _tell_issue(issue, folder, issues.get(issue.id), github):
+            tell(sentence)
     page = _text(folder / night.page)
     for number in _pull_requests(github):
         github.ask("pr", "comment", str(number), "--edit-last", "--create-if-none", "--body-file", "-", text=page)
@@ -158,8 +158,8 @@ def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_Known, str]]]:
 def _pull_requests(github: GitHub) -> list[int]:
     """The numbers of the open pull requests that change versions."""
     answer = github.ask("pr", "list", "--state", "open", "--limit", str(MOST_PULL_REQUESTS), "--json", "number,files")
-    found = _parsed(answer, TypeAdapter(list[_PullRequest]))
-    return [one.number for one in found if VERSION_FILES & {file.path for file in one.files}]
+    pull_requests = _parsed(answer, TypeAdapter(list[_PullRequest]))
+    return [request.number for request in pull_requests if VERSION_FILES & {file.path for file in request.files}]
 
 
 def _parsed(answer: str, adapter: TypeAdapter[T]) -> T:

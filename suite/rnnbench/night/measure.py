@@ -115,24 +115,24 @@ class _Measuring:
         """Open the environments of the newest versions, or of the last good versions if the newest cannot be used."""
         self._note()
         for backend in self.plan.backends:
-            known = self.night.backends[backend]
-            if not known.package and not known.problem:
+            progress = self.night.backends[backend]
+            if not progress.package and not progress.problem:
                 self.sides[backend] = open_side(None, self.plan.trials_of(backend), self.plan.environments)
                 continue
             good = self.state.good.get(backend)
             # A run that was begun continues with the versions that it began with.
-            is_begun = self.night.run and known.measured
-            for build in filter(None, (known.measured or known.newest, None if is_begun else good)):
+            is_begun = self.night.run and progress.measured
+            for build in filter(None, (progress.measured or progress.newest, None if is_begun else good)):
                 try:
                     self.sides[backend] = self._open(backend, build)
                 except SideError as error:
-                    known = known.model_copy(update={"problem": str(error)})
+                    progress = progress.model_copy(update={"problem": str(error)})
                 else:
-                    known = known.model_copy(update={"measured": build.alone()})
+                    progress = progress.model_copy(update={"measured": build.alone()})
                     break
-            if known.problem:
-                self.tell(f"{backend}: {known.problem}")
-            self._note_backend(backend, known)
+            if progress.problem:
+                self.tell(f"{backend}: {progress.problem}")
+            self._note_backend(backend, progress)
 
     def run(self) -> None:
         """Build, check and sample every trial of the backends that have an environment, and the anchors."""
@@ -150,27 +150,27 @@ class _Measuring:
 
     def check(self, backend: str) -> None:
         """Check the conformance of the newest version, if it is new."""
-        known, trials = self.night.backends[backend], self.plan.conformance.of(backend)
-        if not trials or known.checked or known.measured is None or known.measured != known.newest:
+        progress, trials = self.night.backends[backend], self.plan.conformance.of(backend)
+        if not trials or progress.checked or progress.measured is None or progress.measured != progress.newest:
             return
-        if not is_new(backend, known.newest, self.state):
+        if not is_new(backend, progress.newest, self.state):
             return
-        self.tell(f"{backend}: conformance of {known.measured.version}")
+        self.tell(f"{backend}: conformance of {progress.measured.version}")
         try:
-            environment = self._environment(backend, known.measured), self.plan.environments
+            environment = self._environment(backend, progress.measured), self.plan.environments
             name = check_version(trials, self.plan.conformance, environment, self.plan.store, self.observer)
         except SideError as error:
-            self._note_backend(backend, known.model_copy(update={"not_checked": str(error)}))
+            self._note_backend(backend, progress.model_copy(update={"not_checked": str(error)}))
             self.tell(f"{backend}: not checked: {error}")
             return
-        self._note_backend(backend, known.model_copy(update={"checked": name, "not_checked": ""}))
+        self._note_backend(backend, progress.model_copy(update={"checked": name, "not_checked": ""}))
 
     def compare(self, backend: str) -> None:
         """Compare the newest version with the last good one, if it has changed."""
-        known, good = self.night.backends[backend], self.state.good.get(backend)
-        if known.compared or good is None or known.measured != known.newest:
+        progress, good = self.night.backends[backend], self.state.good.get(backend)
+        if progress.compared or good is None or progress.measured != progress.newest:
             return
-        if not has_changed(backend, known.newest, self.state):
+        if not has_changed(backend, progress.newest, self.state):
             return
         try:
             sides = self._open(backend, good), self._side(backend)
@@ -178,25 +178,25 @@ class _Measuring:
             self.tell("\n".join(both.describe()))
             comparison = compare_sides(both, self.plan.budget, self.observer)
         except SideError as error:
-            self._note_backend(backend, known.model_copy(update={"not_compared": str(error)}))
+            self._note_backend(backend, progress.model_copy(update={"not_compared": str(error)}))
             self.tell(f"{backend}: not compared: {error}")
             return
         write_comparison(comparison, self.plan.reports / both.runs[1].name)
-        done = Compared(
+        compared = Compared(
             good=good.alone(),
             runs=(both.runs[0].name, both.runs[1].name),
             versions=versions_of(both),
             worse=any(name in comparison.fail_on and name != SLOWER for name in comparison.found),
             slower=slower_of(comparison, both, read_run(self.plan.store.resolve(self.night.run))),
         )
-        self._note_backend(backend, known.model_copy(update={"compared": done, "not_compared": ""}))
+        self._note_backend(backend, progress.model_copy(update={"compared": compared, "not_compared": ""}))
 
     def confirm(self, backend: str) -> None:
         """Compare the trials with a SLOWER verdict once more: among many verdicts, some are wrong."""
-        known, good = self.night.backends[backend], self.state.good.get(backend)
-        if known.compared is None or known.compared.confirmed or good is None:
+        progress, good = self.night.backends[backend], self.state.good.get(backend)
+        if progress.compared is None or progress.compared.confirmed or good is None:
             return
-        slower = known.compared.slower
+        slower = progress.compared.slower
         if slower:
             self.tell(f"{backend}: found slower; compared once more.")
             try:
@@ -205,8 +205,8 @@ class _Measuring:
                 slower = confirmed(slower, sides, seconds, self.plan.store, self.observer)
             except SideError as error:
                 self._note(problems=(*self.night.problems, f"{backend}: not confirmed: {error}"))
-        done = known.compared.model_copy(update={"slower": slower, "confirmed": True})
-        self._note_backend(backend, known.model_copy(update={"compared": done}))
+        after_confirmation = progress.compared.model_copy(update={"slower": slower, "confirmed": True})
+        self._note_backend(backend, progress.model_copy(update={"compared": after_confirmation}))
 
     def compare_with_itself(self) -> None:
         """Compare some trials of one backend with themselves (A/A): every difference is a false alarm.
@@ -252,9 +252,11 @@ class _Measuring:
         package = self.night.backends[backend].package
         if not self.plan.search.upgrade and installed_version(backend, package) == build.version:
             return None
-        made = make_environment(build.requirements, extras_of(self.plan.trials_of(backend)), self.plan.environments)
-        if made.yanked:
-            raise SideError(f"{build.requirements}: was withdrawn by its makers (yanked): {made.yanked}")
+        environment = make_environment(
+            build.requirements, extras_of(self.plan.trials_of(backend)), self.plan.environments
+        )
+        if environment.yanked:
+            raise SideError(f"{build.requirements}: was withdrawn by its makers (yanked): {environment.yanked}")
         return build.requirements
 
     def _resumed(self) -> RunPlan | None:

@@ -54,9 +54,9 @@ def confirmed(
     slower: Sequence[Slower], sides: tuple[Side, Side], seconds: float, store: Store, observer: Observer
 ) -> tuple[Slower, ...]:
     """Compare the same versions again, in fresh processes. Returns `slower` with the answers. Raises SideError."""
-    done = confirm_sides([one.found for one in slower], sides, seconds, store, observer)
+    answers = confirm_sides([one.found for one in slower], sides, seconds, store, observer)
     day = datetime.now(UTC).date().isoformat()
     return tuple(
         one.model_copy(update={"answer": answer.answer, "measured": answer.measured(day)})
-        for one, answer in zip(slower, done, strict=True)
+        for one, answer in zip(slower, answers, strict=True)
     )

@@ -48,8 +48,8 @@ class BackendOutcome:
     def counts(self) -> dict[str, int]:
         """How often each verdict was reached."""
         counts: dict[str, int] = {}
-        for each in self.comparison.verdicts if self.comparison else ():
-            counts[each.verdict] = counts.get(each.verdict, 0) + 1
+        for verdict in self.comparison.verdicts if self.comparison else ():
+            counts[verdict.verdict] = counts.get(verdict.verdict, 0) + 1
         return counts
 
 
@@ -102,10 +102,10 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
         return ""
     members = set(alert.found.members)
     of_alert = [v for v in outcome.comparison.verdicts if v.trial in members and v.path == alert.found.what]
-    back = [each for each in of_alert if _is_back(each, alert.found.ratio or 1.0)]
-    if any(each.verdict == "SLOWER" for each in of_alert) or 2 * len(back) <= len(of_alert):
+    back = [verdict for verdict in of_alert if _is_back(verdict, alert.found.ratio or 1.0)]
+    if any(verdict.verdict == "SLOWER" for verdict in of_alert) or 2 * len(back) <= len(of_alert):
         return ""
-    middle = sorted(back, key=lambda each: each.ratio)[(len(back) - 1) // 2]
+    middle = sorted(back, key=lambda verdict: verdict.ratio)[(len(back) - 1) // 2]
     return f"{outcome.versions} beside {before}: ratio {middle.ratio:.3f} ({middle.low:.3f} to {middle.high:.3f})"
 
 

@@ -146,8 +146,8 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBud
             if a is not None and b is not None:
                 threshold = budget.smallest_change_of(trial.sides[0].trial)
                 changes.append(LatencyChange(name, path, a.median, b.median, judgement, threshold, trial.seconds))
-    given = {} if budget.smallest_change is None else {"latency": budget.smallest_change}
-    compared = compare_runs(base, new, given)
+    thresholds = {} if budget.smallest_change is None else {"latency": budget.smallest_change}
+    compared = compare_runs(base, new, thresholds)
     # Versions differ on purpose here, and `about` names them.
     warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
     about = (*both.describe(), verdict_cost(judged))

@@ -132,10 +132,14 @@ def _install(releases: Sequence[Release], extras: Sequence[str], environments: P
 
     def install(release: Release) -> str:
         try:
-            made = make_environment(release.requirements, extras, environments, stop)
+            environment = make_environment(release.requirements, extras, environments, stop)
         except SideError as error:
             return str(error)
-        return f"{release.requirements}: was withdrawn by its makers (yanked): {made.yanked}" if made.yanked else ""
+        return (
+            f"{release.requirements}: was withdrawn by its makers (yanked): {environment.yanked}"
+            if environment.yanked
+            else ""
+        )
 
     with ThreadPoolExecutor(INSTALLERS) as pool:
         try:

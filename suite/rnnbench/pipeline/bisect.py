@@ -127,7 +127,7 @@ class LatencyJudge:
             return Step(release, "skipped", str(error), command)
         both = SideBySide.begin([steps.trial], (self._side, side), steps.store)
         comparison = compare_sides(both, self._budget, steps.observer)
-        change = next((each for each in comparison.latencies if each.path == self._path), None)
+        change = next((latency for latency in comparison.latencies if latency.path == self._path), None)
         if change is None:
             return Step(release, "skipped", _why_unmeasured(both), command)
         low, high = change.judged.interval or (change.ratio, change.ratio)
@@ -152,18 +152,18 @@ class OutcomeJudge:
         (_, of_good, _), (_, of_bad, _) = outcomes
         if of_good.outcome == of_bad.outcome:
             raise SideError(
-                f"{good.version} and {bad.version} have the same outcome: {_seen(of_good)}; give a good and a bad "
+                f"{good.version} and {bad.version} have the same outcome: {_ended_as(of_good)}; give a good and a bad "
                 "release that differ"
             )
         self._states = {of_good.outcome: "good", of_bad.outcome: "bad"}
-        return tuple(Step(each, self._states[r.outcome], _seen(r), command) for each, r, command in outcomes)
+        return tuple(Step(release, self._states[r.outcome], _ended_as(r), command) for release, r, command in outcomes)
 
     def judge(self, release: Release) -> Step:
         try:
             record, command = self._check(release)
         except SideError as error:
             return Step(release, "skipped", str(error), "")
-        return Step(release, self._states.get(record.outcome, "skipped"), _seen(record), command)
+        return Step(release, self._states.get(record.outcome, "skipped"), _ended_as(record), command)
 
     def _check(self, release: Release) -> tuple[Record, str]:
         """The trial's record in that release, and the command that repeats it. Raises SideError."""
@@ -185,11 +185,11 @@ def _why_unmeasured(both: SideBySide) -> str:
     for name, run in zip(("the good release", "it"), both.runs, strict=True):
         for record in read_run(run).records:
             if record.outcome != "ok":
-                return f"{name} ends as {_seen(record)}"
+                return f"{name} ends as {_ended_as(record)}"
             if record.not_believed:
                 return f"{name} has figures that are not believed: {record.not_believed}"
     return "this latency was not measured"
 
 
-def _seen(record: Record) -> str:
+def _ended_as(record: Record) -> str:
     return record.outcome + (f": {record.reason}" if record.reason else "")

@@ -92,10 +92,10 @@ def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
         with context.wall_time.spent_on("check"):
             loaded = worker.ask(Load(trial), trial.limits.trial - built.worker_s, trial.limits.memory)
     except WorkerError as error:
-        return Checked(built, findings=_found(built, worker), failure=_failure("load", error))
+        return Checked(built, findings=_findings(built, worker), failure=_failure("load", error))
     load_s = time.monotonic() - started
     if problem := exceeds_wait(loaded.seconds, load_s):
-        return Checked(built, findings=_found(built, worker), failure=_impossible("load", problem))
+        return Checked(built, findings=_findings(built, worker), failure=_impossible("load", problem))
     return Checked(built, loaded, findings=built.findings, worker_s=built.worker_s + load_s)
 
 
@@ -114,9 +114,9 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
         context.on_stage(trial, "check")
         figures = worker.ask(RunChecks(trial, reuse, seconds), seconds, trial.limits.memory)
     except WorkerError as error:
-        return replace(loaded, findings=_found(loaded.built, worker), failure=_failure("check", error))
-    found = _found(loaded.built, worker)
-    return replace(loaded, figures=figures, findings=found, failure=_nonconforming(figures))
+        return replace(loaded, findings=_findings(loaded.built, worker), failure=_failure("check", error))
+    findings = _findings(loaded.built, worker)
+    return replace(loaded, figures=figures, findings=findings, failure=_nonconforming(figures))
 
 
 def build_and_check_trial(examined: Examined, worker: TrialWorker, context: Context) -> Checked:
@@ -141,7 +141,7 @@ def not_sampled(checked: Checked) -> Sampled:
     return Sampled(checked, unmeasured=checked.unmeasured, findings=checked.findings, failure=checked.failure)
 
 
-def _found(built: Built, worker: TrialWorker) -> tuple[Finding, ...]:
+def _findings(built: Built, worker: TrialWorker) -> tuple[Finding, ...]:
     return (*built.findings, *worker.take_findings())
 
 

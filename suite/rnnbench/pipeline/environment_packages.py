@@ -60,11 +60,15 @@ def requirements_beside(extras: Sequence[str], named: set[str]) -> list[str]:
     """All else that these extras ask for, or that every version of the named packages asks for, as it runs here."""
     needed = _required_by(extras)
     for name in sorted(named):
-        needed += [each for each in requirements_of(name) if _applies(each, "") and not _is_capped(each)]
+        needed += [
+            requirement
+            for requirement in requirements_of(name)
+            if _applies(requirement, "") and not _is_capped(requirement)
+        ]
     others: dict[str, Requirement] = {}
-    for each in needed:
-        if each.name != "rnnbench":
-            others.setdefault(canonicalize_name(each.name), each).extras |= each.extras
+    for requirement in needed:
+        if requirement.name != "rnnbench":
+            others.setdefault(canonicalize_name(requirement.name), requirement).extras |= requirement.extras
     suite_packages = {package_name(pin) for pin in own_versions()}
     return [_as_here(others[name]) for name in sorted(others.keys() - named - suite_packages)]
 
@@ -72,8 +76,8 @@ def requirements_beside(extras: Sequence[str], named: set[str]) -> list[str]:
 def _required_by(extras: Sequence[str]) -> list[Requirement]:
     """The requirements of these extras of the suite, and of the extras that they name."""
     texts = [text for text in metadata("rnnbench").get_all("Requires-Dist") or () if "extra ==" in text]
-    requested = [each for each in map(Requirement, texts) for extra in extras if _applies(each, extra)]
-    named = {name for each in requested if each.name == "rnnbench" for name in each.extras} - set(extras)
+    requested = [needed for needed in map(Requirement, texts) for extra in extras if _applies(needed, extra)]
+    named = {name for needed in requested if needed.name == "rnnbench" for name in needed.extras} - set(extras)
     return [*requested, *(_required_by(sorted(named)) if named else ())]
 
 
@@ -83,9 +87,9 @@ def with_extras(text: str, extras: Sequence[str]) -> str:
         requirement = Requirement(text)
     except InvalidRequirement:
         return text
-    for each in _required_by(extras):
-        if canonicalize_name(each.name) == canonicalize_name(requirement.name):
-            requirement.extras |= each.extras
+    for required in _required_by(extras):
+        if canonicalize_name(required.name) == canonicalize_name(requirement.name):
+            requirement.extras |= required.extras
     return str(requirement) if requirement.extras else text
 
 
@@ -103,7 +107,7 @@ def _applies(requirement: Requirement, extra: str) -> bool:
 
 def _is_capped(requirement: Requirement) -> bool:
     """Whether other versions of the package ask for another version of this one."""
-    return any(each.operator not in (">=", ">", "!=") for each in requirement.specifier)
+    return any(specifier.operator not in (">=", ">", "!=") for specifier in requirement.specifier)
 
 
 def _as_here(requirement: Requirement) -> str:
@@ -117,5 +121,5 @@ def _as_here(requirement: Requirement) -> str:
 
 def package_name(requirement: str) -> str:
     """The normalised name of the package that a requirement names."""
-    found = _NAME.match(requirement)
-    return canonicalize_name(found[0]) if found else requirement
+    match = _NAME.match(requirement)
+    return canonicalize_name(match[0]) if match else requirement

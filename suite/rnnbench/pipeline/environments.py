@@ -95,13 +95,13 @@ def check_side(text: str | None) -> None:
             f"'{text}': is no folder here, and names no version; "
             f"give a virtual environment's folder, or requirements such as 'onnxruntime==1.30.0'"
         )
-    for each in text.split():
+    for requirement in text.split():
         try:
-            if not each.startswith("-"):
-                Requirement(each)
+            if not requirement.startswith("-"):
+                Requirement(requirement)
         except InvalidRequirement as error:
             what = str(error).splitlines()[0]
-            raise SideError(f"'{each}': is no requirement: {what}; write it as 'onnxruntime==1.30.0'") from error
+            raise SideError(f"'{requirement}': is no requirement: {what}; write it as 'onnxruntime==1.30.0'") from error
 
 
 def _is_folder(text: str) -> bool:

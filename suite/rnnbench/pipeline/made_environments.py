@@ -100,8 +100,8 @@ def _make(
     python = folder / "bin" / "python"
     _require_writable(cache)
     with locked(cache / f"{folder.name}.lock"):
-        if (made := _intact(folder)) is not None:
-            return made
+        if (environment := _intact(folder)) is not None:
+            return environment
         remove_anything(folder)
         run_installer([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements, stop)
         constraints = folder / "constraints.txt"
@@ -120,10 +120,10 @@ def _make(
         ]
         messages = run_installer([*pip, "--constraint", str(constraints), *wanted], requirements, stop)
         yanked = _YANKED.search(messages)
-        made = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
-        ready = {"requirements": requirements, "yanked": made.yanked, "packages": _packages(folder)}
+        environment = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
+        ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}
         write_text(folder / READY, json.dumps(ready, indent=2) + "\n")
-    return made
+    return environment
 
 
 def _require_writable(cache: Path) -> None:
@@ -166,27 +166,27 @@ def _packages(folder: Path) -> list[str]:
 
 def _shortened(said: str) -> str:
     """pip's error with only the newest of the versions that it lists. pip lists all that there ever were."""
-    found = _VERSIONS.search(said)
-    if found is None:
+    match = _VERSIONS.search(said)
+    if match is None:
         return said
-    versions = found[1].split(", ")
+    versions = match[1].split(", ")
     if len(versions) <= NAMED_VERSIONS:
         return said
     newest = ", ".join(versions[-NAMED_VERSIONS:])
-    return f"{said[: found.start()]}(the newest of {len(versions)} versions: {newest}){said[found.end() :]}"
+    return f"{said[: match.start()]}(the newest of {len(versions)} versions: {newest}){said[match.end() :]}"
 
 
 def run_installer(command: list[str], requirements: str, stop: Event | None = None) -> str:
     """Run it. Returns what it printed on standard error."""
     try:
-        done = run_helper(command, INSTALL_LIMIT_S, stop=stop)
+        process = run_helper(command, INSTALL_LIMIT_S, stop=stop)
     except subprocess.TimeoutExpired as error:
         raise SideError(
             f"'{requirements}': no environment within {INSTALL_LIMIT_S:.0f} s: {error}; see whether the package index "
             "answers, and run the command again"
         ) from error
-    if done.returncode:
-        output = done.stderr or done.stdout
+    if process.returncode:
+        output = process.stderr or process.stdout
         message = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
         raise SideError(f"'{requirements}': the environment could not be made: {message}")
-    return done.stderr
+    return process.stderr

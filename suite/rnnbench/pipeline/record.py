@@ -186,7 +186,7 @@ def _floor(sampled: Sampled, measured: Sampled, bound: Latency | None) -> Latenc
     if reason := kind.unmeasured.get("latency_floor"):
         return latency_floor(cost, artifact.hoisted, (), (), reason, {})
     if DTYPES[sampled.trial.dtype].activations:  # The probe measures no products of int8: only reading counts.
-        roofs = [[replace(one, rate=None) for one in process] for process in roofs]
+        roofs = [[replace(sample, rate=None) for sample in process] for process in roofs]
     return latency_floor(cost, artifact.hoisted, medians, roofs, roof.unmeasured, kind.caches())
 
 

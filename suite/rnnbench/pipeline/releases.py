@@ -80,14 +80,15 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
         raise SideError(f"{place}: {error}; expected a version such as 1.24.1") from error
     kept = [version for version in sorted(releases) if chosen.contains(version, prereleases=True)]
     if not kept:
-        raise SideError(f"{package}: no release is {versions or 'listed'}; the releases are {_some(sorted(releases))}")
-    return tuple(releases[each] for each in kept)
+        shown = _in_words(sorted(releases))
+        raise SideError(f"{package}: no release is {versions or 'listed'}; the releases are {shown}")
+    return tuple(releases[version] for version in kept)
 
 
 def newest_release(package: str, *, pre: bool = False) -> Release:
     """The newest release that the package index has; with `pre`, a pre-release too. Raises SideError."""
-    found = versions_of_index(package, *(("--pre",) if pre else ()))
-    versions = [version for version in map(Version, found) if pre or not version.is_prerelease]
+    listed = versions_of_index(package, *(("--pre",) if pre else ()))
+    versions = [version for version in map(Version, listed) if pre or not version.is_prerelease]
     if not versions:
         raise SideError(f"{package}: the package index has pre-releases only; ask for them with --pre")
     return Release(package, str(max(versions)))
@@ -96,13 +97,13 @@ def newest_release(package: str, *, pre: bool = False) -> Release:
 def between(releases: Iterable[Release], good: Release, bad: Release) -> tuple[Release, ...]:
     """The releases from `good` to `bad`, both of them included, the oldest first."""
     first, last = Version(good.version), Version(bad.version)
-    found = {Version(each.version): each for each in (*releases, good, bad)}
-    return tuple(found[version] for version in sorted(found) if first <= version <= last)
+    by_version = {Version(release.version): release for release in (*releases, good, bad)}
+    return tuple(by_version[version] for version in sorted(by_version) if first <= version <= last)
 
 
 def newest_of_minors(releases: Sequence[Release]) -> tuple[Release, ...]:
     """The newest release of each minor version."""
-    newest = {Version(each.version).release[:2]: each for each in releases}
+    newest = {Version(release.version).release[:2]: release for release in releases}
     return tuple(newest.values())
 
 
@@ -115,7 +116,7 @@ def find_release(releases: Sequence[Release], package: str, text: str, place: st
         version = Version(text)
     except ValueError as error:
         raise SideError(f"{place} '{text}': expected a version of {package}, such as 1.24.1") from error
-    return next((each for each in releases if Version(each.version) == version), Release(package, text))
+    return next((release for release in releases if Version(release.version) == version), Release(package, text))
 
 
 def _specifier(text: str) -> SpecifierSet:
@@ -151,21 +152,21 @@ def versions_of_index(package: str, *options: str) -> list[str]:
     """The versions that pip finds for this Python and platform, by pip's own settings."""
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
     try:
-        done = run_helper(command, INDEX_LIMIT_S)
+        process = run_helper(command, INDEX_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SideError(f"{package}: the package index gave no answer: {error}; give --list FILE") from error
-    found = _AVAILABLE.search(done.stdout)
-    if done.returncode or found is None:
-        if has_no_index(done.stderr):
+    match = _AVAILABLE.search(process.stdout)
+    if process.returncode or match is None:
+        if has_no_index(process.stderr):
             raise SideError(f"{package}: {NO_INDEX}; or give --list FILE")
         raise SideError(
-            f"{package}: the package index names no releases: {errors_of(done.stderr, 1)}; "
+            f"{package}: the package index names no releases: {errors_of(process.stderr, 1)}; "
             "check the name (--package), or give --list FILE"
         )
-    return [text.strip() for text in found[1].split(",")]
+    return [text.strip() for text in match[1].split(",")]
 
 
-def _some(versions: Sequence[Version]) -> str:
+def _in_words(versions: Sequence[Version]) -> str:
     if len(versions) <= 6:
         return ", ".join(map(str, versions)) or "none"
     return f"{versions[0]}, {versions[1]}, … {versions[-1]} ({len(versions)})"

@@ -92,7 +92,7 @@ def reproductions() -> tuple[Reproduction, ...]:
 
 def find_reproduction(name: str) -> Reproduction:
     """The script of this name. Raises ReproductionError, with the names that there are."""
-    by_name = {one.name: one for one in reproductions()}
+    by_name = {reproduction.name: reproduction for reproduction in reproductions()}
     if name not in by_name:
         raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, by_name)}")
     return by_name[name]
@@ -113,19 +113,19 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
 def _run(command: list[str]) -> tuple[FaultState, str]:
     """Run the script. Returns its verdict with what it printed, or with why it has none."""
     try:
-        done = run_helper(command, TIME_LIMIT_S)
+        process = run_helper(command, TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         return FaultState.UNKNOWN, f"it did not end within {TIME_LIMIT_S:.0f} s"
-    printed = safe_text(done.stdout.strip())
-    if done.returncode == _MENDED:
+    printed = safe_text(process.stdout.strip())
+    if process.returncode == _MENDED:
         return FaultState.MENDED, printed
-    if done.returncode == _UNDECIDED:
+    if process.returncode == _UNDECIDED:
         return FaultState.UNDECIDED, printed
     # An uncaught exception exits with 1, too: a traceback says nothing of the fault.
-    if done.returncode == _STILL_THERE and "Traceback (most recent call last)" not in done.stderr:
+    if process.returncode == _STILL_THERE and "Traceback (most recent call last)" not in process.stderr:
         return FaultState.STILL_THERE, printed
-    last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
-    return FaultState.UNKNOWN, f"exit status {done.returncode}: {safe_text(last)}"
+    last = (process.stderr.strip().splitlines() or ["it printed no error"])[-1]
+    return FaultState.UNKNOWN, f"exit status {process.returncode}: {safe_text(last)}"
 
 
 def environment_of(one: Reproduction, cache: Path, *, newest: bool = False) -> str:
@@ -152,9 +152,11 @@ def _versions(requirements: Sequence[str], python: str) -> tuple[str, ...]:
     """The packages that this interpreter has. They may be older than the newest ones, because pip takes what fits."""
     here = python == sys.executable
     folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
-    found = {canonicalize_name(each.name): each.version for each in distributions(path=folders)}
+    versions = {canonicalize_name(package.name): package.version for package in distributions(path=folders)}
     return tuple(
-        f"{name}=={found[canonicalize_name(name)]}" for name in _names(requirements) if canonicalize_name(name) in found
+        f"{name}=={versions[canonicalize_name(name)]}"
+        for name in _names(requirements)
+        if canonicalize_name(name) in versions
     )
 
 
@@ -175,9 +177,9 @@ def _read(script: Path) -> Reproduction:
     text = "".join(line[2:] if line.startswith("# ") else line[1:] for line in heads[0].splitlines(keepends=True))
     try:
         head = tomllib.loads(text)
-        requirements = tuple(str(Requirement(each)) for each in head["dependencies"])
+        requirements = tuple(str(Requirement(dependency)) for dependency in head["dependencies"])
         more = head.get("tool", {}).get("rnnbench", {})
-        earlier = tuple(str(Requirement(each)) for each in more.get("earlier", ()))
+        earlier = tuple(str(Requirement(dependency)) for dependency in more.get("earlier", ()))
     except (tomllib.TOMLDecodeError, KeyError, InvalidRequirement) as error:
         raise ReproductionError(f"{script}: its block `# /// script` cannot be read: {error}") from error
     title = re.search(r'"""(.*?)(?:\.\s|\.?""")', source, re.DOTALL)

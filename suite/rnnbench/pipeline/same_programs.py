@@ -35,11 +35,11 @@ class SamePrograms:
         first = self._first.setdefault((*plan, worker_key(checked.examined)), checked)
         if first is checked:
             return checked
-        found = self._apart(first, checked, worker)
-        if not found:
+        difference = self._apart(first, checked, worker)
+        if not difference:
             self.same_as[trial.id] = first
             return checked
-        return replace(checked, findings=(*checked.findings, *worker.take_findings(), found))
+        return replace(checked, findings=(*checked.findings, *worker.take_findings(), difference))
 
     def _apart(self, first: Checked, second: Checked, worker: TrialWorker) -> Finding | None:
         """Why the two are sampled apart; None if they agree."""

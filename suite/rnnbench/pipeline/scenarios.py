@@ -41,19 +41,20 @@ def server_figures(samples: ServerSamples) -> Server:
         unserved=sum(served.due - served.done for served in samples.processes),
         median=float(np.median(latencies)),
         p99=float(np.percentile(latencies, 99)),
-        utilisation=sum(one.busy for one in samples.processes) / sum(one.elapsed for one in samples.processes),
+        utilisation=sum(process.busy for process in samples.processes)
+        / sum(process.elapsed for process in samples.processes),
     )
 
 
 def _tests(samples: StreamSamples) -> Iterator[StreamTest]:
     for number, process in enumerate(samples.processes):
-        for one in process.tested:
-            seconds = one.served.latencies
+        for load in process.tested:
+            seconds = load.served.latencies
             yield StreamTest(
                 process=number,
-                streams=one.streams,
-                frames=one.served.done,
-                missed=one.served.missed,
+                streams=load.streams,
+                frames=load.served.done,
+                missed=load.served.missed,
                 median=float(np.median(seconds)),
                 p99=float(np.percentile(seconds, 99)) if len(seconds) >= FRAMES else None,
             )

@@ -187,8 +187,8 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
             f"{folder} is side {run.info.side.upper()} of a comparison of two environments, whose trials are judged "
             f"together; give the command that compared them again"
         )
-    done = {record.trial for record in run.records}
-    left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in done)
+    recorded = {record.trial for record in run.records}
+    left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in recorded)
     changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 

@@ -68,17 +68,17 @@ class ShardedPlan:
     def sentence(self) -> str:
         """How many trials the shard has, in words."""
         total = sum(map(len, self.whole.shards))
-        own = len(self.whole.own(self.shard.number))
-        if not own:
+        share = len(self.whole.own(self.shard.number))
+        if not share:
             filled = sum(map(bool, self.whole.shards))
             where = "one other shard" if filled == 1 else f"{filled} other shards"
             return (
                 f"shard {self.shard} is empty: trials that are compared stay together, and all {total:,} are in {where}"
             )
-        others = len(self.trials) - own
+        others = len(self.trials) - share
         anchors = ", and 1 anchor of another shard" if others == 1 else f", and {others:,} anchors of other shards"
         return (
-            f"shard {self.shard}: {own:,} of {total:,} trials{f'{anchors}, which every shard runs' if others else ''}"
+            f"shard {self.shard}: {share:,} of {total:,} trials{f'{anchors}, which every shard runs' if others else ''}"
         )
 
 

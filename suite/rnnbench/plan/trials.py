@@ -50,10 +50,10 @@ def device_of_backends(kind: str) -> Device | str:
     """The device of this kind that a backend found on this machine, or the reasons why none found one."""
     lacks = []
     for name in installed_backends():
-        found = probe_or_stand_in(name).devices.get(kind)
-        if isinstance(found, Device):
-            return found
-        lacks += [f"{name}: {found.reason}"] if found else []
+        device = probe_or_stand_in(name).devices.get(kind)
+        if isinstance(device, Device):
+            return device
+        lacks += [f"{name}: {device.reason}"] if device else []
     return "; ".join(lacks) or "no installed backend has programs for it"
 
 

@@ -187,9 +187,9 @@ def _changes(comparison: Comparison, lines: int) -> Iterator[Markdown]:
         lines -= 1
         # What became worse may take all lines but those that name the rest once.
         later = sum(1 + len(sections[other]) for other in list(sections)[list(sections).index(title) + 1 :])
-        made = list(_fitted(groups, max(lines - later, len(groups))))
-        lines -= len(made)
-        yield Markdown("\n").join([Markdown(f"**{title}**\n"), *made])
+        groups_shown = list(_fitted(groups, max(lines - later, len(groups))))
+        lines -= len(groups_shown)
+        yield Markdown("\n").join([Markdown(f"**{title}**\n"), *groups_shown])
 
 
 def _fitted(groups: Sequence[_Group], lines: int) -> Iterator[Markdown]:

@@ -73,8 +73,8 @@ def headline(comparison: Comparison) -> str:
     others = [FAIL_ON[name].words(count) for name, count in comparison.found.items() if name not in comparison.fail_on]
     also = f" Found too, and not counted (--fail-on): {', '.join(others)}." if others else ""
     if comparison.two_machines:
-        found = f"differs on another machine: {', '.join(counted)}" if counted else "nothing that counts differs"
-        return f"TWO MACHINES, {found}.{also}"
+        result = f"differs on another machine: {', '.join(counted)}" if counted else "nothing that counts differs"
+        return f"TWO MACHINES, {result}.{also}"
     return (f"REGRESSED: {', '.join(counted)}." if counted else "No regression.") + also
 
 
@@ -86,20 +86,20 @@ def counts(comparison: Comparison) -> str:
     )
     one_sided = [f"{n:,} {word}" for n, word in ((vanished, "vanished"), (appeared, "new")) if n]
     trials = ", ".join([f"{count(comparison.trials, 'trial')} in both runs", *one_sided])
-    not_believed = len({one.trial for one in comparison.not_believed})
+    not_believed = len({record.trial for record in comparison.not_believed})
     without = f" Without verdict: {count(not_believed, 'trial')} not believed." if not_believed else ""
     return f"{trials}. {count(len(comparison.latencies), 'latency verdict')}: {', '.join(verdicts)}.{without}"
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[Table]:
     """The tables that have rows, what is no number first."""
-    made = (
+    tables = (
         _fact_table(comparison),
         _not_believed_table(comparison),
         _latency_table(comparison),
         _cost_table(comparison),
     )
-    yield from (table for table in made if table.rows)
+    yield from (table for table in tables if table.rows)
 
 
 def by_target(comparison: Comparison) -> list[TargetSummary]:

@@ -55,7 +55,7 @@ def sentences(case: Coverage) -> Iterable[str]:
 
 def _of_case(case: str, records: Sequence[Record]) -> Coverage:
     points = [_values(record) for record in records if record.case == case]
-    # Networks have different keys. One that a network has not counts as the value None.
+    # Networks have different keys. A key that a network does not have counts as the value None.
     axes = {leaf: {point.get(leaf) for point in points} for leaf in dict.fromkeys(chain(*points))}
     axes = {leaf: values for leaf, values in axes.items() if len(values) > 1}
     sizes = [len(values) for values in axes.values()]
@@ -77,11 +77,11 @@ def _of_case(case: str, records: Sequence[Record]) -> Coverage:
 def _values(record: Record) -> dict[str, object]:
     """The values of a trial by leaf; a call of all its steps is `all`."""
     params = record.params.model_dump()
-    given = params.pop("model")
+    model_params = params.pop("model")
     try:
-        model = Model.model_validate(given).model_dump()
+        model = Model.model_validate(model_params).model_dump()
     except ValidationError:
-        model = given  # Of a damaged record, or of a model that this version does not know.
+        model = model_params  # Of a damaged record, or of a model that this version does not know.
     chunk = "all" if params["chunk"] == params["steps"] else params["chunk"]
     values = {**model, **params, "chunk": chunk}
     return {leaf: value if isinstance(value, Hashable) else str(value) for leaf, value in values.items()}

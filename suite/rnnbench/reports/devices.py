@@ -37,8 +37,8 @@ ENERGY_NOTE = (
 
 def device_names(view: View) -> list[str]:
     """The devices other than the processor that the trials ran on, in words."""
-    found = {entry.record.device: entry.record.params.device for entry in view.entries if entry.record.device}
-    return [device_in_words(device) for device, kind in found.items() if kind != "cpu"]
+    kinds = {entry.record.device: entry.record.params.device for entry in view.entries if entry.record.device}
+    return [device_in_words(device) for device, kind in kinds.items() if kind != "cpu"]
 
 
 def devices_sentence(view: View) -> str:
@@ -72,9 +72,9 @@ def crossing_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
 def device_answers(view: View) -> Iterator[tuple[str, str]]:
     """Title and sentence of each model, batch and dtype that ran on two kinds of devices: the faster device."""
     for subject, entries in on_several_devices(view.entries).items():
-        for one in chunk_crossings(entries):
-            if one.program == FASTEST:
-                yield str(subject), f"The faster of {' and '.join(one.devices)}: {_spells(one, 'chunk')}."
+        for crossing in chunk_crossings(entries):
+            if crossing.program == FASTEST:
+                yield str(subject), f"The faster of {' and '.join(crossing.devices)}: {_spells(crossing, 'chunk')}."
 
 
 def _crossings(view: View) -> Iterator[tuple[OnDevices, list[Entry], list[Table]]]:
@@ -131,7 +131,7 @@ def _per_step(entry: Entry) -> str:
 
 
 def crossing_table(title: str, crossings: Sequence[Crossing], axis: str = "chunk") -> Table:
-    rows = [(one.program, " and ".join(one.devices), _spells(one, axis)) for one in crossings]
+    rows = [(crossing.program, " and ".join(crossing.devices), _spells(crossing, axis)) for crossing in crossings]
     return Table(title, ("program", "devices", "faster"), tuple(rows), text=3, note=CROSSING_NOTE)
 
 

@@ -103,8 +103,8 @@ def line(*parts: str | tuple[str, str], style: str = "", longest: int = LONGEST_
     """A line for a terminal. A part is a text, or a text with its style."""
     text = Text(style=style)
     for part in parts:
-        words, own = (part, "") if isinstance(part, str) else part
-        text.append(visible(words, longest), own or None)
+        words, part_style = (part, "") if isinstance(part, str) else part
+        text.append(visible(words, longest), part_style or None)
     return text
 
 

@@ -108,7 +108,7 @@ def sizes(entries: Sequence[Entry]) -> str:
     """The sizes of these trials; the batch and the device too, unless all are of one stream on the processor."""
     params = [entry.record.params for entry in entries]
     hidden = {entry.workload.hidden for entry in entries} - {0}
-    batches, devices = {each.batch for each in params}, sorted({each.device for each in params})
+    batches, devices = {point.batch for point in params}, sorted({point.device for point in params})
     return "; ".join(
         [
             *([f"hidden {_listed(hidden)}"] if hidden else []),

@@ -61,7 +61,7 @@ HOW_TO_READ = (
     + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
     + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "
     "range of the medians of the sampled processes. A difference within it does not count.",
-    "Scenarios: " + " ".join(f"**{one.name}**: {one.meaning}" for one in SCENARIOS.values()),
+    "Scenarios: " + " ".join(f"**{scenario.name}**: {scenario.meaning}" for scenario in SCENARIOS.values()),
     "A dash (—) is a figure that was not measured, or that has no meaning there. *Findings* lists the reasons.",
 )
 
@@ -197,11 +197,11 @@ def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
 
 def _devices(view: View) -> Iterator[str]:
     """Only where a model ran on two kinds of devices."""
-    made = list(device_tables(view))
-    if made:
+    tables = list(device_tables(view))
+    if tables:
         yield Markdown("## Devices")
         yield "The same model, batch and number format on several devices."
-    for title, contents in made:
+    for title, contents in tables:
         yield Markdown("### {}").format(title)
         for content in contents:
             yield from _titled(content, "####")
@@ -214,10 +214,10 @@ def _costs(view: View) -> Iterator[str]:
 
 
 def _call_costs(view: View) -> Iterator[str]:
-    made = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *CALL_COSTS)]
-    if made:
+    tables = [part for workload, entries in view.workloads.items() for part in _tables(workload, entries, *CALL_COSTS)]
+    if tables:
         yield Markdown("## Cost of a call")
-        yield from made
+        yield from tables
 
 
 def _tables(workload: Workload, entries: Sequence[Entry], *makers: Callable[[Sequence[Entry]], Table]) -> Iterator[str]:

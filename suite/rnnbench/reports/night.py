@@ -93,20 +93,22 @@ def night_page(night: NightSummary) -> str:
 
 def alert_issue(alert: Alert, commands: Commands) -> tuple[str, str]:
     """Title and text of the issue of an alert."""
-    found = alert.found
-    fact = "conformance" if found.evidence == "checked" else found.what
-    what = MEASURES[found.what].title if found.is_level else fact
+    detection = alert.found
+    fact = "conformance" if detection.evidence == "checked" else detection.what
+    what = MEASURES[detection.what].title if detection.is_level else fact
     parts: list[str] = [alert_line(alert)]
-    before, after = found.versions
+    before, after = detection.versions
     if before != after:
         parts.append(Markdown("Versions: {} → {}.").format(before or "none", after or "none"))
-    parts.append(Markdown("State: {}. Machine: {}.").format(alert.state, code(found.machine)))
+    parts.append(Markdown("State: {}. Machine: {}.").format(alert.state, code(detection.machine)))
     if alert.mended:
         why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
         parts.append(Markdown("Mended on {}{}.").format(alert.mended, why))
-    parts.append(_list(map(code, found.members), MEMBERS))
-    parts += [Markdown("These commands show it again:"), commands.block(found)]
-    return f"{found.backend}: {what}, since {found.night[:10]} [{alert.id}]", "\n\n".join(map(paragraph, parts)) + "\n"
+    parts.append(_list(map(code, detection.members), MEMBERS))
+    parts += [Markdown("These commands show it again:"), commands.block(detection)]
+    return f"{detection.backend}: {what}, since {detection.night[:10]} [{alert.id}]", "\n\n".join(
+        map(paragraph, parts)
+    ) + "\n"
 
 
 def night_json(night: NightSummary) -> dict[str, object]:

@@ -165,7 +165,7 @@ def draw_latencies(canvas: Canvas, path: str) -> None:
 
 
 def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -> None:
-    """By chunk. Of a single one of several chunks, a piece as wide as its marks."""
+    """A line by chunk. If only one of several chunks was measured, the line is as wide as its marks."""
     if len(best) > 1:
         axis.plot(list(best), list(best.values()), **BEST, zorder=1)
     for chunk, value in best.items() if len(best) == 1 else ():

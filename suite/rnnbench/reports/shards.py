@@ -31,7 +31,7 @@ def shards_table(shards: Sequence[Run], plan: WholePlan) -> Table:
     rows = []
     for shard in shards:
         assert shard.info.shard is not None, "the shards of a plan say which they are"
-        own = set(plan.own(shard.info.shard.number))
+        shard_trials = set(plan.own(shard.info.shard.number))
         recorded = shard.by_trial.keys()
         rows.append(
             (
@@ -39,8 +39,8 @@ def shards_table(shards: Sequence[Run], plan: WholePlan) -> Table:
                 fingerprint(shard.info.machine),
                 str(shard.info.machine.get("cpu", units.MISSING)),
                 shard.info.run,
-                f"{len(recorded & own)} of {len(own)}",
-                str(len(recorded - own)),
+                f"{len(recorded & shard_trials)} of {len(shard_trials)}",
+                str(len(recorded - shard_trials)),
             )
         )
     return Table("Shards", ("shard", "machine", "processor", "run", "trials", "anchors"), tuple(rows), text=4)

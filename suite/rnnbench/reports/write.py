@@ -41,7 +41,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> Path:
 
 def _write_machines(run: Run, of_machines: Sequence[Run], folder: Path) -> Path:
     """A report for each machine of merged shards, and the page that links them."""
-    pages = [write_report([each], folder / _machine_folder(each)) for each in of_machines]
+    pages = [write_report([run], folder / _machine_folder(run)) for run in of_machines]
     page = folder / PAGE
     try:
         links = [path.relative_to(folder) for path in pages]

@@ -20,7 +20,7 @@
     dates                                runs that a wrong clock dated in the future
     damage, text                         figures that cannot be, taken out; text from outside, made safe
 
-Of other rooms it imports declarations alone: the latency paths and metrics of `measure`, and `devices.Device`.
+From other rooms it imports only declarations: the latency paths and metrics of `measure`, and `devices.Device`.
 """
 
 from typing import TYPE_CHECKING

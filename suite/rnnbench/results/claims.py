@@ -49,7 +49,7 @@ class Contradiction:
 
 def contradictions(records: Sequence[Record]) -> list[Contradiction]:
     """Every claim of these records that something else contradicts."""
-    found = [each for record in records for each in _too_few_operations(record)]
+    contradictions = [contradiction for record in records for contradiction in _too_few_operations(record)]
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         if record.artifact is not None:
@@ -57,8 +57,8 @@ def contradictions(records: Sequence[Record]) -> list[Contradiction]:
             groups.setdefault((record.case, record.target, params), []).append(record)
     for group in groups.values():
         for smaller, larger in combinations(sorted(group, key=lambda one: one.params.chunk), 2):
-            found += (*_growth(smaller, larger), *_hoisted(smaller, larger))
-    return found
+            contradictions += (*_growth(smaller, larger), *_hoisted(smaller, larger))
+    return contradictions
 
 
 def _too_few_operations(record: Record) -> Iterator[Contradiction]:
@@ -95,8 +95,8 @@ def _hoisted(smaller: Record, larger: Record) -> Iterator[Contradiction]:
     """A step cannot take less than its part of the floor: where it does, a claim that raises the floor is wrong."""
     chunks = smaller.params.chunk, larger.params.chunk
     hoisted = larger.artifact.hoisted if larger.artifact else None
-    times = [bound.median for one in (smaller, larger) if (bound := one.latency("bound")) is not None]
-    floors = [one.floor.seconds for one in (smaller, larger) if one.floor and one.floor.seconds is not None]
+    times = [bound.median for record in (smaller, larger) if (bound := record.latency("bound")) is not None]
+    floors = [record.floor.seconds for record in (smaller, larger) if record.floor and record.floor.seconds is not None]
     if hoisted in (None, chunks[1]) or chunks[0] == chunks[1] or len(times) < 2 or len(floors) < 2:
         return
     steps = chunks[1] - chunks[0]

@@ -38,7 +38,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "facts": [_fact(change) for change in comparison.facts],
         "latencies": [_latency(change) for change in comparison.latencies],
         "measures": [_measure(change) for change in comparison.costs],
-        "not_believed": [{"trial": one.trial, "run": one.run, "reason": one.reason} for one in comparison.not_believed],
+        "not_believed": [
+            {"trial": record.trial, "run": record.run, "reason": record.reason} for record in comparison.not_believed
+        ],
     }
     plain: dict[str, Any] = _plain(content)
     return plain

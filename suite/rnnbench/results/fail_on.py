@@ -47,8 +47,8 @@ def _rise(kind: str) -> Callable[[Comparison], int]:
 
 
 FAIL_ON: Mapping[str, FailOn] = {
-    one.name: one
-    for one in (
+    condition.name: condition
+    for condition in (
         FailOn("nonconforming", "no longer conforming", _outcome("nonconforming")),
         FailOn("failed", "failing", _outcome(*FAILURES)),
         FailOn(
@@ -99,5 +99,5 @@ def parse_fail_on(texts: Iterable[str]) -> tuple[str, ...]:
             raise ValueError(f"unknown name '{name}'; {hint(name, meanings)}")
     if "none" in names and len(set(names)) > 1:
         raise ValueError("'none' stands alone; leave it out, or leave out the other names")
-    chosen = {each for name in names for each in meanings[name]}
+    chosen = {condition for name in names for condition in meanings[name]}
     return tuple(name for name in FAIL_ON if name in chosen)

@@ -94,8 +94,8 @@ def _after_last_newline(descriptor: int, size: int) -> int:
     end = size
     while end:
         start = max(0, end - _PIECE)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end = start
     return 0

@@ -32,10 +32,6 @@ class LoweredForm:
     """Number of loops."""
     copies: int
     """Copies of the cell outside of loops."""
-    looped_copies: int
-    """Copies of the cell in all loops."""
-    at_once: int = 0
-    """Scans, and blocks, that run many steps at once, in loops and outside of them."""
 
 
 def lowered_parts(text: str) -> tuple[LoweredPart, ...] | None:
@@ -54,14 +50,10 @@ def parse_lowered(text: str) -> LoweredForm | None:
     parts = lowered_parts(text)
     if parts is None:
         return None
-    loops = [part for part in parts if part.kind == "looped"]
-    at_once = [part for part in parts if part.kind in ("parallel", "chunked")]
     return LoweredForm(
         fused=any(part.kind == "fused" for part in parts),
-        loops=sum(part.count for part in (*loops, *(part for part in at_once if part.copies))),
+        loops=sum(part.count for part in parts if part.kind == "looped" or part.copies),
         copies=sum(part.count for part in parts if part.kind == "unrolled"),
-        looped_copies=sum(part.count * (part.copies or 1) for part in loops),
-        at_once=sum(part.count for part in at_once),
     )
 
 

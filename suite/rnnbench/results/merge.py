@@ -135,11 +135,11 @@ def _other_plan(first: Run, plan: WholePlan, other: Run, other_plan: WholePlan) 
     how = " Give each shard the same cases, --backend, --set, --filter and version of rnnbench"
     if len(plan.shards) != len(other_plan.shards):
         return f"{begin}one of {count(len(plan.shards), 'shard')}, and one of {len(other_plan.shards)}.{how}"
-    trials, others = ({trial for shard in each.shards for trial in shard} for each in (plan, other_plan))
+    trials, others = ({trial for shard in shared_plan.shards for trial in shard} for shared_plan in (plan, other_plan))
     if only := sorted(trials ^ others):
         where = first.path if only[0] in trials else other.path
-        found = f"only one of them has {count(len(only), 'trial')}, for example {only[0]} in {where}"
-        return f"{begin}{found}.{how}"
+        difference = f"only one of them has {count(len(only), 'trial')}, for example {only[0]} in {where}"
+        return f"{begin}{difference}.{how}"
     return f"{begin}they have the same trials, with other limits, anchors or ways of sampling.{how}"
 
 
@@ -155,7 +155,7 @@ def _refuse_foreign(shard: Run, plan: WholePlan) -> None:
 
 
 def _by_number(shards: Sequence[Run]) -> Mapping[int, Run]:
-    """Each shard once. Of two states of one run the one with more records counts."""
+    """Each shard once. If a run is given in two states, the one with more records counts."""
     by_number: dict[int, Run] = {}
     for shard in shards:
         assert shard.info.shard is not None, "it was checked"
@@ -208,7 +208,7 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_whole_plan(part, merging.plan)
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
-        for file, content in _kept(shard.path, merging.foreign):
+        for file, content in _kept_files(shard.path, merging.foreign):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(content, bytes):
@@ -218,7 +218,7 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_info(part, info)
 
 
-def _kept(shard: Path, foreign: Container[Path]) -> Iterator[tuple[Path, Path | bytes]]:
+def _kept_files(shard: Path, foreign: Container[Path]) -> Iterator[tuple[Path, Path | bytes]]:
     """The files of a shard's run that are kept, from its folder: where each lies, or its content."""
     for name in WITH_COPY:
         contents = [read_plain(file) for file in (shard / name, copy_of(shard / name)) if _is_plain(file)]
@@ -242,7 +242,7 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
                 yield file, f"{error}; it was left out"
             else:
                 if unlike:
-                    yield file, f"{file}: has not the samples of its record: {unlike}; it was left out"
+                    yield file, f"{file}: does not have the samples of its record: {unlike}; it was left out"
 
 
 def left_out_warnings(foreign: Mapping[Path, str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def read_merged(
 
 def joined(path: Path, info: RunInfo, shards: Sequence[Run], plan: WholePlan, warnings: Sequence[str] = ()) -> Run:
     """The run that shards make together. Its warnings say what is missing, and how the shards differ."""
-    records = [record for shard in shards for record in _own(shard, plan)]
+    records = [record for shard in shards for record in _own_records(shard, plan)]
     return Run(path, info, tuple(records), (*warnings, *warnings_of(shards, plan)), tuple(shards))
 
 
@@ -119,7 +119,7 @@ def difference_sentences(shards: Sequence[Run]) -> Iterator[str]:
 
 
 def _varying(shards: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
-    """What is installed in other versions, with the version of each shard. A backend that a shard has not is apart."""
+    """What is installed in other versions, with the version of each shard. A backend that a shard lacks is apart."""
     for what, texts in (
         ("Python", [str(shard.info.machine.get(INTERPRETER, "")) for shard in shards]),
         ("rnnbench", [shard.info.rnnbench for shard in shards]),
@@ -135,9 +135,9 @@ def _varying(shards: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
                 yield f"{package} ({backend})", [of_shard.get(package, "") for of_shard in of_shards]
 
 
-def _own(shard: Run, plan: WholePlan) -> Iterator[Record]:
-    own = set(plan.own(shard.info.shard.number)) if shard.info.shard else set()
-    return (record for record in shard.records if record.trial in own)
+def _own_records(shard: Run, plan: WholePlan) -> Iterator[Record]:
+    shard_trials = set(plan.own(shard.info.shard.number)) if shard.info.shard else set()
+    return (record for record in shard.records if record.trial in shard_trials)
 
 
 def _of_shards(run: Run, shards: Sequence[Run]) -> Run:

@@ -276,7 +276,7 @@ class Record(FrozenModel):
 
     @property
     def real_time_factor(self) -> float | None:
-        """The bound latency of a call over the length of the signal in it; None where there is none of either."""
+        """The bound latency of a call over the length of the signal in it; None where either is missing."""
         bound = self.latency("bound")
         return bound.per_step / self.step_seconds if bound and self.step_seconds else None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One run as read back. Of several records of one trial (a resumed run) it has the last."""
+    """One run as read back. Where a trial has several records (a resumed run), the last one counts."""
 
     path: Path
     info: RunInfo
@@ -74,7 +74,7 @@ class Run:
     def rows(self) -> list[Row]:
         """One flat row for each record, with the columns that `docs/results.md` describes.
 
-        Of merged shards, each has its anchors.
+        Each shard of a merged run has rows for its own anchors.
         """
         from rnnbench.results.rows import row
 
@@ -95,7 +95,7 @@ class Run:
         rows, latency = read_samples(folder, trial, path), record and record.latency(path)
         if latency and (unlike := other_samples(rows, latency)):
             raise StoreError(
-                f"{samples_file(folder, trial[-8:], path)}: has not the samples of this record: {unlike}; "
+                f"{samples_file(folder, trial[-8:], path)}: does not have the samples of this record: {unlike}; "
                 f"restore the file, or run the trial again"
             )
         return rows

@@ -65,8 +65,8 @@ class WholePlan(FrozenModel):
 
     def expected(self, number: int) -> frozenset[str]:
         """Trials that a shard runs: its own, and the anchors of all shards."""
-        own = self.own(number)
-        return frozenset({*own, *self.anchors} if own else ())
+        share = self.own(number)
+        return frozenset({*share, *self.anchors} if share else ())
 
     def shard(self, number: int) -> ShardInfo:
         return ShardInfo(number=number, of=len(self.shards), plan=self.digest)

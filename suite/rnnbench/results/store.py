@@ -123,8 +123,8 @@ class Store:
         raise StoreError(f"no run '{run}', here or in {self.root}; {advice}")
 
     def read(self, run: str | Path, keep: Keep | None = None) -> Run:
-        found = read_run(self.resolve(run), keep)
-        return replace(found, warnings=(*found.warnings, *self.left_out(run)))
+        contents = read_run(self.resolve(run), keep)
+        return replace(contents, warnings=(*contents.warnings, *self.left_out(run)))
 
     def left_out(self, run: str | Path) -> tuple[str, ...]:
         """A sentence for each run that would be `latest`, and is not because it is dated in the future."""

@@ -1,4 +1,6 @@
-"""Text from outside (names, reasons, notes, versions) made safe: to show, to name a file by, to write to a table.
+"""Text of records (names, reasons, notes) as output needs it: one visible line, a file name, a cell of a table.
+
+`outside_text` makes text safe where it enters the suite. Records of other versions have not passed it.
 
 Rows and names of files use these functions themselves. `reports.escape` builds Markdown and terminal lines on them.
 """

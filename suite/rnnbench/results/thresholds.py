@@ -26,8 +26,8 @@ class Threshold:
 
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    one.key: one
-    for one in (
+    threshold.key: threshold
+    for threshold in (
         Threshold("latency", SMALLEST, 0.001, 0.9, "Smallest change of a latency that matters, for every path."),
         Threshold("build", 0.25, 0.0, 10.0, "Smallest change of the time of a cold build that matters."),
         Threshold("memory", 0.1, 0.0, 10.0, "Smallest change of the peak memory of build and run that matters."),

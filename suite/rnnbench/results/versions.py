@@ -33,8 +33,8 @@ def version_of(package: str, versions: Mapping[str, str]) -> str | None:
 
 def by_package(versions: Mapping[str, str]) -> dict[str, str]:
     """Versions by package, to compare them. A distribution in the place of another one is named beside its version."""
-    found = dict[str, str]()
+    by_package = dict[str, str]()
     for name, version in versions.items():
         package, text = IN_PLACE_OF.get(name, name), f"{version} ({name})" if name in IN_PLACE_OF else version
-        found[package] = f"{found[package]}, {text}" if package in found else text
-    return found
+        by_package[package] = f"{by_package[package]}, {text}" if package in by_package else text
+    return by_package

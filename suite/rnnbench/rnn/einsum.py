@@ -62,14 +62,14 @@ def contraction(equation: str) -> Contraction:
     """The parts of an equation. Raises ValueError if it is not of the kind of `MorePrimitives.einsum`."""
     inputs, arrow, out = equation.partition("->")
     a, comma, b = inputs.partition(",")
-    found = Contraction(a, b, out)
+    parts = Contraction(a, b, out)
     letters = set(a) | set(b)
     twice = any(len(set(part)) != len(part) for part in (a, b, out))
-    if not (arrow and comma) or twice or not set(out) <= letters or any(one not in b for one in found.summed):
+    if not (arrow and comma) or twice or not set(out) <= letters or any(letter not in b for letter in parts.summed):
         raise ValueError(f"einsum: {equation}")
-    if any(letter not in out for letter in found.right):
+    if any(letter not in out for letter in parts.right):
         raise ValueError(f"einsum: {equation}")
-    return found
+    return parts
 
 
 def permutation(letters: str, order: str) -> tuple[int, ...]:

@@ -40,10 +40,10 @@ def on_all_cores() -> Iterator[None]:
 
 
 def _all_cores() -> set[int]:
-    own = os.sched_getaffinity(0)
+    allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, own)
+    os.sched_setaffinity(0, allowed)
     return cores
 
 

@@ -97,7 +97,7 @@ def in_int8(weight: np.ndarray) -> Int8:
 
     Raises ValueError if it was not, or if it is only a part: a part may lack the value that decides the scale.
     """
-    found = quantised(weight)
-    if not np.array_equal(found.values, weight):
+    weight_in_int8 = quantised(weight)
+    if not np.array_equal(weight_in_int8.values, weight):
         raise ValueError("these weights are no whole matrix of int8 values; draw them with an int8 dtype")
-    return found
+    return weight_in_int8

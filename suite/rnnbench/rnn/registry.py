@@ -25,8 +25,8 @@ OTHER_MODULES = ("rnnbench.model_files.network",)
 def families() -> dict[str, type[Network]]:
     """Every family by its name, the stack of cells first."""
     found: dict[str, type[Network]] = {Model.network: Model}
-    own = sorted(f"{networks.__name__}.{module.name}" for module in pkgutil.iter_modules(networks.__path__))
-    for module in (*own, *OTHER_MODULES):
+    shipped = sorted(f"{networks.__name__}.{module.name}" for module in pkgutil.iter_modules(networks.__path__))
+    for module in (*shipped, *OTHER_MODULES):
         for family in import_module(module).FAMILIES:
             found[family.network] = family
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

@@ -26,8 +26,8 @@ class WeightForms:
         key = (weight.ctypes.data, weight.shape, weight.strides, weight.dtype, form)
         if key in self._forms:
             return self._forms[key][1]
-        made = make()
-        if not weight.flags.writeable and self._bytes + made.nbytes <= KEPT_BYTES:
-            self._forms[key] = weight, made
-            self._bytes += made.nbytes
-        return made
+        new_form = make()
+        if not weight.flags.writeable and self._bytes + new_form.nbytes <= KEPT_BYTES:
+            self._forms[key] = weight, new_form
+            self._bytes += new_form.nbytes
+        return new_form

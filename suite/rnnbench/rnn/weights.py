@@ -126,7 +126,7 @@ def draw_state(network: Network, batch: int, seed: int, dtype: str = "float32") 
     """
     state = {}
     for name, values in network.draw_state(np.random.default_rng([seed, 2]), batch).items():
-        own = network.state_dtype(name, dtype)
-        state[name] = rounded(values, own) if own in DTYPES else values.astype(own)
+        dtype_of_state = network.state_dtype(name, dtype)
+        state[name] = rounded(values, dtype_of_state) if dtype_of_state in DTYPES else values.astype(dtype_of_state)
         state[name].setflags(write=False)
     return state

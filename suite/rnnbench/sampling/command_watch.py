@@ -135,37 +135,37 @@ class CommandWatch:
     def findings(self, trial: str, cores: int) -> list[Finding]:
         """Findings from the trial's blocks since the last call of this method. The trial was bound to `cores` cores."""
         blocks = self._blocks.pop(trial, [])
-        own = [task for task, started_by in self._started_by.items() if started_by == trial]
-        beyond = beyond_cores(blocks, cpu_seconds_beyond(self._cores, own))
+        started = [task for task, started_by in self._started_by.items() if started_by == trial]
+        beyond = beyond_cores(blocks, cpu_seconds_beyond(self._cores, started))
         details = [*moved_outside(blocks, cores), *beyond]
         return [Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in details]
 
 
 def moved_outside(blocks: Sequence[WatchedBlock], cores: int) -> list[str]:
     """Signs that a process worked outside of its blocks, a sentence each. An honest program gives none."""
-    found = []
+    findings = []
     elapsed, waited = sum(b.elapsed for b in blocks), sum(b.times.waited for b in blocks)
     cpu, between = sum(b.times.cpu for b in blocks), sum(b.times.cpu_before for b in blocks)
     if in_most_blocks(b.hidden(cores) for b in blocks):
-        found.append(
+        findings.append(
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them, in which "
             f"it used {cpu:.3g} s of CPU time: work was done outside of them, or its clock is slow"
         )
     elif in_most_blocks(b.unseen for b in blocks):
-        found.append(
+        findings.append(
             f"the worker says that its blocks took {elapsed:.3g} s; the suite waited {waited:.3g} s for them: "
             f"something waited outside of them, or its clock is slow"
         )
     if cpu > CORES_SHARE * cores * waited + SLACK_S:
-        found.append(
+        findings.append(
             f"the program used {cpu / waited:.2g} cores; it was held to {cores}: further threads or processes worked"
         )
     if between > BETWEEN_SHARE * elapsed + SLACK_S:
-        found.append(
+        findings.append(
             f"processes of the program used {between:.3g} s of CPU time while its worker was stopped between blocks, "
             f"which took {elapsed:.3g} s"
         )
-    return found
+    return findings
 
 
 def beyond_cores(blocks: Sequence[WatchedBlock], cpu: float) -> list[str]:

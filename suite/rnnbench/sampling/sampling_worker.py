@@ -249,7 +249,7 @@ class SamplingWorker:
 
         Everything else is measured and verified by then. So no process is started for it.
         """
-        for sampling in [each for each in self.trials if each.has_device_clock]:
+        for sampling in [trial_sampling for trial_sampling in self.trials if trial_sampling.has_device_clock]:
             if self._process is None:
                 sampling.miss_device_time()
                 continue

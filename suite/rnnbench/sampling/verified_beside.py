@@ -42,10 +42,10 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
     body ends all workers. The time after that, spent waiting for `cores`, counts as a check.
     """
     waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
-    each = list(waiting)
+    trials = list(waiting)
 
     def verify_aside() -> None:
-        for worker in _taken(waiting.popleft):
+        for worker in _take_all(waiting.popleft):
             worker.step_aside(cores)
             worker.verify()
 
@@ -53,18 +53,18 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
         verified = pool.submit(verify_aside)
         try:
             yield
-            for worker in _taken(waiting.pop):
+            for worker in _take_all(waiting.pop):
                 worker.verify()
             with wall_time.spent_on("check"):
                 verified.result()
         except BaseException:
             waiting.clear()
-            for worker in each:
+            for worker in trials:
                 worker.abandon()
             raise
 
 
-def _taken(take: Callable[[], SamplingWorker]) -> Iterator[SamplingWorker]:
+def _take_all(take: Callable[[], SamplingWorker]) -> Iterator[SamplingWorker]:
     """Take workers from a queue until it is empty. Two threads do so, from either end."""
     with suppress(IndexError):
         while True:

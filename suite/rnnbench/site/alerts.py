@@ -71,26 +71,26 @@ def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
 
 
 def _row(alert: Alert, content: Content) -> AlertRow:
-    found = alert.found
-    if found.what == SILENCE:
+    detection = alert.found
+    if detection.what == SILENCE:
         sentence = "no run since then"
-    elif found.is_level:
-        change = change_with_interval(found.ratio or 1.0, found.interval, INTERVAL)
-        sentence = f"{MEASURES[found.what].title} {change}"
+    elif detection.is_level:
+        change = change_with_interval(detection.ratio or 1.0, detection.interval, INTERVAL)
+        sentence = f"{MEASURES[detection.what].title} {change}"
     else:
-        sentence = fact_sentence(found.what, found.before, found.after, found.detail)
-    members = [(member, content.pages.get((found.machine, member), "")) for member in found.members[:NAMED]]
-    subject = f"{found.backend}, all trials" if found.whole_backend else found.backend or found.machine
-    more = len(found.members) - len(members)
+        sentence = fact_sentence(detection.what, detection.before, detection.after, detection.detail)
+    members = [(member, content.pages.get((detection.machine, member), "")) for member in detection.members[:NAMED]]
+    subject = f"{detection.backend}, all trials" if detection.whole_backend else detection.backend or detection.machine
+    more = len(detection.members) - len(members)
     return AlertRow(
         id=alert.id,
         state=alert.state,
-        night=found.night,
-        backend=found.backend,
-        subject=f"{subject} and {more} more trials" if more > 0 and not found.whole_backend else subject,
-        pages=() if found.whole_backend else tuple(members),
+        night=detection.night,
+        backend=detection.backend,
+        subject=f"{subject} and {more} more trials" if more > 0 and not detection.whole_backend else subject,
+        pages=() if detection.whole_backend else tuple(members),
         sentence=sentence,
-        versions=versions_change(found.versions),
+        versions=versions_change(detection.versions),
         decided="; ".join(_decided(alert)),
         issue=alert.reported.issue if alert.reported else "",
     )

@@ -167,6 +167,6 @@ def _check_row(change: CheckChange, direction: Direction, sentence: str, trials:
         machine=check.machine,
         is_fact=True,
         is_mended=direction == "better",
-        together=tuple((one.trial, "") for one in trials[:NAMED]),
+        together=tuple((trial.trial, "") for trial in trials[:NAMED]),
         more=max(0, len(trials) - NAMED),
     )

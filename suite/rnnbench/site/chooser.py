@@ -36,7 +36,7 @@ def _described(machine: Machine, workload: Workload, name: str, file: str) -> di
 
 
 def _programs(machine: Machine, shown: list[Shown]) -> Iterator[dict[str, Any]]:
-    for ranking in rank(each.entry for each in shown):
+    for ranking in rank(shown_trial.entry for shown_trial in shown):
         for place in ranking.places:
             for entry in (place.entry, *place.sharing):
                 yield _program(machine.shown[entry.record.trial], ranking, place)

@@ -45,8 +45,8 @@ class Conformance:
         if self.mended:
             return f"● {count(self.mended, 'trial')} mended", "note"
         if self.conforming:
-            known = f", {count(self.expected, 'known failure')}" if self.expected else ""
-            return f"✓ conforms{known}", "note" if self.expected else "good"
+            known_failures = f", {count(self.expected, 'known failure')}" if self.expected else ""
+            return f"✓ conforms{known_failures}", "note" if self.expected else "good"
         if self.expected:
             return f"◇ {count(self.expected, 'known failure')}", "note"
         return ("– not installed" if self.unavailable else "– unsupported"), "none"
@@ -112,7 +112,7 @@ def write_conformance(content: Content, folder: Folder, changes: Sequence[Change
 
 
 def _line(machine: Machine, target: str, shown: Sequence[Shown]) -> Conformance:
-    records = [each.entry.record for each in shown]
+    records = [shown_trial.entry.record for shown_trial in shown]
     unexpected = [record for record in records if not record.fails_as_expected]
     return Conformance(
         machine=machine.fingerprint,
@@ -130,11 +130,11 @@ def _line(machine: Machine, target: str, shown: Sequence[Shown]) -> Conformance:
 
 def _support(number: int, machine: Machine) -> SupportMatrix:
     shown = list(machine.shown.values())
-    strategies = tuple(sorted({each.entry.strategy for each in shown}))
+    strategies = tuple(sorted({shown_trial.entry.strategy for shown_trial in shown}))
     reasons: dict[tuple[str, str], int] = {}
     rows = []
     for target in machine.view.targets:
-        of_target = [each for each in shown if each.entry.target == target]
+        of_target = [shown_trial for shown_trial in shown if shown_trial.entry.target == target]
         cells = [_cell([s for s in of_target if s.entry.strategy == name], reasons) for name in strategies]
         rows.append((target, tuple(cells)))
     return SupportMatrix(number, machine.name, strategies, tuple(rows), tuple(reasons))
@@ -143,7 +143,7 @@ def _support(number: int, machine: Machine) -> SupportMatrix:
 def _cell(shown: Sequence[Shown], reasons: dict[tuple[str, str], int]) -> SupportCell | None:
     if not shown:
         return None
-    answers = [each.entry.record.support for each in shown]
+    answers = [shown_trial.entry.record.support for shown_trial in shown]
     numbers = [
         reasons.setdefault((answer.reason, answer.upstream), len(reasons) + 1)
         for answer in answers

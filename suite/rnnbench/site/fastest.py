@@ -101,19 +101,21 @@ def level(times: float) -> int:
 
 def _by_chunk(shown: Sequence[Shown]) -> dict[str, list[Shown]]:
     groups: dict[str, list[Shown]] = {}
-    for each in shown:
-        groups.setdefault(each.entry.chunk_label, []).append(each)
+    for shown_trial in shown:
+        groups.setdefault(shown_trial.entry.chunk_label, []).append(shown_trial)
     return groups
 
 
 def _heat_map(machine: Machine, model: str, key: str, chunk: str, shown: Sequence[Shown]) -> HeatMap:
-    tried = [each for each in shown if each.entry.record.outcome not in ("unsupported", "unavailable")]
-    strategies = tuple(sorted({each.entry.strategy for each in tried}))
-    rankings = {ranking.origin: ranking for ranking in rank(each.entry for each in shown)}
+    tried = [
+        shown_trial for shown_trial in shown if shown_trial.entry.record.outcome not in ("unsupported", "unavailable")
+    ]
+    strategies = tuple(sorted({shown_trial.entry.strategy for shown_trial in tried}))
+    rankings = {ranking.origin: ranking for ranking in rank(shown_trial.entry for shown_trial in shown)}
     by_origin: dict[str, list[Shown]] = {}
     for each, origin in zip(shown, _origins(shown), strict=True):
         by_origin.setdefault(origin, []).append(each)
-    by_trial = {each.trial: each for each in shown}
+    by_trial = {shown_trial.trial: shown_trial for shown_trial in shown}
     groups = [
         _group(origin, rankings.get(origin), by_origin[origin], strategies, by_trial)
         for origin in (*ORIGIN_MEANS, "")
@@ -126,7 +128,7 @@ def _origins(shown: Sequence[Shown]) -> list[str]:
     """One for each. Where no program was built: as the target's programs that advance alike, or as any of them."""
     of_time: dict[tuple[str, str], str] = {}
     of_target: dict[str, str] = {}
-    entries = [each.entry for each in shown]
+    entries = [shown_trial.entry for shown_trial in shown]
     for entry in entries:
         if entry.origin:
             of_target[entry.target] = of_time[entry.target, entry.record.params.time] = entry.origin
@@ -145,11 +147,17 @@ def _group(
 ) -> Group | None:
     fastest = by_trial[ranking.places[0].entry.record.trial] if ranking else None
     lines = []
-    for target in sorted({each.entry.target for each in shown}):
-        cells = {each.entry.strategy: _cell(each, fastest) for each in shown if each.entry.target == target}
+    for target in sorted({shown_trial.entry.target for shown_trial in shown}):
+        cells = {
+            shown_trial.entry.strategy: _cell(shown_trial, fastest)
+            for shown_trial in shown
+            if shown_trial.entry.target == target
+        }
         line = tuple(cells.get(strategy) for strategy in strategies)
         if any(line):
-            name = max((program(each.entry) for each in shown if each.entry.target == target), key=len)
+            name = max(
+                (program(shown_trial.entry) for shown_trial in shown if shown_trial.entry.target == target), key=len
+            )
             lines.append(Line(name, line))
     if not lines:
         return None

@@ -43,18 +43,18 @@ _SLUG = re.compile(r"[^\w\- ]")
 
 def write_method(content: Content, folder: Folder) -> None:
     """`method.html`, and a page for each document that is there."""
-    found = {name: text for name in DOCUMENTS if (text := _read(name)) is not None}
-    for name, text in found.items():
+    texts = {name: text for name in DOCUMENTS if (text := _read(name)) is not None}
+    for name, text in texts.items():
         folder.page(
-            f"method-{name}.html", "document.html", content=content, title=_title(text), html=html_of(text, set(found))
+            f"method-{name}.html", "document.html", content=content, title=_title(text), html=html_of(text, set(texts))
         )
     folder.page(
         "method.html",
         "method.html",
         content=content,
-        documents={name: means for name, means in DOCUMENTS.items() if name in found},
+        documents={name: means for name, means in DOCUMENTS.items() if name in texts},
         parts=PARTS,
-        figures=[figure for figure in FIGURES if figure[1] in found],
+        figures=[figure for figure in FIGURES if figure[1] in texts],
     )
 
 

@@ -88,7 +88,7 @@ class Night:
 def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]:
     """Oldest first: every run of the history, and the given runs that it does not have.
 
-    One that is dated in the future is none of them, unless all are: its place among the others is not known.
+    A night that is dated in the future is left out, unless all are: its place among the others is not known.
     """
     nights = list(_stored(history)) if history else []
     run_ids = {night.entry.run_id for night in nights}

@@ -109,8 +109,8 @@ def release_charts(series: Sequence[ReleaseSeries]) -> list[ReleaseChart]:
 def backfills_of(content: Content) -> list[Backfill]:
     """By machine and package; those with a change come first."""
     groups = groupby(content.releases, lambda each: (each.machine, each.package, each.reference))
-    found = [_backfill(content, list(series)) for _, series in groups]
-    return sorted(found, key=lambda backfill: not backfill.news)
+    backfills = [_backfill(content, list(series)) for _, series in groups]
+    return sorted(backfills, key=lambda backfill: not backfill.news)
 
 
 def _backfill(content: Content, series: Sequence[ReleaseSeries]) -> Backfill:

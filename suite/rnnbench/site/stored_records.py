@@ -1,7 +1,7 @@
 """A record made again from its row in the history, as far as the row has it.
 
-A row has every figure of a latency. Of the conformance checks it has the names of those that failed; it has no interval
-of a floor, no count of single operations, no flags, notes and samples. What a row does not have is absent here.
+A row has every figure of a latency, and the names of the conformance checks that failed. It has no interval of a
+floor, no count of single operations, no flags, notes and samples. What a row does not have is absent here.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SAMPLING = ("stopped_by", "calls_per_sample", "blocks", "disturbed_blocks", "dri
 
 
 def record_of(row: Row) -> Record:
-    """Raises ValueError where the row is none of a record."""
-    parameters = {"model": json.loads(row["model"]), **_some(row, PARAMETERS)}
+    """Raises ValueError where the row is not that of a record."""
+    parameters = {"model": json.loads(row["model"]), **_present(row, PARAMETERS)}
     content = {
-        **_some(row, TOP),
+        **_present(row, TOP),
         "version": parse_versions(row.get("versions", "")),
         "params": parameters,
         "device": _device(row),
@@ -55,12 +55,12 @@ def record_of(row: Row) -> Record:
         "metrics": {name: row[f"metric_{name}"] for name in METRICS if f"metric_{name}" in row},
         "artifact": _artifact(row),
         "findings": _findings(row),
-        "environment": {"threads_requested": row["threads"], **_some(row, ("threads_seen", "threads_busy", "load"))},
+        "environment": {"threads_requested": row["threads"], **_present(row, ("threads_seen", "threads_busy", "load"))},
     }
     return Record.model_validate(content)
 
 
-def _some(row: Row, names: tuple[str, ...]) -> Content:
+def _present(row: Row, names: tuple[str, ...]) -> Content:
     return {name: row[name] for name in names if name in row}
 
 
@@ -74,7 +74,7 @@ def _whole(value: Any, name: str) -> Any:
 
 
 def _timing(row: Row) -> Content:
-    once = _some(
+    once = _present(
         row, tuple(name for name in Timing.model_fields if name.endswith("_s") or name in ("build_origin", "built"))
     )
     sides = {name: {"seconds": row[f"{name}_s"]} for name in ("state_copy", "dispatch_floor") if f"{name}_s" in row}
@@ -114,7 +114,7 @@ def _device(row: Row) -> Content | None:
     if "name" not in values:
         return None
     memory = {"memory": int(values["memory"])} if "memory" in values else {}
-    return {**_some(values, ("name", "driver", "capability", "software")), **memory}
+    return {**_present(values, ("name", "driver", "capability", "software")), **memory}
 
 
 def _artifact(row: Row) -> Content | None:

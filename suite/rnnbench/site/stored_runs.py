@@ -47,7 +47,7 @@ def fingerprint_of(run: Run) -> str:
 def newest_runs(history: History, results: Path) -> list[Run]:
     """The newest night of each machine and its cases: from its folder in `results`, or else from its rows.
 
-    Of shards, each is a night; one that was merged is shown with the merged run.
+    Each shard is a night. A shard that was merged is shown with the merged run.
     """
     newest = list({(entry.machine, entry.cases, entry.shard): entry for entry in history.nights}.values())
     folders = _folders(results)

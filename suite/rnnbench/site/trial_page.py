@@ -61,7 +61,7 @@ def _places(machine: Machine) -> dict[str, tuple[Ranking, Place]]:
     return {
         entry.record.trial: (ranking, place)
         for shown in machine.workloads.values()
-        for ranking in rank(each.entry for each in shown)
+        for ranking in rank(shown_trial.entry for shown_trial in shown)
         for place in ranking.places
         for entry in (place.entry, *place.sharing)
     }
@@ -99,8 +99,8 @@ def _write_trial(
         parts=call_parts(measured),
         preparation=preparation_parts(measured),
         checks=_checks(record),
-        tiles=[each for each in drawn if each.path in COMPARED_PATHS],
-        distributions=[(each, read_histogram(shown.run, measured.trial, each.path)) for each in drawn],
+        tiles=[latency for latency in drawn if latency.path in COMPARED_PATHS],
+        distributions=[(latency, read_histogram(shown.run, measured.trial, latency.path)) for latency in drawn],
         p99_samples=P99_SAMPLES,
         program=program(shown.entry),
         strategy=strategy(shown.entry),
@@ -175,8 +175,8 @@ def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -
     at = {nights[number].entry.run: place for place, (number, _) in enumerate(points)}
     measures = []
     for index, path in enumerate(COMPARED_PATHS):
-        found = [row.latencies[index] for _, row in points]
-        columns = [[f and getattr(f, name) for f in found] for name in ("median", "low", "high")]
+        latencies = [row.latencies[index] for _, row in points]
+        columns = [[f and getattr(f, name) for f in latencies] for name in ("median", "low", "high")]
         measures.append(_measure(path, "s", *columns))
     for index, figure in enumerate(FIGURES):
         name, unit = MEASURE_OF[figure]

@@ -42,7 +42,7 @@ def describe_file(path: Path) -> FileDescription:
     with suppress(OSError, ValueError):
         size = path.stat().st_size
     memory = MEMORY + COPIES * min(size, MEMORY)
-    return _asked(path, "reading", DescribeFile(path, memory), memory)
+    return _reply_of_process(path, "reading", DescribeFile(path, memory), memory)
 
 
 def check_file(path: Path, description: FileDescription, section: FileSection) -> StateCheck:
@@ -51,10 +51,10 @@ def check_file(path: Path, description: FileDescription, section: FileSection) -
     Raises ModelFileError, also if the file cannot be computed in float64 or called as `section` says.
     """
     memory = MEMORY + COPIES_TO_RUN * description.weight_bytes
-    return _asked(path, "calling", CheckFile(path, description, section, memory), memory)
+    return _reply_of_process(path, "calling", CheckFile(path, description, section, memory), memory)
 
 
-def _asked(path: Path, doing: str, command: Command[Reply], memory: int) -> Reply:
+def _reply_of_process(path: Path, doing: str, command: Command[Reply], memory: int) -> Reply:
     with own_folder() as folder:
         host = Host(folder / "file.log", _ONE_THREAD)
         with closing(WorkerProcess("rnnbench.worker.file_worker", command, host)) as worker:

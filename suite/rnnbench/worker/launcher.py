@@ -218,7 +218,7 @@ class ChannelProcess(Generic[Ready]):
         try:
             answer = decode_reply(line, command)
         except BAD_MESSAGE as error:
-            self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_what(error)}; killed")
+            self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_fault(error)}; killed")
         self._findings += answer.findings
         if isinstance(answer.reply, Failed):
             self._raise_failed(answer.reply)
@@ -341,7 +341,7 @@ def _name(command: Command[Reply]) -> str:
     return type(command).__name__
 
 
-def _what(error: Exception) -> str:
+def _fault(error: Exception) -> str:
     """The first error of a message, without the message's whole text."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]

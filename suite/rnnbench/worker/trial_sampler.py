@@ -184,16 +184,16 @@ class TrialSampler:
         """Add findings about work that was moved out of the timed calls, as the trial's blocks show."""
         blocks = {path: self._surroundings.pop((trial.id, path), []) for path in PATHS}
         call_s = min((block.median for block in blocks["bound"]), default=None)
-        found = list(self._prepared[trial.id].moved_work(call_s))
+        signs = list(self._prepared[trial.id].moved_work(call_s))
         self._note_clocks(trial)
         if replaced := self._replaced.pop(trial.id, ""):
-            found.append(f"the program replaced {replaced} in its process")
+            signs.append(f"the program replaced {replaced} in its process")
         for path, of_path in blocks.items():
-            found += deferred_work(path, of_path, trial.threads)
+            signs += deferred_work(path, of_path, trial.threads)
             if PATHS[path].entry == "bound":
-                found.append(hidden_work(path, of_path, blocks["bound"]))
+                signs.append(hidden_work(path, of_path, blocks["bound"]))
         self._findings += [
-            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in found if detail
+            Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in signs if detail
         ]
 
     def _note_clocks(self, trial: Trial) -> None:

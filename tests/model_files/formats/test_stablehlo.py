@@ -217,7 +217,7 @@ REFUSED = {
     ),
     "declared": (
         in_main("call @f() : () -> ()", "func.func private @f()"),
-        "it calls the function f, which it has not",
+        "it calls the function f, which is not in it",
     ),
     "global in a resource": (
         in_main("ml_program.global_store @g = %x : tensor<2xf32>",

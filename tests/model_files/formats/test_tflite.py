@@ -115,7 +115,7 @@ REFUSED = {
     "cut": (lambda: files.elman().packed()[:300], "damaged or cut short"),
     "giant": (lambda: changed(giant), "that many elements are not read"),
     "too little": (lambda: changed(too_little), "47 bytes of data, where its shape [4, 3] of float32 calls for 48"),
-    "unknown": (lambda: changed(unknown_tensor), "names a tensor that there is not"),
+    "unknown": (lambda: changed(unknown_tensor), "names a tensor that does not exist"),
     "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
     "unprintable": (lambda: changed(unprintable_name), "up to 200 printable characters are read"),
@@ -210,7 +210,7 @@ def unknown_graph(writer):
         (handle_elsewhere, "the operator RESHAPE gets a variable, which is not followed; export the network with its"),
         (without_a_value, "the variable 'gain' is read, and the file has no value for it"),
         (unknown_handle, "it reads or changes a variable that comes from outside its graph"),
-        (unknown_graph, "an operator names a graph that there is not"),
+        (unknown_graph, "an operator names a graph that does not exist"),
     ],
 )
 def test_variables_that_cannot_be_followed_are_refused(tmp_path, change, told):
@@ -569,7 +569,7 @@ def test_an_operator_is_refused_before_an_output_of_whole_numbers_with_a_scale(t
 def test_scales_that_do_not_fit_are_refused(tmp_path):
     writer = files.quantised(files.elman(1))
     writer.graph.tensors[0].quantization.scale = np.array([0.1, 0.2], np.float32)
-    with pytest.raises(ModelFileError, match="2 scales, and its shape"):
+    with pytest.raises(ModelFileError, match="2 scales, which do not fit its shape"):
         describe(files.saved(writer, tmp_path / "cell.tflite"))
 
 

@@ -107,16 +107,16 @@ def operations(text: str) -> dict[str, int]:
 def run_compiler(folder: Path, flags: tuple[str, ...], observe: tuple[str, ...] = OBSERVE) -> str:
     """Compile `rnn.mlir` in a folder to `rnn.vmfb`. Returns what the compiler said. Raises BuildError."""
     command = [str(compiler()), "rnn.mlir", "-o", "rnn.vmfb", *flags, *observe]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, preexec_fn=die_with_caller
     )
-    if done.returncode:
-        code = done.returncode
+    if process.returncode:
+        code = process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with exit status {code}"
-        output = [line[:400] for line in done.stderr.splitlines() if line.strip()]
+        output = [line[:400] for line in process.stderr.splitlines() if line.strip()]
         errors = [line for line in output[:-4] if "error:" in line]
         raise BuildError("\n".join([f"iree-compile {how}", *errors[:2], *output[-4:]]))
-    return done.stderr
+    return process.stderr
 
 
 _LIBC = ctypes.CDLL(None)

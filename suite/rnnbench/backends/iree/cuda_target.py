@@ -26,8 +26,8 @@ def target_note() -> str:
 
 def nearest_target(capability: str) -> str:
     """The target nearest to a GPU's capability, such as `sm_90`. Raises BuildError if each target is above it."""
-    own = int(capability.removeprefix("sm_"))
-    below = [target for target in TARGETS if target <= own]
+    gpu_capability = int(capability.removeprefix("sm_"))
+    below = [target for target in TARGETS if target <= gpu_capability]
     if not below:
         raise BuildError(f"iree-compile has no target for {capability}: its first is sm_{min(TARGETS)}")
     return f"sm_{max(below)}"

@@ -58,14 +58,16 @@ _FUNCTION = re.compile(r'^define [^\n]*?@"?(.*?)"?\(.*?^\}\n', re.MULTILINE | re
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
     before = _of_tensorflow(request) if request.route == "tensorflow" else ()
-    given = program.imported.text if isinstance(program, ImportedProgram) else authored.module(request)
-    return Explanation(_functions(given), _state(request), chain(before, _stages(program, given, folder)))
+    module = program.imported.text if isinstance(program, ImportedProgram) else authored.module(request)
+    return Explanation(_functions(module), _state(request), chain(before, _stages(program, module, folder)))
 
 
 def _functions(text: str) -> tuple[str, ...]:
     """The signatures of the module's functions."""
-    found = re.findall(r"func\.func (?:public )?@(\w+)(\(.*?\))( -> .*?)?(?: attributes .*)?(?: loc\(.*\))? \{", text)
-    return tuple(re.sub(r" loc\([^)]*\)", "", f"{name}{inputs}{outputs}") for name, inputs, outputs in found)
+    signatures = re.findall(
+        r"func\.func (?:public )?@(\w+)(\(.*?\))( -> .*?)?(?: attributes .*)?(?: loc\(.*\))? \{", text
+    )
+    return tuple(re.sub(r" loc\([^)]*\)", "", f"{name}{inputs}{outputs}") for name, inputs, outputs in signatures)
 
 
 def _state(request: Request) -> str:
@@ -111,10 +113,10 @@ def _resolved(location: str, aliases: dict[str, str], depth: int = 8) -> str:
 def _stages(program: Program, given: str, folder: Path) -> Iterator[IrStage | Unreadable]:
     yield _mlir("given", "The module that iree-compile is given.", shortened(given), "func.func")
     (folder / "rnn.mlir").write_text(given)
-    said = run_compiler(folder, program.artifact.flags, DUMPS)
+    log = run_compiler(folder, program.artifact.flags, DUMPS)
     yield from _phases(folder, PHASES, program.artifact.lowered)
-    yield _kernels(said)
-    yield _llvm("".join(path.read_text(errors="replace") for path in (folder / "kernels").glob("*.optimized.ll")), said)
+    yield _kernels(log)
+    yield _llvm("".join(path.read_text(errors="replace") for path in (folder / "kernels").glob("*.optimized.ll")), log)
     yield from _phases(folder, LAST_PHASES, program.artifact.lowered)
 
 
@@ -138,7 +140,7 @@ def _kernels(said: str) -> IrStage | Unreadable:
     if not kernels:
         return Unreadable("kernels", "Kernels are lowered to LLVM IR, where this is printed, for the processor only.")
     text = "\n".join(shortened(kernel).strip() for kernel in kernels) + "\n"
-    sources = {found.group(1): sum(operations(found.group(0)).values()) for found in _MLIR_FUNCTION.finditer(text)}
+    sources = {kernel.group(1): sum(operations(kernel.group(0)).values()) for kernel in _MLIR_FUNCTION.finditer(text)}
     meaning = "Each kernel in loops over memory, just before it becomes LLVM IR."
     return IrStage("kernels", meaning, text, operations(text), "mlir", _first_of(text, KERNELS), sources)
 
@@ -149,12 +151,12 @@ def _mlir(name: str, meaning: str, text: str, begins_at: str, branches: int = 0)
 
 def _llvm(text: str, said: str) -> IrStage | Unreadable:
     """The kernels' own functions. What IREE links to each, such as its own math functions, is left out."""
-    kernels = {one.group(1): one.group(0) for one in _FUNCTION.finditer(text) if f"@{one.group(1)}(" in said}
+    kernels = {match.group(1): match.group(0) for match in _FUNCTION.finditer(text) if f"@{match.group(1)}(" in said}
     if not kernels:
         return Unreadable("llvm", "iree-compile writes LLVM IR for the processor only.")
-    found = {name: _LLVM.findall(kernel) for name, kernel in kernels.items()}
-    names = counted(f"llvm.{operation}" for operations in found.values() for operation in operations)
-    sources = {name: len(operations) for name, operations in found.items()}
+    operations_by_kernel = {name: _LLVM.findall(kernel) for name, kernel in kernels.items()}
+    names = counted(f"llvm.{operation}" for operations in operations_by_kernel.values() for operation in operations)
+    sources = {name: len(operations) for name, operations in operations_by_kernel.items()}
     meaning = "The same kernels as LLVM IR, optimised for this processor, without the library that is linked to them."
     shown = "\n".join(kernels.values())
     return IrStage("llvm", meaning, shown, names, "ll", _first_of(shown, KERNELS), sources)

@@ -84,10 +84,10 @@ def devices() -> dict[str, Device | Lack]:
 
     NVIDIA's own library describes a GPU. IREE's driver is asked only whether it finds one, too.
     """
-    found = {**with_cuda(None), "vulkan": _device("vulkan", "vulkan")}
-    if isinstance(found[CUDA], Device) and isinstance(lack := _device(CUDA, "cuda"), Lack):
-        found[CUDA] = lack
-    return found
+    devices_by_kind = {**with_cuda(None), "vulkan": _device("vulkan", "vulkan")}
+    if isinstance(devices_by_kind[CUDA], Device) and isinstance(lack := _device(CUDA, "cuda"), Lack):
+        devices_by_kind[CUDA] = lack
+    return devices_by_kind
 
 
 def runtime_tool(name: str) -> Path:
@@ -100,15 +100,17 @@ def _device(kind: str, driver: str) -> Device | Lack:
     """What the driver says, in a process of its own: drivers of GPUs start threads, and some do not outlive a fork."""
     command = [str(runtime_tool("iree-run-module")), f"--dump_devices={driver}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=ANSWER_S)
+        process = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=ANSWER_S
+        )
     except OSError as error:
         return Lack(f"IREE's {driver} driver cannot be asked for its devices: {error}", INSTALL_AGAIN)
     except subprocess.TimeoutExpired:
         return Lack(f"IREE's {driver} driver did not list its devices within {ANSWER_S:g} s", "")
-    if found := described(done.stdout):
-        return found
-    said = [line for line in done.stderr.splitlines() if "; " in line]
-    why = said[0].partition("; ")[2] if said else "it lists none"
+    if device := described(process.stdout):
+        return device
+    messages = [line for line in process.stderr.splitlines() if "; " in line]
+    why = messages[0].partition("; ")[2] if messages else "it lists none"
     return Lack(f"IREE's {driver} driver finds no device here: {why}", KINDS[kind].install)
 
 

@@ -137,8 +137,8 @@ def stand_ins(request: Request) -> str:
     """What stands in for what the importers do not have; empty where nothing has to."""
     sentences = []
     if request.strategy.time == "fused":
-        made = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
-        sentences.append(f"IREE has no RNN operator: the importer makes {made} of it.")
+        form = "a loop over the cell" if request.route == "onnx" else "a copy of the cell for each step"
+        sentences.append(f"IREE has no RNN operator: the importer makes {form} of it.")
     if request.file is not None and request.file.format == "savedmodel" and request.strategy.state != "none":
         sentences.append(ml_program.IN_VARIABLES)
     if request.strategy.state == "stateful" and not encloses(request):

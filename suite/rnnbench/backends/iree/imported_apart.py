@@ -22,7 +22,7 @@ _LAST_LINES = 4
 
 def import_apart(request: Request, variables: Mapping[str, str]) -> str:
     """The module of a request, as JSON, made in a process with these variables. Raises BuildError."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", __name__],
         input=pickle.dumps(request),
         capture_output=True,
@@ -30,10 +30,10 @@ def import_apart(request: Request, variables: Mapping[str, str]) -> str:
         check=False,
         preexec_fn=die_with_caller,
     )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
-        raise BuildError("\n".join([f"the importer of {request.route} failed", *(line[:400] for line in said)]))
-    answer = json.loads(done.stdout)
+    if process.returncode:
+        last_lines = process.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+        raise BuildError("\n".join([f"the importer of {request.route} failed", *(line[:400] for line in last_lines)]))
+    answer = json.loads(process.stdout)
     if error := answer.get("error"):
         raise BuildError(error)
     return json.dumps(answer)

@@ -64,9 +64,9 @@ def _stateful(request: Request, e: Primitives) -> list[str]:
     get_state = _function("get_state", [], [e.value(shape, load)], e)
 
     e = e.another()
-    given = Value(shape, "%state")
-    e.line(store.format(given.name))
-    set_state = _function("set_state", [given], [], e)
+    argument = Value(shape, "%state")
+    e.line(store.format(argument.name))
+    set_state = _function("set_state", [argument], [], e)
     return [f"  util.global private mutable @state = dense<0.0> : {kind}", *step, *reset, *get_state, *set_state]
 
 

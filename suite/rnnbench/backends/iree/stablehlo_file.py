@@ -60,8 +60,8 @@ def file_module(request: Request, network: FileNetwork) -> Imported:
 
 
 def _stitched(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]:
-    given = {name: step.entering(state) for name, state in states.items()}
-    y, after = step.call(step.entering(x), given)
+    entering = {name: step.entering(state) for name, state in states.items()}
+    y, after = step.call(step.entering(x), entering)
     results = [step.leaving(value) for value in (y, *after.values())]
     return _function("step", [_exchanged(value) for value in (x, *states.values())], results, step.lines)
 
@@ -70,15 +70,15 @@ def _stateful(step: _Step, x: _Value, states: Mapping[str, _Value]) -> list[str]
     values = list(states.values())
     loads = [f"{state.name} = ml_program.global_load {_global(state)} : {state.type}" for state in values]
     y, after = step.call(step.entering(x), states)
-    made, read, written = step.leaving(y), step.another(), step.another()
+    leaving, read, written = step.leaving(y), step.another(), step.another()
     results = [read.leaving(value) for value in values]
-    given = [written.entering(value) for value in values]
+    entering = [written.entering(value) for value in values]
     return [
         *(f"  ml_program.global private mutable {_global(s)}({_zero(s)} : {s.type}) : {s.type}" for s in values),
-        *_function("step", [_exchanged(x)], [made], [*loads, *step.lines, *_stores(values, list(after.values()))]),
+        *_function("step", [_exchanged(x)], [leaving], [*loads, *step.lines, *_stores(values, list(after.values()))]),
         *_function("reset", [], [], _zeros(values)),
         *_function("get_state", [], results, [*loads, *read.lines]),
-        *_function("set_state", list(map(_exchanged, values)), [], [*written.lines, *_stores(values, given)]),
+        *_function("set_state", list(map(_exchanged, values)), [], [*written.lines, *_stores(values, entering)]),
     ]
 
 
@@ -106,13 +106,13 @@ def _stores(states: Sequence[_Value], values: Sequence[_Value]) -> list[str]:
 
 
 def _function(name: str, arguments: Sequence[_Value], results: Sequence[_Value], lines: Sequence[str]) -> list[str]:
-    given = ", ".join(f"{value.name}: {value.type}" for value in arguments)
+    parameters = ", ".join(f"{value.name}: {value.type}" for value in arguments)
     types = ", ".join(value.type for value in results)
-    made = ", ".join(value.name for value in results)
-    returned = f"return {made} : {types}" if results else "return"
+    returned_names = ", ".join(value.name for value in results)
+    returned = f"return {returned_names} : {types}" if results else "return"
     return [
-        f"  func.func public @{name}({given}) -> ({types}) {{",
-        *(f"    {each}" for each in (*lines, returned)),
+        f"  func.func public @{name}({parameters}) -> ({types}) {{",
+        *(f"    {line}" for line in (*lines, returned)),
         "  }",
     ]
 
@@ -131,8 +131,8 @@ class _Step:
 
     def entering(self, value: _Value) -> _Value:
         """An argument in the type of the file."""
-        given = _exchanged(value)
-        return value if given == value else self.cast(given, value.dtype)
+        exchanged = _exchanged(value)
+        return value if exchanged == value else self.cast(exchanged, value.dtype)
 
     def leaving(self, value: _Value) -> _Value:
         """A result as the suite has it."""
@@ -141,16 +141,16 @@ class _Step:
 
     def call(self, x: _Value, states: Mapping[str, _Value]) -> tuple[_Value, dict[str, _Value]]:
         """y, and the next states by the names of the states."""
-        given = to_file(self, self._network, x, states, *self._sizes)
+        file_inputs = to_file(self, self._network, x, states, *self._sizes)
         constants = self._network.constant_arrays(self._sizes[1])
-        given |= {name: self._constant(filled) for name, filled in constants.items()}
+        file_inputs |= {name: self._constant(filled) for name, filled in constants.items()}
         before, after = ([pair[side] for pair in self._file.states] for side in (0, 1))
-        arguments = [given[array.name] for array in (*self._file.inputs, *before)]
+        arguments = [file_inputs[array.name] for array in (*self._file.inputs, *before)]
         arrays = (*self._file.outputs, *after)
         results = [_Value(f"%call#{index}", array.shape, array.dtype) for index, array in enumerate(arrays)]
-        names, types = (", ".join(each) for each in ([v.name for v in arguments], [v.type for v in arguments]))
-        made = ", ".join(value.type for value in results)
-        self.lines.append(f"%call:{len(results)} = call @{self._file.entry}({names}) : ({types}) -> ({made})")
+        names, types = (", ".join(texts) for texts in ([v.name for v in arguments], [v.type for v in arguments]))
+        result_types = ", ".join(value.type for value in results)
+        self.lines.append(f"%call:{len(results)} = call @{self._file.entry}({names}) : ({types}) -> ({result_types})")
         got = {array.name: value for array, value in zip(arrays, results, strict=True)}
         return from_file(self, self._network, got, *self._sizes)
 
@@ -173,14 +173,14 @@ class _Step:
         return self._line("concatenate", values, shape, ", dim = 2")
 
     def _constant(self, filled: np.ndarray) -> _Value:
-        made = _Value(f"%laid{len(self.lines)}", filled.shape, str(filled.dtype))
+        constant = _Value(f"%laid{len(self.lines)}", filled.shape, str(filled.dtype))
         value = filled.flat[0].item() if filled.size else ""
         number = f"{value:.16e}" if isinstance(value, float) else str(value).lower()
-        self.lines.append(f"{made.name} = stablehlo.constant dense<{number}> : {made.type}")
-        return made
+        self.lines.append(f"{constant.name} = stablehlo.constant dense<{number}> : {constant.type}")
+        return constant
 
     def _line(self, kind: str, values: Sequence[_Value], shape: Shape, said: str = "", *, dtype: str = "") -> _Value:
-        made = _Value(f"%laid{len(self.lines)}", shape, dtype or values[0].dtype)
+        result = _Value(f"%laid{len(self.lines)}", shape, dtype or values[0].dtype)
         names, types = ", ".join(value.name for value in values), ", ".join(value.type for value in values)
-        self.lines.append(f"{made.name} = stablehlo.{kind} {names}{said} : ({types}) -> {made.type}")
-        return made
+        self.lines.append(f"{result.name} = stablehlo.{kind} {names}{said} : ({types}) -> {result.type}")
+        return result

@@ -48,10 +48,10 @@ def own_tool(program: Program, request: Request, cache: Path) -> Tool:
 
 
 def _run(command: list[str], seconds: float) -> float:
-    said = subprocess.run(
+    output = subprocess.run(
         [*command, f"--benchmark_min_time={seconds:g}s"], stdout=subprocess.PIPE, text=True, check=True, timeout=60
     ).stdout
-    (result,) = json.loads(said[said.index("{") :])["benchmarks"]
+    (result,) = json.loads(output[output.index("{") :])["benchmarks"]
     return float(result["real_time"]) * UNITS[result["time_unit"]]
 
 

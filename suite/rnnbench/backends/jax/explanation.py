@@ -16,13 +16,13 @@ _OPERATION = re.compile(r"^\s*(?:%[\w:]+ = |)\"?([a-z_]+\.[a-z_0-9]+)", re.MULTI
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
     assert isinstance(program, JaxProgram)
-    given = shortened(lowered_by_jax(request, program.dtype).as_text())
-    functions = tuple(re.findall(r"func\.func public @(.*?) \{$", given, re.MULTILINE))
+    module = shortened(lowered_by_jax(request, program.dtype).as_text())
+    functions = tuple(re.findall(r"func\.func public @(.*?) \{$", module, re.MULTILINE))
     carried = (
         "One flat array of all layers. Each call consumes it (it is donated) and returns a new one, which the session "
         "keeps. A reset makes a new array of zeros."
     )
-    return Explanation(functions, "" if request.strategy.state == "none" else carried, _stages(program, given))
+    return Explanation(functions, "" if request.strategy.state == "none" else carried, _stages(program, module))
 
 
 def _stages(program: JaxProgram, given: str) -> Iterator[IrStage | Unreadable]:

@@ -46,11 +46,11 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
     stored = store.load(cache, name, device)
     if stored is None:
         try:
-            made = compile_program(request, dtype)
+            new = compile_program(request, dtype)
         except jax.errors.JaxRuntimeError as error:
             raise BuildError(f"XLA: {error}") from error
-        store.save(cache, name, made.serialised, made.hlo, made.artifact)
-        compiled, artifact = made.executable, made.artifact
+        store.save(cache, name, new.serialised, new.hlo, new.artifact)
+        compiled, artifact = new.executable, new.artifact
     else:
         compiled, artifact = stored
     tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
@@ -208,8 +208,8 @@ class JaxSession(ChunkedSession):
             self.state = self.to_device(self._flat_state(state))
             return
         model = self._program.request.model
-        own = {s.name: jnp.dtype(model.state_dtype(s.name, str(self._compute))) for s in self._states}
-        self.state = [self._placed(state[name].astype(dtype, copy=False)) for name, dtype in own.items()]
+        dtypes = {s.name: jnp.dtype(model.state_dtype(s.name, str(self._compute))) for s in self._states}
+        self.state = [self._placed(state[name].astype(dtype, copy=False)) for name, dtype in dtypes.items()]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         chunks = [self.to_device(x) for x in ring]

@@ -42,8 +42,8 @@ def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[Any
     def step(x: jax.Array, *state: Any) -> tuple[Any, ...]:
         parts = state[0] if state and not flat else jnp.split(state[0], ends[:-1]) if state else []
         states = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
-        given = to_file(_Ops(), network, x, states, *sizes) | constants
-        y, after = from_file(_Ops(), network, _called(file, given), *sizes)
+        arguments = to_file(_Ops(), network, x, states, *sizes) | constants
+        y, after = from_file(_Ops(), network, _called(file, arguments), *sizes)
         if not state:
             return (y,)
         return y, jnp.concatenate([after[name].ravel() for name in shapes]) if flat else [after[n] for n in shapes]
@@ -54,11 +54,11 @@ def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[Any
 def _called(file: StablehloFile, given: dict[str, Any]) -> dict[str, jax.Array]:
     """Every output and next state, of every input and state, all by name."""
     arrays = (*file.inputs, *(before for before, _ in file.states))
-    made = (*file.outputs, *(after for _, after in file.states))
+    output_arrays = (*file.outputs, *(after for _, after in file.states))
     text = f"module {{\n{file.text}\n}}".replace(f"func.func private @{file.entry}(", f"func.func public @{_MAIN}(", 1)
-    results = tuple((array.shape, array.dtype) for array in made)
+    results = tuple((array.shape, array.dtype) for array in output_arrays)
     outputs = _CALL.bind(*(jnp.asarray(given[array.name]) for array in arrays), text=text, results=results)
-    return {array.name: value for array, value in zip(made, outputs, strict=True)}
+    return {array.name: value for array, value in zip(output_arrays, outputs, strict=True)}
 
 
 def _types(*arguments: Any, text: str, results: Any) -> list[Any]:

@@ -31,11 +31,11 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
 
 def _function(name: str, interpreter: Any) -> str:
     runner = interpreter.get_signature_runner(name)
-    taken, given = (
+    inputs, outputs = (
         ", ".join(f"{key} {tensor['dtype'].__name__} {tensor['shape'].tolist()}" for key, tensor in details.items())
         for details in (runner.get_input_details(), runner.get_output_details())
     )
-    return f"{name}({taken}) -> {given}"
+    return f"{name}({inputs}) -> {outputs}"
 
 
 def _stages(path: Path, interpreter: Any) -> Iterator[IrStage | Unreadable]:
@@ -48,7 +48,7 @@ def _stages(path: Path, interpreter: Any) -> Iterator[IrStage | Unreadable]:
         model.operations(),
     )
     interpreter.allocate_tensors()
-    planned = [str(each["op_name"]) for each in interpreter._get_ops_details()]
+    planned = [str(details["op_name"]) for details in interpreter._get_ops_details()]
     yield IrStage(
         "planned",
         "The first subgraph as the interpreter loaded it: what XNNPACK takes over is one node, DELEGATE.",

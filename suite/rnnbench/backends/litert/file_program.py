@@ -72,7 +72,7 @@ class FileProgram(ChunkedProgram):
 class _Views(NamedTuple):
     """Arrays in the interpreter's memory: inputs, the states that the next call takes, and those of the last call.
 
-    Of an array without axes, as a position, the interpreter gives its value instead.
+    For an array without axes, such as a position, the interpreter gives its value instead of a view.
     """
 
     inputs: list[np.ndarray]
@@ -124,8 +124,8 @@ class FileSession(ChunkedSession):
         self.interpreter = Interpreter(model_path=str(program.path), num_threads=request.threads)
         self.wrapper = self.interpreter._interpreter
         self.subgraph, inputs, outputs, types = _ends(self.interpreter, program.called)
-        given = (*self.network.inputs, *(state.before for state in self.network.states))
-        for array in given:
+        inputs_and_states = (*self.network.inputs, *(state.before for state in self.network.states))
+        for array in inputs_and_states:
             shape = np.array(self._native(array), np.int32)
             self.wrapper.ResizeInputTensor(inputs[array.name], shape, False, self.subgraph)
         self.wrapper.AllocateTensors(self.subgraph)
@@ -142,7 +142,7 @@ class FileSession(ChunkedSession):
         self._types = [types[number] for number in self._before]
         if program.operators & MOVES_TENSORS:
             # What such an operator gives has no memory before the first call.
-            for array in given:
+            for array in inputs_and_states:
                 number = inputs[array.name]
                 self.wrapper.SetTensor(number, types[number].of(np.zeros(self._native(array))), self.subgraph)
             self.invoke()()
@@ -150,7 +150,7 @@ class FileSession(ChunkedSession):
         self.in_memory = all(isinstance(view, np.ndarray) for side in views for view in side)
         self._fixed = views if self.in_memory and not program.operators & MOVES_TENSORS else None
         befores = (state.before for state in self.network.states)
-        self.state = [np.zeros(view.shape, each.dtype) for each, view in zip(befores, views.before, strict=True)]
+        self.state = [np.zeros(view.shape, array.dtype) for array, view in zip(befores, views.before, strict=True)]
 
     def views(self) -> _Views:
         """The tensors in the interpreter's memory, until the next call."""
@@ -219,12 +219,12 @@ class FileSession(ChunkedSession):
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {
-            state.name: state.before.from_file(each.floats(np.array(value)), 1, self._rows).copy()
-            for state, each, value in zip(self.network.states, self._types, self.state, strict=True)
+            state.name: state.before.from_file(type_.floats(np.array(value)), 1, self._rows).copy()
+            for state, type_, value in zip(self.network.states, self._types, self.state, strict=True)
         }
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [each.before.to_file(state[each.name]).copy() for each in self.network.states]
+        self.state = [carried.before.to_file(state[carried.name]).copy() for carried in self.network.states]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
         return FileBound(self, ring) if self.in_memory else ValuesBound(self, ring)
@@ -268,8 +268,8 @@ def _ends(interpreter: Any, signature: str) -> _Ends:
         sides = [runner.get_input_details(), runner.get_output_details()]
     else:
         graph, ends = 0, (interpreter.get_input_details(), interpreter.get_output_details())
-        sides = [{each["name"]: each for each in side} for side in ends]
-    inputs, outputs = ({key: each["index"] for key, each in side.items()} for side in sides)
-    every = [each for side in sides for each in side.values()]
-    types = {each["index"]: _Type(each["dtype"], *each["quantization"]) for each in every}
+        sides = [{details["name"]: details for details in side} for side in ends]
+    inputs, outputs = ({key: details["index"] for key, details in side.items()} for side in sides)
+    every = [details for side in sides for details in side.values()]
+    types = {details["index"]: _Type(details["dtype"], *details["quantization"]) for details in every}
     return _Ends(graph, inputs, outputs, types)

@@ -42,9 +42,9 @@ class Flatbuffer:
     def operations(self) -> dict[str, int]:
         """The number of each operator in the model. A product of int8 weights has a name of its own."""
         names = Counter(
-            INT8_PRODUCT if name == PRODUCT and self._matrix(index, each).type == schema.TensorType.INT8 else name
+            INT8_PRODUCT if name == PRODUCT and self._matrix(index, operator).type == schema.TensorType.INT8 else name
             for index in range(len(self._model.subgraphs))
-            for name, each in self._operators(index)
+            for name, operator in self._operators(index)
         )
         return dict(sorted(names.items()))
 
@@ -52,12 +52,12 @@ class Flatbuffer:
         """Each operator with the tensors that it reads and gives, by subgraph."""
         for index, subgraph in enumerate(self._model.subgraphs):
             yield f"subgraph {index} {(subgraph.name or b'').decode(errors='replace')}"
-            for name, each in self._operators(index):
+            for name, operator in self._operators(index):
                 outputs, inputs = (
                     ", ".join(_tensor(subgraph, number) for number in (() if numbers is None else numbers))
-                    for numbers in (each.outputs, each.inputs)
+                    for numbers in (operator.outputs, operator.inputs)
                 )
-                body = f" body: subgraph {each.builtinOptions.bodySubgraphIndex}" if name == "WHILE" else ""
+                body = f" body: subgraph {operator.builtinOptions.bodySubgraphIndex}" if name == "WHILE" else ""
                 yield f"  {outputs} = {name}({inputs}){body}"
 
     def lowered(self, model: Model) -> str:
@@ -71,7 +71,11 @@ class Flatbuffer:
                 loops.append(copies)
             else:
                 straight += copies
-            bodies = (each.builtinOptions.bodySubgraphIndex for name, each in self._operators(index) if name == "WHILE")
+            bodies = (
+                operator.builtinOptions.bodySubgraphIndex
+                for name, operator in self._operators(index)
+                if name == "WHILE"
+            )
             waiting.extend((body, True) for body in bodies)
         if any(name == FUSED for name, _ in self._operators(self._step)):
             return "fused"
@@ -80,14 +84,16 @@ class Flatbuffer:
     def fused_state(self) -> list[list[int]]:
         """For each fused operator, in order, the numbers of its tensors h and c."""
         return [
-            [int(each.inputs[_H]), int(each.inputs[_C])] for name, each in self._operators(self._step) if name == FUSED
+            [int(operator.inputs[_H]), int(operator.inputs[_C])]
+            for name, operator in self._operators(self._step)
+            if name == FUSED
         ]
 
     def set_cell_clip(self, bound: float | None) -> None:
         """Set the bound of every fused operator. The converter sets 10 by itself; 0 means no clip."""
-        for name, each in self._operators(self._step):
+        for name, operator in self._operators(self._step):
             if name == FUSED:
-                each.builtinOptions.cellClip = bound or 0.0
+                operator.builtinOptions.cellClip = bound or 0.0
 
     def set_int8_weights(self, weights: Weights) -> None:
         """Give every fused operator, or every product by a matrix, its weights in int8 with the scale of the matrix.
@@ -100,19 +106,19 @@ class Flatbuffer:
             self._set_int8_products(weights)
 
     def _set_int8_operators(self, weights: Weights) -> None:
-        fused = [each for name, each in self._operators(self._step) if name == FUSED]
-        for each, layer in zip(fused, weights.layers, strict=True):
+        fused = [operator for name, operator in self._operators(self._step) if name == FUSED]
+        for operator, layer in zip(fused, weights.layers, strict=True):
             for inputs, matrix in ((_FROM_X, layer.w_ih), (_FROM_H, layer.w_hh)):
                 for number in inputs:
-                    tensor = self._model.subgraphs[self._step].tensors[int(each.inputs[number])]
+                    tensor = self._model.subgraphs[self._step].tensors[int(operator.inputs[number])]
                     self._set_int8([tensor], in_int8(matrix).scale)
 
     def _set_int8_products(self, weights: Weights) -> None:
         matrices = [m for layer in weights.layers for m in (layer.w_ih, layer.w_hh, layer.w_hr) if m is not None]
         tensors: defaultdict[int, list[Any]] = defaultdict(list)  # By their buffers, which copies of the cell share.
         for index in range(len(self._model.subgraphs)):
-            for name, each in self._operators(index):
-                if name == PRODUCT and (tensor := self._matrix(index, each)) not in tensors[tensor.buffer]:
+            for name, operator in self._operators(index):
+                if name == PRODUCT and (tensor := self._matrix(index, operator)) not in tensors[tensor.buffer]:
                     tensors[tensor.buffer].append(tensor)
         in_products = set()
         for buffer, sharing in tensors.items():
@@ -145,16 +151,16 @@ class Flatbuffer:
         return b"" if data is None else bytes(data)
 
     def _operators(self, subgraph: int) -> Iterator[tuple[str, Any]]:
-        for each in self._model.subgraphs[subgraph].operators:
-            yield _NAMES[self._model.operatorCodes[each.opcodeIndex].builtinCode], each
+        for operator in self._model.subgraphs[subgraph].operators:
+            yield _NAMES[self._model.operatorCodes[operator.opcodeIndex].builtinCode], operator
 
     def _copies(self, subgraph: int, model: Model) -> int:
         if model.cell == "counter":
             tensors = self._model.subgraphs[subgraph].tensors
-            sums = (each.outputs[0] for name, each in self._operators(subgraph) if name == "ADD")
+            sums = (operator.outputs[0] for name, operator in self._operators(subgraph) if name == "ADD")
             return sum(tensors[output].type == schema.TensorType.FLOAT32 for output in sums)
         if model.activation == "relu":
-            activations = sum(name == "RELU" or _ends_in_relu(each) for name, each in self._operators(subgraph))
+            activations = sum(name == "RELU" or _ends_in_relu(operator) for name, operator in self._operators(subgraph))
         else:
             activations = sum(name == "TANH" for name, _ in self._operators(subgraph))
         return activations // 2 if model.cell == "lstm" else activations

@@ -44,7 +44,7 @@ def _layer(request: Request, weights: Layer, x: Any) -> Any:
     attributes = {"api_implements": "lstm_rnnbench", "time_major": True, "go_backwards": False}
     function = tf.function(
         _replaced_by_the_converter,
-        input_signature=[tf.TensorSpec(each.shape, each.dtype) for each in arguments],
+        input_signature=[tf.TensorSpec(argument.shape, argument.dtype) for argument in arguments],
         experimental_attributes={**attributes, "api_preferred_device": "CPU"},
         autograph=False,
     )

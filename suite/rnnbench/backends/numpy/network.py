@@ -186,7 +186,7 @@ class Network:
     def operations(self) -> dict[OperationStage, dict[str, int]]:
         """NumPy calls by name: those before the loop and those of one pass, added up."""
         before = [*self._start, *(call for layer in self.layers for call in layer.project), *self._end]
-        return {OperationStage.COMPILED: _counted([*before, *(call for one in self.layers for call in _step(one))])}
+        return {OperationStage.COMPILED: _counted([*before, *(call for layer in self.layers for call in _step(layer))])}
 
     def listing(self) -> Iterator[str]:
         """Every call with the shapes of its arrays, in order: the text of the program, for its digest."""

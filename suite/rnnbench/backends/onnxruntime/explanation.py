@@ -17,10 +17,10 @@ from rnnbench.backends.shared.onnx_graphs import build_graph, graph_text, operat
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
     assert isinstance(program, OnnxRuntimeProgram)
     ends = (program.runtime.get_inputs(), program.runtime.get_outputs())
-    taken, given = (", ".join(f"{array.name} {array.type} {array.shape}" for array in arrays) for arrays in ends)
+    inputs, outputs = (", ".join(f"{array.name} {array.type} {array.shape}" for array in arrays) for arrays in ends)
     carried = "In two sets of buffers of the session: a call reads one and writes the other. A reset writes zeros."
     return Explanation(
-        (f"run({taken}) -> {given}",),
+        (f"run({inputs}) -> {outputs}",),
         "" if request.strategy.state == "none" else carried,
         _stages(program, request),
     )

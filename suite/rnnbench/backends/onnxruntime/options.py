@@ -73,12 +73,12 @@ def session(model: bytes | str, options: Any, request: Request, more: Mapping[st
     missing = _preload_libraries() if request.device == CUDA else ""
     try:
         with in_turn(request):
-            made = ort.InferenceSession(model, options, [provider], [chosen], enable_fallback=0)
+            session = ort.InferenceSession(model, options, [provider], [chosen], enable_fallback=0)
     except Exception as error:
         raise BuildError(f"{_refused(request)}{missing}: {error}") from error
-    if provider not in made.get_providers():
-        raise BuildError(f"{_refused(request)}{missing}: the session has {', '.join(made.get_providers())}")
-    return made
+    if provider not in session.get_providers():
+        raise BuildError(f"{_refused(request)}{missing}: the session has {', '.join(session.get_providers())}")
+    return session
 
 
 def _preload_libraries() -> str:
@@ -112,10 +112,10 @@ def loaded_in_stream(path: Path, request: Request, stream: int) -> Any:
     """The same, whose calls queue their work in a stream of the caller's. Raises UnmeasuredError."""
     wanted = {USER_STREAM: str(stream)}
     try:
-        made = loaded(path, request, wanted)
+        session = loaded(path, request, wanted)
     except BuildError as error:
         raise UnmeasuredError(f"ONNX Runtime does not load the program for a stream of the suite: {error}.") from error
-    taken = made.get_provider_options().get(PROVIDERS[request.device], {})
-    if taken.get(USER_STREAM) != str(stream):
+    settings = session.get_provider_options().get(PROVIDERS[request.device], {})
+    if settings.get(USER_STREAM) != str(stream):
         raise UnmeasuredError("ONNX Runtime does not say that it uses the stream that the suite has made.")
-    return made
+    return session

@@ -25,11 +25,11 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
 
 
 def _ends(model: Any) -> str:
-    taken, given = (
+    inputs, outputs = (
         ", ".join(f"{port.get_any_name()} {port.get_element_type()} {port.get_partial_shape()}" for port in ports)
         for ports in (model.inputs, model.outputs)
     )
-    return f"infer({taken}) -> {given}"
+    return f"infer({inputs}) -> {outputs}"
 
 
 def _stages(model: Any, request: Request) -> Iterator[IrStage | Unreadable]:

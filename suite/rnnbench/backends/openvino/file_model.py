@@ -33,15 +33,17 @@ def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
     x = _parameter((chunk, batch, network.input), "x")
     shapes = network.state_shapes(batch)
     states = {name: _parameter(shape, name, network.state_dtype(name, "")) for name, shape in shapes.items()}
-    given = to_file(_Ops(), network, x.output(0), {name: each.output(0) for name, each in states.items()}, chunk, batch)
-    given |= {name: opset.constant(value).output(0) for name, value in network.constant_arrays(batch).items()}
-    ends = {name: read.output(tensor).get_node() for name, tensor in names.items() if name not in given}
-    inputs = {name: read.input(names[name]) for name in given}
+    arrays = to_file(
+        _Ops(), network, x.output(0), {name: parameter.output(0) for name, parameter in states.items()}, chunk, batch
+    )
+    arrays |= {name: opset.constant(value).output(0) for name, value in network.constant_arrays(batch).items()}
+    ends = {name: read.output(tensor).get_node() for name, tensor in names.items() if name not in arrays}
+    inputs = {name: read.input(names[name]) for name in arrays}
     for node in read.get_ops():
         for output in node.outputs():
             # Where OpenVINO joins tensors, the joint one has the names of both, and may be called by the file's.
             output.get_tensor().set_names(set())
-    for name, value in given.items():
+    for name, value in arrays.items():
         inputs[name].replace(value)
     got = {name: node.input_value(0) for name, node in ends.items()}
     y, after = from_file(_Ops(), network, got, chunk, batch)
@@ -65,8 +67,8 @@ def _parameter(shape: Sequence[int], name: str, dtype: str = "float32") -> Any:
 
 def _result(value: Any, name: str) -> Any:
     # A value may be a parameter itself, or have several names.
-    own = opset.reshape(value, np.array(list(value.get_shape()), np.int64), False)
-    result = opset.result(own)
+    copied = opset.reshape(value, np.array(list(value.get_shape()), np.int64), False)
+    result = opset.result(copied)
     result.set_friendly_name(name)
     result.output(0).get_tensor().set_names({name})
     return result

@@ -44,8 +44,8 @@ def opset_model(request: Request) -> Any:
     after: dict[str, Value] = {}
     if strategy.state != "none":
         after = {name: nodes.joined(values) for name, values in state_by_array(network, finals).items()}
-    given = [parameter.output(0) for parameter in (*parameters, *before.values())]
-    *values, y = nodes.distinct([*after.values(), y], given)
+    inputs = [parameter.output(0) for parameter in (*parameters, *before.values())]
+    *values, y = nodes.distinct([*after.values(), y], inputs)
     after = dict(zip(after, values, strict=True))
     results, sinks = [_result(nodes, y, "y")], []
     if strategy.state == "stitched":

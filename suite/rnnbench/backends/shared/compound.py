@@ -98,15 +98,17 @@ def requests_of_parts(request: Request) -> dict[str, Request]:
     """The request of each part, by name. Where the loop decides about calls, it also has to set states: stitched."""
     network = request.model
     assert isinstance(network, CompoundNetwork)
-    found = {}
+    requests = {}
     for part in network.parts:
         strategy = request.strategy
         if part.rate:
-            asked = replace(request, strategy=replace(strategy, chunk=strategy.chunk * part.rate))
+            part_request = replace(request, strategy=replace(strategy, chunk=strategy.chunk * part.rate))
         else:
-            asked = of_one_step(replace(request, strategy=Strategy(strategy.time, "stitched", 1)))
-        found[part.name] = replace(asked, model=part.network, weights=network.weights_of(part, request.weights))
-    return found
+            part_request = of_one_step(replace(request, strategy=Strategy(strategy.time, "stitched", 1)))
+        requests[part.name] = replace(
+            part_request, model=part.network, weights=network.weights_of(part, request.weights)
+        )
+    return requests
 
 
 class CompoundProgram(ChunkedProgram):
@@ -241,4 +243,4 @@ def joined_explanation(parts: Mapping[str, Explanation]) -> Explanation:
 
 def _once(lists: Iterable[Sequence[T]]) -> tuple[T, ...]:
     """The items of all lists, each once."""
-    return tuple(dict.fromkeys(item for each in lists for item in each))
+    return tuple(dict.fromkeys(item for values in lists for item in values))

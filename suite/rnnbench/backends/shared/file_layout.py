@@ -30,15 +30,15 @@ def to_file(
     ops: ArrayOps[V], network: FileNetwork, x: V, states: Mapping[str, V], chunk: int, batch: int
 ) -> dict[str, V]:
     """The file's inputs by name, without its constants."""
-    given, first = {}, 0
+    arrays, first = {}, 0
     for array in network.inputs:
         part = x if len(network.inputs) == 1 else ops.columns(x, first, first + array.size)
         first += array.size
         laid = _laid(ops, part, array, chunk, batch)
-        given[array.name] = laid if array.dtype == network.dtype else ops.cast(laid, array.dtype)
+        arrays[array.name] = laid if array.dtype == network.dtype else ops.cast(laid, array.dtype)
     for state in network.states:
-        given[state.before.name] = _laid(ops, states[state.name], state.before, chunk, batch)
-    return given
+        arrays[state.before.name] = _laid(ops, states[state.name], state.before, chunk, batch)
+    return arrays
 
 
 def from_file(

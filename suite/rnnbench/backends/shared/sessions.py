@@ -46,8 +46,8 @@ def rnn_signature(request: Request) -> Signature:
         arrays.append(ArraySpec("lengths", "input", ("batch",), "int32"))
     if request.strategy.state != "none":
         for name, (rows, _, size) in model.state_shapes(request.batch).items():
-            own = model.state_dtype(name, dtype)
-            arrays.append(ArraySpec(name, "state", (rows, "batch", size), STORED_AS.get(own, own)))
+            own_dtype = model.state_dtype(name, dtype)
+            arrays.append(ArraySpec(name, "state", (rows, "batch", size), STORED_AS.get(own_dtype, own_dtype)))
     return Signature(tuple(arrays))
 
 
@@ -261,7 +261,7 @@ class ChunkedSession(ABC):
     def _state_by_row(self, state: Arrays) -> list[np.ndarray]:
         """The state of the first layer and direction, then of the next: [batch, size] each, views of `state`.
 
-        Of a compound network in one program, each array is a row as it is.
+        In a compound network in one program, each array is one row.
         """
         if isinstance(self._program.request.model, CompoundNetwork):
             return [state[name] for name in self._program.request.model.state_shapes(1)]

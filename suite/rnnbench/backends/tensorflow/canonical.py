@@ -28,7 +28,9 @@ class Library:
 
 def library(function: Any, variables: Iterable[Any]) -> Library:
     """A ConcreteFunction and those that it calls, under canonical names. `variables` has its weights and state."""
-    definitions = {each.signature.name: each for each in function.graph.as_graph_def().library.function}
+    definitions = {
+        definition.signature.name: definition for definition in function.graph.as_graph_def().library.function
+    }
     first = function._inference_function.definition
     order = {first.signature.name: 0}
     waiting, copies = [first], []
@@ -65,11 +67,11 @@ def _calls(function: Any) -> Iterator[Any]:
 
 def _number_arguments(function: Any) -> None:
     """Name the arguments by position: TensorFlow names those of a loop's condition after the numbered function."""
-    names = {each.name: f"argument_{index}" for index, each in enumerate(function.signature.input_arg)}
-    for each in function.signature.input_arg:
-        each.name = names[each.name]
+    names = {argument.name: f"argument_{index}" for index, argument in enumerate(function.signature.input_arg)}
+    for argument in function.signature.input_arg:
+        argument.name = names[argument.name]
     for node in function.node_def:
-        node.input[:] = [names.get(each, each) for each in node.input]
+        node.input[:] = [names.get(name, name) for name in node.input]
     for name, value in list(function.ret.items()):
         function.ret[name] = names.get(value, value)
 

@@ -72,7 +72,9 @@ def waiting(function: Any, device: str) -> Callable[[], None]:
     from tensorflow.python.eager import context
 
     handle, run = context.context()._handle, getattr(pywrap_tfe, ENTRY_POINT)
-    (name,) = [each.name for each in tf.config.list_logical_devices() if each.name.endswith(f"device:{device}")]
+    (name,) = [
+        logical.name for logical in tf.config.list_logical_devices() if logical.name.endswith(f"device:{device}")
+    ]
     return partial(run, handle, name, "SyncDevice", [], (), 0)
 
 

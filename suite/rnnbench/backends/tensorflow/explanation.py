@@ -29,9 +29,9 @@ def _stages(program: TensorflowProgram, request: Request) -> Iterator[IrStage | 
     yield IrStage(
         "traced",
         "The functions that were traced, before any optimisation: a While calls two of them.",
-        "\n".join(_function(each) for each in library.functions),
+        "\n".join(_function(definition) for definition in library.functions),
         canonical.operations(library.functions),
-        sources=_sources(node for each in library.functions for node in each.node_def),
+        sources=_sources(node for definition in library.functions for node in definition.node_def),
     )
     if is_compiled(request.route):
         counts = program.artifact.operations[OperationStage.COMPILED]
@@ -56,7 +56,7 @@ def _sources(nodes: Iterable[Any]) -> dict[str, int]:
 
 
 def _function(function: Any) -> str:
-    arguments = ", ".join(each.name for each in function.signature.input_arg)
+    arguments = ", ".join(argument.name for argument in function.signature.input_arg)
     returned = ", ".join(f"{name}={value}" for name, value in sorted(function.ret.items()))
     return f"{function.signature.name}({arguments})\n{_nodes(function.node_def)}  return {returned}\n"
 

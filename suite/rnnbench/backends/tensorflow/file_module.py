@@ -76,9 +76,9 @@ class _Call:
         """The shape and the type of each, as the suite has it."""
 
     def __call__(self, x: Any, rows: Sequence[Any]) -> tuple[Any, list[Any]]:
-        given = to_file(_Ops(), self._network, tf.cast(x, self._network.dtype), self._joined(rows), *self._sizes)
-        given |= {name: tf.constant(value) for name, value in self._network.constant_arrays(self._sizes[1]).items()}
-        y, states = from_file(_Ops(), self._network, self._program(given), *self._sizes)
+        arrays = to_file(_Ops(), self._network, tf.cast(x, self._network.dtype), self._joined(rows), *self._sizes)
+        arrays |= {name: tf.constant(value) for name, value in self._network.constant_arrays(self._sizes[1]).items()}
+        y, states = from_file(_Ops(), self._network, self._program(arrays), *self._sizes)
         after = [tf.cast(states[name], _exchanged(dtype)) for name, dtype in self._types.items()]
         return tf.cast(y, _exchanged(self._network.dtype)), [row for state in after for row in tf.unstack(state)]
 

@@ -87,7 +87,7 @@ class StatefulSession(TensorflowSession):
         self.variables = [self.tf.Variable(self.tf.zeros(v.shape, v.dtype)) for v in model_variables]
         replaced = {id(v.handle): new.handle for v, new in zip(model_variables, self.variables, strict=True)}
         captured = program.function.captured_inputs
-        self.function.set_external_captures([replaced.get(id(each), each) for each in captured])
+        self.function.set_external_captures([replaced.get(id(tensor), tensor) for tensor in captured])
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return self._state_of_rows([variable.numpy() for variable in self.variables])

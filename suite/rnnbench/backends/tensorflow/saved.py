@@ -117,7 +117,7 @@ def _run_and_read(request: Request, function: Any, library: canonical.Library, f
         compiled = xla.compiled(entry, marks, time)
         identity, counts, facts["lowered"] = compiled.executable, compiled.operations, compiled.lowered
     else:
-        identity = b"".join(each.SerializeToString(deterministic=True) for each in library.functions)
+        identity = b"".join(definition.SerializeToString(deterministic=True) for definition in library.functions)
         counts, facts["lowered"] = lowered.operations(executed), lowered.lowered(executed, marks, time)
     (folder / IDENTITY).write_bytes(identity)
     if request.file is not None:

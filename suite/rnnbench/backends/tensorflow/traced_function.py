@@ -7,7 +7,7 @@ This module imports TensorFlow. Call `prepare_process` before the first operatio
     stitched   step(x, *state) -> (y, *state)
     stateful   step(x) -> (y,)                  the state is in `state`, variables of the module
 
-The state is flat: that of the first layer and direction (h, or h and c), then of the next, [batch, size] each. Of a
+The state is flat: that of the first layer and direction (h, or h and c), then of the next, [batch, size] each. In a
 compound network it is each array, [rows, batch, size].
 """
 

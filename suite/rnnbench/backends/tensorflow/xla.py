@@ -47,9 +47,9 @@ def rename(function: Any, library: Library) -> None:
 
     eager = context.context()
     first, *called = library.functions
-    for each in called:
-        if not eager.has_function(each.signature.name):
-            eager.add_function_def(each)
+    for computation in called:
+        if not eager.has_function(computation.signature.name):
+            eager.add_function_def(computation)
     name = first.signature.name
     if eager.has_function(name):
         function._inference_function = atomic_function.AtomicFunction(name, eager, function.function_type)
@@ -99,18 +99,20 @@ def compiled(entry: Path, marks: str, time: str) -> Compiled:
         raise BuildError(
             f"the code that XLA wrote has no HLO where TensorFlow 2.21 puts it on a CPU: {error}"
         ) from error
-    counts = Counter(each.opcode for computation in module.computations for each in computation.instructions)
+    counts = Counter(
+        instruction.opcode for computation in module.computations for instruction in computation.instructions
+    )
     return Compiled(executable, dict(sorted(counts.items())), lowered(module, marks, time))
 
 
 def lowered(module: Any, marks: str, time: str) -> str:
     """How time was lowered: the copies of bodies in each `while` of an optimised HLO module, and outside."""
-    computations = {each.id: each for each in module.computations}
+    computations = {computation.id: computation for computation in module.computations}
     bodies = [
-        each.called_computation_ids[0]
+        instruction.called_computation_ids[0]
         for computation in module.computations
-        for each in computation.instructions
-        if each.opcode == "while"
+        for instruction in computation.instructions
+        if instruction.opcode == "while"
     ]
     loops = [_tags(_reached(computations, body, through_loops=True), marks) for body in bodies]
     straight = _tags(_reached(computations, module.entry_computation_id, through_loops=False), marks)
@@ -125,14 +127,19 @@ def _reached(computations: dict[int, Any], start: int, through_loops: bool) -> I
         if number not in seen:
             seen.add(number)
             yield computations[number]
-            for each in computations[number].instructions:
-                if through_loops or each.opcode != "while":
-                    waiting.extend(each.called_computation_ids)
+            for instruction in computations[number].instructions:
+                if through_loops or instruction.opcode != "while":
+                    waiting.extend(instruction.called_computation_ids)
 
 
 def _tags(computations: Iterable[Any], marks: str) -> set[str]:
-    working = (each for one in computations for each in one.instructions if each.opcode not in _NO_WORK)
-    return set().union(*(tags(each.metadata.op_name, marks) for each in working))
+    working = (
+        instruction
+        for computation in computations
+        for instruction in computation.instructions
+        if instruction.opcode not in _NO_WORK
+    )
+    return set().union(*(tags(instruction.metadata.op_name, marks) for instruction in working))
 
 
 def _field(message: bytes, number: int) -> list[bytes]:

@@ -57,8 +57,8 @@ def dispatched(call: Callable[[], object]) -> list[Kernel]:
 def operator_kernels(stream: Stream, x: Tensor, *, ragged: bool) -> dict[str, int]:
     """How often torch dispatches to each kernel in a call of an RNN operator on x [chunk, batch, input].
 
-    An operator without a kernel for all steps is a loop over the kernels of one step. Of it these are counted once, in
-    a call of one step: a loop's passes are no operations of their own. `ragged` rows have different lengths.
+    An operator without a kernel for all steps is a loop over the kernels of one step. They are counted once, in a call
+    of one step: a loop's passes are no operations of their own. `ragged` rows have different lengths.
     """
     lengths = _different_lengths(x) if ragged else None
     kernels = _counts(partial(stream.step, x, lengths))

@@ -92,7 +92,7 @@ def _of_file(request: Request, network: FileNetwork) -> Any:
             self.file = traced
 
         def forward(self, *given: Any) -> Any:
-            made = self.file(*map(_cast, given, held))
-            return tuple(map(_cast, made if len(given) > 1 else (made,), exchanged))
+            results = self.file(*map(_cast, given, held))
+            return tuple(map(_cast, results if len(given) > 1 else (results,), exchanged))
 
     return Step()

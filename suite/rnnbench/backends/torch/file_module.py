@@ -38,10 +38,10 @@ class FileModule(nn.Module):
             self.register_buffer(f"constant{index}", torch.tensor(value))
 
     def forward(self, x: Tensor, *state: Tensor) -> Any:
-        given = to_file(TensorOps(), self._network, x, dict(zip(self._names, state, strict=True)), *self._sizes)
-        given |= {name: self.get_buffer(f"constant{i}") for i, (name, *_) in enumerate(self._network.constants)}
+        arrays = to_file(TensorOps(), self._network, x, dict(zip(self._names, state, strict=True)), *self._sizes)
+        arrays |= {name: self.get_buffer(f"constant{i}") for i, (name, *_) in enumerate(self._network.constants)}
         weights = {name: self.get_buffer(f"weight{index}") for index, name in enumerate(self._weights)}
-        got = self._program(given, weights)
+        got = self._program(arrays, weights)
         y, after = from_file(TensorOps(), self._network, got, *self._sizes)
         return (y, *(after[name] for name in self._names)) if self._names else y
 

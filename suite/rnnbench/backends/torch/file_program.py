@@ -62,8 +62,8 @@ class FileStream(PreparedStream):
         self.state = dict(state)
 
     def step(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        given = to_file(TensorOps(), self._network, x, self.state, *self._sizes)
-        got = self._program({**given, **self._constants})
+        arrays = to_file(TensorOps(), self._network, x, self.state, *self._sizes)
+        got = self._program({**arrays, **self._constants})
         y, self.state = from_file(TensorOps(), self._network, got, *self._sizes)
         return y.contiguous()
 

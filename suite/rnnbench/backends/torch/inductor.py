@@ -122,8 +122,8 @@ def share_machine_files() -> None:
     from torch._inductor import codecache
 
     # Inductor (2.13) names their folder when it is imported.
-    own = Path(codecache._HEADER_DIR)
-    codecache._HEADER_DIR = str(users_folder() / own.parent.name / own.name)
+    header_folder = Path(codecache._HEADER_DIR)
+    codecache._HEADER_DIR = str(users_folder() / header_folder.parent.name / header_folder.name)
     codecache._HEADER_LOCK_DIR = str(Path(codecache._HEADER_DIR) / Path(codecache._HEADER_LOCK_DIR).name)
     _try_vectors_in_users_folder()
 

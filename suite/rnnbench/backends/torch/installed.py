@@ -27,8 +27,8 @@ def cuda_lack() -> Lack | None:
 def built_for() -> int | None:
     """The major version of CUDA that torch was built for; None where its files do not say it."""
     try:
-        said = Path(str(distribution("torch").locate_file(VERSION))).read_text()
+        source = Path(str(distribution("torch").locate_file(VERSION))).read_text()
     except OSError:
         return None
-    named = re.search(r"^cuda\b[^=]*= *['\"](\d+)\.", said, re.MULTILINE)
+    named = re.search(r"^cuda\b[^=]*= *['\"](\d+)\.", source, re.MULTILINE)
     return int(named[1]) if named else None

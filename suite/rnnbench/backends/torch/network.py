@@ -87,10 +87,10 @@ class Network(nn.Module):
         """y of a layer, and its state afterwards."""
         flat = x.reshape(self._steps * self._batch, -1)
         projected = self._bodies[index].project(flat).view(self._steps, self._batch, -1)
-        given = self._given[index]
-        if not given:
+        precomputed = self._given[index]
+        if not precomputed:
             return projected, ()
-        y, *final = self._loops[index](projected, *[state[array][row] for array, row in given])
+        y, *final = self._loops[index](projected, *[state[array][row] for array, row in precomputed])
         return y, tuple(final)
 
 

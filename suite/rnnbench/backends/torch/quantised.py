@@ -71,7 +71,7 @@ class QuantisedStream(FusedStream):
         model = request.stack
         self._as_it_is = True  # oneDNN's LSTM has nothing to do with these operators.
         self._operator = _OPERATORS[model.cell]
-        cells = [each.param for each in module._all_weight_values]
+        cells = [weight.param for weight in module._all_weight_values]
         self._settings = (cells, True, model.layers, 0.0, False, model.direction == "bidirectional", False)
 
 

@@ -126,11 +126,11 @@ def _compile(cache: Path) -> Path:
         f"-Wl,-rpath,{root / 'lib'}",
     ]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoToolError(f"the loop could not be compiled: {error}") from error
-    if done.returncode:
-        raise NoToolError(f"the loop could not be compiled: {done.stderr[-300:]}")
+    if process.returncode:
+        raise NoToolError(f"the loop could not be compiled: {process.stderr[-300:]}")
     return library
 
 

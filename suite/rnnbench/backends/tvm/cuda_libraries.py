@@ -62,8 +62,8 @@ def variables() -> Mapping[str, str]:
 
 def include_folders() -> tuple[Path, ...]:
     """The folders with the headers of `HEADERS`; none where it is not installed."""
-    found = _file(HEADERS, _FOLDER / "include/cccl/cuda/std/cstdint")
-    return (found.parents[2], found.parents[3]) if found else ()
+    header = _file(HEADERS, _FOLDER / "include/cccl/cuda/std/cstdint")
+    return (header.parents[2], header.parents[3]) if header else ()
 
 
 def versions() -> dict[str, str]:

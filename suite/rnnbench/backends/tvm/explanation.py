@@ -46,17 +46,17 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
 
 
 def _of_kernel(program: TirProgram, text: str, ir: str) -> Iterator[IrStage]:
-    given = program.artifact.operations[OperationStage.INPUT]
+    operations = program.artifact.operations[OperationStage.INPUT]
     loops = loops_in(program.artifact.lowered)
-    yield IrStage("tir", "The kernel that this suite writes: loops over buffers.", text, given, "py", "def main")
+    yield IrStage("tir", "The kernel that this suite writes: loops over buffers.", text, operations, "py", "def main")
     yield _llvm(ir, loops)
 
 
 def _of_persistent(program: Program, executable: Any) -> Iterator[IrStage]:
-    given = program.artifact.operations[OperationStage.INPUT]
+    operations = program.artifact.operations[OperationStage.INPUT]
     loops = loops_in(program.artifact.lowered)
     meaning = "The kernel that this suite writes, as NVRTC gets it: all steps of a call in one launch."
-    yield IrStage("cuda", meaning, source_of(executable), given, "cu", "__global__", other_loops=loops)
+    yield IrStage("cuda", meaning, source_of(executable), operations, "cu", "__global__", other_loops=loops)
 
 
 def _of_module(program: Program, module: Any, text: str, device: str) -> Iterator[IrStage | Unreadable]:

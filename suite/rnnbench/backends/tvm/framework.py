@@ -89,9 +89,9 @@ def withheld(features: Iterable[str], offered: frozenset[str]) -> tuple[str, ...
     """
     if "sse2" not in offered:
         return ()
-    known = {_plain(name) for name in offered}
+    names = {_plain(name) for name in offered}
     used = (name for name in features if INSTRUCTIONS.match(name))
-    return tuple(sorted(name for name in used if _plain(KERNEL_NAMES.get(name, name)) not in known))
+    return tuple(sorted(name for name in used if _plain(KERNEL_NAMES.get(name, name)) not in names))
 
 
 def products_of_bytes(features: Collection[str], offered: frozenset[str]) -> tuple[str, ...]:

@@ -44,8 +44,12 @@ def _not_float32(request: Request) -> str:
     """Which product of a file in another type of floats the torch importer would change; empty where it has none."""
     if request.file is None or not request.file.types & {"float16", "bfloat16", "float64"}:
         return ""
-    found = [name for name in request.file.operators if name in PRODUCTS]
-    return f"TVM's torch importer (0.27) gives products in float32, whatever they are of: {found[0]}." if found else ""
+    products = [name for name in request.file.operators if name in PRODUCTS]
+    return (
+        f"TVM's torch importer (0.27) gives products in float32, whatever they are of: {products[0]}."
+        if products
+        else ""
+    )
 
 
 _STOPS = "The build stops at the import, before anything is compiled: TVM's ONNX importer has no"

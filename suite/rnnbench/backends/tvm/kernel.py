@@ -71,7 +71,7 @@ def kernel(
     dtype: str,
     weights: Weights,
 ) -> Any:
-    """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays. Of the `weights`, only the ranges count.
+    """The PrimFunc `main(params, x, state…, y)`, of flat float32 arrays. It reads only the ranges of `weights`.
 
     The state is h and then c, each [layers·directions, batch, size]: `state_in` and `state_out` where it is stitched,
     one `state` that changes in place where it is stateful. Its last element is 0 or 1: the direction in which the first

@@ -228,8 +228,8 @@ def tiles_of(count: int, limit: int, vectors: int) -> list[Tiles]:
             return [Tiles(count // size, size, 0)]
     number = -(-count // limit)
     size, larger = divmod(count, number)
-    found = (Tiles(larger, size + 1, 0), Tiles(number - larger, size, larger * (size + 1)))
-    return [tiles for tiles in found if tiles.number]
+    sizes = (Tiles(larger, size + 1, 0), Tiles(number - larger, size, larger * (size + 1)))
+    return [tiles for tiles in sizes if tiles.number]
 
 
 def _int32(value: int) -> Expr:

@@ -32,9 +32,9 @@ class FunctionCounts:
         marks = [mark for mark in told_by if self.inside.get(mark)]
         if not marks:
             return 0
-        found = sum(number * name.count(mark) for name, number in called.items() for mark in marks)
-        found -= sum(self.outside.get(mark, 0) for mark in marks)
-        return round(found * self.copies / sum(self.inside[mark] for mark in marks))
+        marked = sum(number * name.count(mark) for name, number in called.items() for mark in marks)
+        marked -= sum(self.outside.get(mark, 0) for mark in marks)
+        return round(marked * self.copies / sum(self.inside[mark] for mark in marks))
 
 
 def operations(module: Any) -> dict[str, int]:

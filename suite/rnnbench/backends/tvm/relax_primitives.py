@@ -120,8 +120,8 @@ class RelaxPrimitives:
 
         log(1 + u) is 2·atanh(s) with s = u/(2 + u), at most 1/3: 2·s·Σ s²ᵏ/(2k + 1).
 
-        Of several rows, TVM stores it as in `stacked`: a block of `chunked:k` uses each value k + 1 times, and would
-        compute it as often.
+        TVM stores it if it has several rows, as in `stacked`: a block of `chunked:k` uses each value k + 1 times, and
+        would compute it as often.
         """
         emit, number = self.builder.emit, partial(relax.const, dtype="float32")
         u = emit(op.exp(emit(op.negative(emit(op.abs(x))))))

@@ -71,7 +71,7 @@ def _scheduled(function: Any, lanes: int) -> Any:
     inlined = [block for block in schedule.get_child_blocks(root) if _is_inlined(schedule, block, function)]
     moves = [block for block in inlined if isinstance(getattr(schedule.get(block).body, "value", None), TensorLoad)]
     # TVM simplifies a whole block whenever it puts something into it. So moves (slices, reshapes) come first, while
-    # all blocks are short. Of the others the last one comes first, so that what is put into blocks is short.
+    # all blocks are short. The others follow, the last one first, so that what is put into blocks is short.
     for block in (*moves, *(block for block in reversed(inlined) if block not in moves)):
         schedule.compute_inline(block)
     blocks = schedule.get_child_blocks(root)

@@ -33,7 +33,7 @@ class Sharing:
         if self.threads == 1:
             yield
             return
-        # The number is loaded for each loop. Of a constant, LLVM would copy all steps for a thread without work.
+        # The number is loaded for each loop. LLVM would copy all steps for a thread without work if it were a constant.
         turns = T.alloc_buffer((1,), "int32")
         T.buffer_store(turns, self.threads, [0])
         self._turns = turns[0]

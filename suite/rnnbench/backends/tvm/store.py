@@ -51,8 +51,10 @@ def _bare_linker() -> Callable[..., None]:
         )
 
     def link(output: str, objects: list[str], **_: object) -> None:
-        done = subprocess.run([linker, "-shared", "-o", output, *objects], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise BuildError(f"{linker} failed: {done.stderr}")
+        process = subprocess.run(
+            [linker, "-shared", "-o", output, *objects], capture_output=True, text=True, check=False
+        )
+        if process.returncode:
+            raise BuildError(f"{linker} failed: {process.stderr}")
 
     return link

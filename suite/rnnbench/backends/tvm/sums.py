@@ -102,16 +102,16 @@ class BlockSums:
 
     def spans(self) -> list[Span]:
         """All steps of k, a loop for each source, and one group for a rest that does not fill a lane."""
-        matrix, found = self._matrix, []
+        matrix, spans = self._matrix, []
         together, start = matrix.format.together, matrix.start(self._block)
         for source in self._product.sources:
             whole, rest = divmod(source.width, together)
             if whole:
-                found.append(Span(source, start, 0, whole, together))
+                spans.append(Span(source, start, 0, whole, together))
             if rest:
-                found.append(Span(source, start, whole, 1, rest))
+                spans.append(Span(source, start, whole, 1, rest))
             start = start + whole * matrix.vectors * matrix.vector_size
-        return found
+        return spans
 
     def add(self, span: Span, beside: Callable[[Expr], None] | None = None) -> None:
         """Adds the products of a span. `beside` is done with the number of each of its groups."""

@@ -44,15 +44,15 @@ UNREAD = {
 """Files that are not read, by their suffix: why, and what to do."""
 
 
-def _found() -> dict[str, Format]:
+def _declared_formats() -> dict[str, Format]:
     package = __name__.rpartition(".")[0]
     folder = str(Path(__file__).parent)
     modules = sorted(module.name for module in pkgutil.iter_modules([folder]) if module.name not in _OTHERS)
     formats = (import_module(f"{package}.{name}").FORMAT for name in modules)
-    return {each.name: each for each in formats}
+    return {format_.name: format_ for format_ in formats}
 
 
-FORMATS: dict[str, Format] = _found()
+FORMATS: dict[str, Format] = _declared_formats()
 """Every format by its name."""
 
 
@@ -61,14 +61,14 @@ def format_of(path: Path) -> Format:
     suffix = path.suffix.lower()
     if (path / SAVED_MODEL).is_file():
         raise ModelFileError(f"it is the folder of a SavedModel; give the file {SAVED_MODEL} in it")
-    for each in FORMATS.values():
-        if suffix in each.suffixes:
-            return each
+    for format_ in FORMATS.values():
+        if suffix in format_.suffixes:
+            return format_
     if suffix in UNREAD:
         raise ModelFileError(UNREAD[suffix].format(suffix))
-    known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
+    suffixes = ", ".join(suffix for format_ in FORMATS.values() for suffix in format_.suffixes)
     if os.path.isdir(path):
-        raise ModelFileError(f"it is a folder, and not that of a SavedModel; {known} files are read")
+        raise ModelFileError(f"it is a folder, and not that of a SavedModel; {suffixes} files are read")
     if not os.path.exists(path):
         raise ModelFileError(absent(path))
-    raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {known} files are read")
+    raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {suffixes} files are read")

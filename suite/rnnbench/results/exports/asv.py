@@ -85,13 +85,13 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
             "requirements": {},
             "env_vars": {},
             "result_columns": COLUMNS,
-            "results": {_name(*one): [[one[1].value], [], "1", milliseconds] for one in figures},
+            "results": {_name(*figure): [[figure[1].value], [], "1", milliseconds] for figure in figures},
             "durations": {},
             "version": RESULT_VERSION,
         },
     )
     benchmarks = _read(results / BENCHMARKS)
-    added = {_name(*one): _benchmark(*one) for one in figures}
+    added = {_name(*figure): _benchmark(*figure) for figure in figures}
     _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
 
 
@@ -161,7 +161,7 @@ def _git(folder: Path, *arguments: str, time: int = 0, text: str = "") -> str:
     environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ["git", "-c", f"core.hooksPath={os.devnull}", *arguments]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=folder,
             env=environment,
@@ -179,9 +179,9 @@ def _git(folder: Path, *arguments: str, time: int = 0, text: str = "") -> str:
             f"{folder}: git {arguments[0]} did not end within {GIT_LIMIT_S:g} s; see what lies there, or choose a new "
             "folder with -o"
         ) from error
-    if done.returncode:
-        raise StoreError(f"{folder}: git {arguments[0]} failed: {visible(done.stderr.strip())}; choose a new folder")
-    return done.stdout
+    if process.returncode:
+        raise StoreError(f"{folder}: git {arguments[0]} failed: {visible(process.stderr.strip())}; choose a new folder")
+    return process.stdout
 
 
 def _is_asv(folder: Path) -> bool:

@@ -77,11 +77,11 @@ class FrameConvolution(LayerKind):
 
     def windows(self) -> list[Window]:
         """The window of each frame of y."""
-        found = []
+        columns = []
         for middle in range(0, self.frames, self.stride):
             first, last = max(middle - 1, 0), min(middle + 1, self.frames - 1)
-            found.append(Window(first - middle + 1, first, last - first + 1))
-        return found
+            columns.append(Window(first - middle + 1, first, last - first + 1))
+        return columns
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [filters, channels, 3] and bias [filters], uniform in ±1/√(3·channels) as torch initialises them."""

@@ -131,7 +131,7 @@ class OuterStateBody(OperatorBody[V]):
     def scanned(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
         ops, kind, terms = self.ops, self.kind, self.terms(projected)
         q, k, v, log_gates = self._shaped(terms, steps, batch)
-        size, others = batch * kind.size("hnp"), "".join(one for one in "hnp" if one not in kind.gate_letters)
+        size, others = batch * kind.size("hnp"), "".join(letter for letter in "hnp" if letter not in kind.gate_letters)
         ones = ops.constant(np.ones(kind.shape(others), self.dtype))
         gates = ops.einsum(f"tb{kind.gate_letters},{others}->tbhnp", ops.exp(log_gates), ones)
         drive = ops.einsum(f"tb{kind.key_letters},tbhp->tbhnp", k, v)

@@ -69,13 +69,13 @@ class RnntDecoder(ComposedNetwork):
     hidden: Size = Field(default=320, description="Units of each LSTM, and size of the embedding.")
 
     def compose(self) -> Sequence[Placed]:
-        heard, said = self.input - SYMBOLS, self.hidden
+        heard, predicted = self.input - SYMBOLS, self.hidden
         return [
             Placed("symbol", Columns(self.input, 0, SYMBOLS)),
-            Placed("embedding", Dense(SYMBOLS, said, bias=False), ("symbol",)),
-            *_lstms(2, said, said, ("embedding",)),
+            Placed("embedding", Dense(SYMBOLS, predicted, bias=False), ("symbol",)),
+            *_lstms(2, predicted, predicted, ("embedding",)),
             Placed("sound", Columns(self.input, SYMBOLS, self.input)),
-            Placed("joint", Dense(heard + said, JOINT, "relu"), ("sound", "lstm2")),
+            Placed("joint", Dense(heard + predicted, JOINT, "relu"), ("sound", "lstm2")),
             Placed("logits", Dense(JOINT, SYMBOLS + 1), ("joint",)),
         ]
 

@@ -150,8 +150,10 @@ class Rnnt(CompoundNetwork):
         low, after_low = loop.run(first.name, frames, self.arrays_of(first, state))
         stacked = side_by_side(loop.arrays, low, STACKED)
         high, after_high = loop.run(second.name, stacked, self.arrays_of(second, state))
-        said = state["symbol"][0], self.arrays_of(decoder, state)
-        (symbol, after), y = loop.each(lambda kept, heard: self._search_in_program(loop, kept, heard), said, high)
+        decoder_state = state["symbol"][0], self.arrays_of(decoder, state)
+        (symbol, after), y = loop.each(
+            lambda kept, heard: self._search_in_program(loop, kept, heard), decoder_state, high
+        )
         states = joined([(first, after_low), (second, after_high), (decoder, after)])
         return y, {**states, "symbol": symbol[None]}
 

@@ -83,12 +83,16 @@ class OnnxLoop:
             before = rebuilt(carried, iter([self._tensor(array) for array in inputs]))
             after, results = body(self._tensor(number), before)
             more = going(after) or self._tensor(proceed)
-            given = [more, *leaves(after), *results]
-            names = inner.distinct([leaf.name for leaf in given], [number, proceed, *inputs])
-            outputs = [Array(name, leaf.shape, leaf.dtype) for name, leaf in zip(names, given, strict=True)]
+            results_of_pass = [more, *leaves(after), *results]
+            names = inner.distinct([leaf.name for leaf in results_of_pass], [number, proceed, *inputs])
+            outputs = [Array(name, leaf.shape, leaf.dtype) for name, leaf in zip(names, results_of_pass, strict=True)]
             graph = inner.graph("pass", [number, proceed, *inputs], outputs)
-        names = self.e.node("Loop", [count, first, *(leaf.name for leaf in start)], len(given) - 1, body=graph)
-        ended = [Tensor(self, name, leaf.shape, leaf.dtype) for name, leaf in zip(names, given[1:], strict=True)]
+        names = self.e.node(
+            "Loop", [count, first, *(leaf.name for leaf in start)], len(results_of_pass) - 1, body=graph
+        )
+        ended = [
+            Tensor(self, name, leaf.shape, leaf.dtype) for name, leaf in zip(names, results_of_pass[1:], strict=True)
+        ]
         return rebuilt(carried, iter(ended[: len(start)])), ended[len(start) :]
 
     @contextmanager

@@ -79,8 +79,8 @@ class Emitter:
         from onnx import helper
 
         names = [self.fresh(self._prefix + operator) for _ in range(outputs)]
-        given = [self._placed(name) for name in inputs]
-        self._nodes.append(helper.make_node(operator, given, names, name=names[0], **attributes))
+        placed = [self._placed(name) for name in inputs]
+        self._nodes.append(helper.make_node(operator, placed, names, name=names[0], **attributes))
         return names
 
     def one(self, operator: str, *inputs: str, **attributes: Any) -> str:

@@ -48,25 +48,25 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     after.call(after.stored(y, network.dtype), "y")
     for name, state in states.items():
         after.call(after.stored(state, types[name]), NEXT + name)
-    given = [_declared("x", network.dtype, (chunk, batch, network.input))]
+    declared_inputs = [_declared("x", network.dtype, (chunk, batch, network.input))]
     results = [_declared("y", network.dtype, (chunk, batch, network.width))]
     for name, shape in shapes.items():
-        given.append(_declared(name, types[name], shape))
+        declared_inputs.append(_declared(name, types[name], shape))
         results.append(_declared(NEXT + name, types[name], shape))
     constants = _constants(network, batch)
     replaced = {*inputs.values(), *(constant.name for constant in constants)}
     kept = [value for value in model.graph.initializer if value.name not in replaced]
-    made = helper.make_graph(
+    graph = helper.make_graph(
         [*before.nodes, *model.graph.node, *after.nodes],
         "model_file",
-        given,
+        declared_inputs,
         results,
         [*kept, *constants, *before.initializers, *after.initializers],
     )
-    made.sparse_initializer.extend(model.graph.sparse_initializer)
+    graph.sparse_initializer.extend(model.graph.sparse_initializer)
     if constants:
-        put_known_branches(made, opset)
-    return _model(made, model)
+        put_known_branches(graph, opset)
+    return _model(graph, model)
 
 
 def _declared(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
@@ -92,7 +92,7 @@ def _constants(network: FileNetwork, batch: int) -> list[Any]:
 def _model(graph: Any, file: Any) -> Any:
     from onnx import helper, shape_inference
 
-    made = helper.make_model(
+    model = helper.make_model(
         graph,
         producer_name="rnnbench",
         opset_imports=file.opset_import,
@@ -100,7 +100,7 @@ def _model(graph: Any, file: Any) -> Any:
         functions=file.functions,
     )
     try:
-        return shape_inference.infer_shapes(made, data_prop=True)
+        return shape_inference.infer_shapes(model, data_prop=True)
     except Exception as error:
         raise BuildError(f"ONNX's shape inference refuses the file at these sizes: {error}") from error
 

@@ -32,20 +32,20 @@ _OWN = ("", "ai.onnx")
 
 def put_known_branches(graph: Any, opset: int) -> None:
     """Replace such nodes of an `onnx.GraphProto`, those in the branches that take their place included."""
-    known = _small(graph.initializer)
+    constants = _small(graph.initializer)
     waiting, kept, numbers = deque(graph.node), [], count()
     while waiting:
         node = waiting.popleft()
-        if node.op_type == "If" and node.domain in _OWN and node.input[0] in known:
-            wanted = "then_branch" if bool(known[node.input[0]].all()) else "else_branch"
-            (branch,) = (each.g for each in node.attribute if each.name == wanted)
+        if node.op_type == "If" and node.domain in _OWN and node.input[0] in constants:
+            wanted = "then_branch" if bool(constants[node.input[0]].all()) else "else_branch"
+            (branch,) = (attribute.g for attribute in node.attribute if attribute.name == wanted)
             if not branch.sparse_initializer:
                 nodes, weights = _put(node, branch, f"{BRANCH}{next(numbers)}/")
                 waiting.extendleft(reversed(nodes))
                 graph.initializer.extend(weights)
-                known |= _small(weights)
+                constants |= _small(weights)
                 continue
-        known |= _computed(node, known, opset)
+        constants |= _computed(node, constants, opset)
         kept.append(node)
     del graph.node[:]
     graph.node.extend(kept)
@@ -56,8 +56,8 @@ def _small(weights: Iterable[Any]) -> dict[str, np.ndarray]:
     from onnx import TensorProto, numpy_helper
 
     kinds = {getattr(TensorProto, name) for name in _KINDS}
-    few = (each for each in weights if prod(each.dims) <= _SMALL and each.data_type in kinds)
-    return {each.name: numpy_helper.to_array(each) for each in few}
+    small = (weight for weight in weights if prod(weight.dims) <= _SMALL and weight.data_type in kinds)
+    return {weight.name: numpy_helper.to_array(weight) for weight in small}
 
 
 def _computed(node: Any, known: Mapping[str, np.ndarray], opset: int) -> dict[str, np.ndarray]:
@@ -68,35 +68,38 @@ def _computed(node: Any, known: Mapping[str, np.ndarray], opset: int) -> dict[st
     if not is_read or not all(name in known for name in node.input) or _is_large(node):
         return {}
     try:
-        made = ReferenceEvaluator(node, opsets={"": opset}).run(None, {name: known[name] for name in node.input})
+        results = ReferenceEvaluator(node, opsets={"": opset}).run(None, {name: known[name] for name in node.input})
     except Exception:  # noqa: BLE001 a node that ONNX's evaluator does not compute gives nothing that is known
         return {}
-    values = {name: np.asarray(value) for name, value in zip(node.output, made, strict=True)}
+    values = {name: np.asarray(value) for name, value in zip(node.output, results, strict=True)}
     return {name: value for name, value in values.items() if value.size <= _SMALL}
 
 
 def _is_large(node: Any) -> bool:
-    return any(prod(each.t.dims) > _SMALL for each in node.attribute if each.HasField("t"))
+    return any(prod(attribute.t.dims) > _SMALL for attribute in node.attribute if attribute.HasField("t"))
 
 
 def _put(node: Any, branch: Any, prefix: str) -> tuple[list[Any], list[Any]]:
     """Nodes and weights in the place of an If: those of its branch, and what gives its outputs their names."""
     from onnx import TensorProto, helper
 
-    own = [*(each.name for each in branch.initializer), *(name for each in branch.node for name in each.output)]
-    names = {name: prefix + name for name in own if name}
-    nodes = [type(node).FromString(each.SerializeToString()) for each in branch.node]
+    branch_names = [
+        *(item.name for item in branch.initializer),
+        *(name for item in branch.node for name in item.output),
+    ]
+    names = {name: prefix + name for name in branch_names if name}
+    nodes = [type(node).FromString(item.SerializeToString()) for item in branch.node]
     _rename_read(nodes, names)
-    for each in nodes:
-        each.name = prefix + each.name
-        each.output[:] = [names.get(name, name) for name in each.output]
-    weights = [TensorProto.FromString(each.SerializeToString()) for each in branch.initializer]
-    for each in weights:
-        each.name = names[each.name]
+    for copy in nodes:
+        copy.name = prefix + copy.name
+        copy.output[:] = [names.get(name, name) for name in copy.output]
+    weights = [TensorProto.FromString(weight.SerializeToString()) for weight in branch.initializer]
+    for weight in weights:
+        weight.name = names[weight.name]
     ends = zip(branch.output, node.output, strict=True)
     nodes += [
-        helper.make_node("Identity", [names.get(made.name, made.name)], [output], name=f"{prefix}{output}")
-        for made, output in ends
+        helper.make_node("Identity", [names.get(inner.name, inner.name)], [output], name=f"{prefix}{output}")
+        for inner, output in ends
         if output
     ]
     return nodes, weights
@@ -109,6 +112,6 @@ def _rename_read(nodes: Sequence[Any], names: Mapping[str, str]) -> None:
         for attribute in node.attribute:
             for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 _rename_read(graph.node, names)
-                made = {name for each in graph.node for name in each.output}
+                inner_names = {name for item in graph.node for name in item.output}
                 for value in graph.output:
-                    value.name = value.name if value.name in made else names.get(value.name, value.name)
+                    value.name = value.name if value.name in inner_names else names.get(value.name, value.name)

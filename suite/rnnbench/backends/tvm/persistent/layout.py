@@ -1,8 +1,8 @@
 """How the persistent kernel is spread over a GPU: which block has which units, and where each weight is held.
 
 A block has `units` units of every layer, with all of their gates. Its rows of a weight matrix are `gates·units`, and
-row g·units + u is gate g of its unit u. A warp computes every WARPS-th row. Of these it holds the first in registers,
-the next in shared memory, and reads the rest through L2 in each step.
+row g·units + u is gate g of its unit u. A warp computes every WARPS-th row. It holds the first ones in registers
+and the next in shared memory, and reads the rest through L2 in each step.
 
 A step of an LSTM with a projection has a second product, by the projection's weights: a block has `output_units` of its
 rows. A GRU that resets before its product has two as well: the rows of r and z by h, and those of the candidate by r·h.
@@ -155,15 +155,15 @@ class Plan:
     def held(self, *matrices: Matrix) -> tuple[Held, ...]:
         """How much of each matrix a block holds at the same time. The first ones get room first."""
         registers, floats = HELD, self.gpu.shared_bytes // FLOAT - self.staged - self.sums
-        found = []
+        parts = []
         for matrix in matrices:
             of_thread, of_row = VECTOR * vectors(matrix.columns), WARPS * padded(matrix.columns)
             in_registers = min(matrix.rows_per_warp, registers // of_thread)
             held = Held(in_registers, min(matrix.rows_per_warp - in_registers, floats // of_row))
             registers -= held.registers * of_thread
             floats -= held.shared * of_row
-            found.append(held)
-        return tuple(found)
+            parts.append(held)
+        return tuple(parts)
 
     @property
     def shared(self) -> int:
@@ -226,14 +226,14 @@ class Plan:
     @property
     def layers(self) -> tuple[LayerOffsets, ...]:
         """At index `layer·directions + direction`."""
-        found = []
+        offsets = []
         for index, start in enumerate(self._ends[:-1]):
             sizes = [self._floats(matrix) for matrix in (self.of_x(index // self.model.directions), *self.recurrent)]
             w_ih, w_hh, *second, b_x = accumulate(sizes, initial=start)
             b_h = b_x + padded(self.blocks * self.rows)
             biases = b_x if self.model.bias else None, b_h if self.has_scaled_bias else None
-            found.append(LayerOffsets(w_ih, w_hh, second[0] if second else None, *biases))
-        return tuple(found)
+            offsets.append(LayerOffsets(w_ih, w_hh, second[0] if second else None, *biases))
+        return tuple(offsets)
 
     @property
     def params(self) -> int:

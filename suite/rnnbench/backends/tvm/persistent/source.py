@@ -101,11 +101,11 @@ def _product(matrix: Matrix, held: Held) -> str:
 
 
 def _entry(plan: Plan) -> str:
-    given = ", ".join(f"float* {name}" for name in (*arguments(plan.state), "shared"))
+    parameters = ", ".join(f"float* {name}" for name in (*arguments(plan.state), "shared"))
     body = "".join(_layer(plan, index) for index in range(plan.model.layers * plan.model.directions))
     exchanged = f"scratch + {plan.exchanged_start}" if plan.exchanged else "nullptr"
     return f"""
-__device__ __forceinline__ void {ENTRY}({given}) {{
+__device__ __forceinline__ void {ENTRY}({parameters}) {{
   unsigned* counter = reinterpret_cast<unsigned*>(scratch);
   float* projections = scratch + {BARRIER};
   float* exchanged = {exchanged};

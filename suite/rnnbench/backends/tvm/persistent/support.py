@@ -1,4 +1,4 @@
-"""What the persistent kernel has not. Nothing here imports TVM."""
+"""What the persistent kernel does not support. Nothing here imports TVM."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.axes import Axes
-from rnnbench.model_files.described import FileFacts, described
+from rnnbench.model_files.describing import FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
@@ -40,8 +40,8 @@ def describe(path: Path) -> FileDescription:
     try:
         return _described(path.name, program)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
-        told = describe_error(error)[:200]
-        raise ModelFileError(f"its layers are not described as Keras describes them: {told}") from error
+        reason = describe_error(error)[:200]
+        raise ModelFileError(f"its layers are not described as Keras describes them: {reason}") from error
 
 
 def _described(name: str, program: KerasProgram) -> FileDescription:
@@ -58,7 +58,7 @@ def _described(name: str, program: KerasProgram) -> FileDescription:
     axes: dict[str, Axes] = {array.name: Axes(None, 0) for array in (*before, *after)}
     ends = (*program.inputs, *program.outputs)
     axes |= {array.name: Axes(_TIME if has_time and _has_time(array) else None, 0) for array in ends}
-    return described(
+    return build_description(
         facts,
         [_array(array, "input", axes[array.name]) for array in (*program.inputs, *before)],
         [_array(array, "output", axes[array.name]) for array in (*program.outputs, *after)],
@@ -132,21 +132,21 @@ class _Builder:
         for tensor in sorted(used, key=str):
             name, place, _ = tensor
             if (name, place) in given and kinds.get(name) != _MODEL:
-                self._made(kinds[name], [value_of(each) for each in given[name, place]], value_of(tensor))
+                self._layer_value(kinds[name], [value_of(source) for source in given[name, place]], value_of(tensor))
         for layer in model["layers"]:
             self._layer(layer, used, value_of)
 
-    def _made(self, kind: str, given: list[Value], made: Value) -> None:
-        self._flow.makers[made] = Maker(_LayerNode(kind), given)
+    def _layer_value(self, kind: str, sources: list[Value], target: Value) -> None:
+        self._flow.makers[target] = Maker(_LayerNode(kind), sources)
         if kind in _MOVES:
-            for source in given:
-                self._flow.move(source, made)
+            for source in sources:
+                self._flow.move(source, target)
 
     def _layer(self, layer: dict[str, Any], used: set[Tensor], value_of: Callable[[Tensor], Value]) -> None:
         kind, name, nodes = layer["class_name"], layer["config"].get("name", ""), layer.get("inbound_nodes", [])
         if kind == _MODEL and nodes:
             for place, node in enumerate(nodes):
-                self._model(layer["config"], (name, place), [value_of(each) for each in _tensors(node)], value_of)
+                self._model(layer["config"], (name, place), [value_of(tensor) for tensor in _tensors(node)], value_of)
             return
         operator = RECURRENT.get(_inner(layer), "")
         states = [[value_of(tensor) for tensor in _states_of(kind, node)] for node in nodes] if operator else []
@@ -158,7 +158,7 @@ class _Builder:
             pairs = zip(initial, after, strict=True)
             self._flow.states += [OperatorState(operator, name, *pair) for pair in pairs]
         if not any(states) and kind not in CELLS:
-            self._flow.states += [OperatorState(RECURRENT[each], name, None, None) for each in _without_state(layer)]
+            self._flow.states += [OperatorState(RECURRENT[other], name, None, None) for other in _without_state(layer)]
 
     def _model(
         self, model: dict[str, Any], call: tuple[str, int], given: list[Value], value_of: Callable[[Tensor], Value]
@@ -191,8 +191,8 @@ def _inner(layer: dict[str, Any]) -> str:
 def _states_of(kind: str, node: dict[str, Any]) -> Iterator[Tensor]:
     """What a call of a recurrent layer or cell begins with: an argument with a name, or the second one."""
     named = node.get("kwargs", {}).get("states" if kind in CELLS else "initial_state")
-    given = node.get("args", [])
-    return _tensors(named if named is not None or len(given) < 2 else given[1])
+    arguments = node.get("args", [])
+    return _tensors(named if named is not None or len(arguments) < 2 else arguments[1])
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -200,8 +200,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and isinstance(value[1], int):
         yield (value[0], value[1], value[2])
     elif isinstance(value, list):
-        for each in value:
-            yield from _tensors(each)
+        for item in value:
+            yield from _tensors(item)
     elif isinstance(value, dict):
         for key in sorted(value):
             yield from _tensors(value[key])
@@ -212,8 +212,8 @@ def _without_state(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if value.get("class_name") in RECURRENT.keys() - CELLS and not value["config"].get("stateful"):
             yield value["class_name"]
-        for each in value.values():
-            yield from _without_state(each)
+        for item in value.values():
+            yield from _without_state(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from _without_state(each)
+        for item in value:
+            yield from _without_state(item)

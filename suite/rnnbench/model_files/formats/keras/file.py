@@ -52,13 +52,13 @@ def _file(archive: zipfile.ZipFile) -> KerasFile:
     weights = _bytes(archive, WEIGHTS, limits.WEIGHT_BYTES)
     h5py = require("h5py", EXTRA, "reading a .keras file")
     with h5py.File(BytesIO(weights), "r") as stored:
-        found = list(datasets(h5py, stored))
+        arrays = list(datasets(h5py, stored))
     return KerasFile(
         config=config,
         weights=weights,
         is_whole=False,
-        elements=sum(math.prod(dataset.shape) for dataset in found),
-        weight_bytes=sum(dataset.nbytes for dataset in found),
+        elements=sum(math.prod(dataset.shape) for dataset in arrays),
+        weight_bytes=sum(dataset.nbytes for dataset in arrays),
         producer=safe_text(f"keras {version}".strip(), 100),
     )
 

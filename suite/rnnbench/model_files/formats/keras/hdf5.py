@@ -75,20 +75,20 @@ def load_weights(model: Any, weights: bytes, names: Mapping[str, str]) -> None:
         raise ModelFileError(f"it has no weights of its layer '{safe_text(next(iter(left)), 80)}'")
 
 
-def _load(layer: Any, given: Mapping[str, Any], name: str) -> None:
+def _load(layer: Any, weights: Mapping[str, Any], name: str) -> None:
     """The weights of a layer come in one order, those that are not trained last."""
     targets = [*layer.trainable_weights, *layer.non_trainable_weights]
-    pairs = list(zip(targets, given.items(), strict=False))
+    pairs = list(zip(targets, weights.items(), strict=False))
     model = layer.name if hasattr(layer, "layers") else None
-    if len(targets) == len(given) and all(_fits(target, *stored, model) for target, stored in pairs):
+    if len(targets) == len(weights) and all(_fits(target, *stored, model) for target, stored in pairs):
         for target, (_, value) in pairs:
             target.assign(value)
         return
-    told = ", ".join(f"{path.partition(':')[0]} {list(value.shape)}" for path, value in given.items())
+    found = ", ".join(f"{path.partition(':')[0]} {list(value.shape)}" for path, value in weights.items())
     needs = ", ".join(f"{target.path} {list(target.shape)}" for target in targets)
     raise ModelFileError(
-        f"its weights of '{safe_text(name, 80)}' do not fit the layer: it has {safe_text(told, 120)}, and Keras 3 "
-        f"needs {safe_text(needs, 120)}"
+        f"its weights of '{safe_text(name, 80)}' do not fit the layer: it has {safe_text(found, 120)}, and "
+        f"Keras 3 needs {safe_text(needs, 120)}"
     )
 
 
@@ -103,13 +103,13 @@ def _fits(target: Any, path: str, value: Any, model: str | None) -> bool:
 def _texts(group: Any, name: str) -> list[str]:
     """A list of texts, which is several attributes where it is long."""
     if name in group.attrs:
-        return [_text(each) for each in group.attrs[name]]
-    found: list[str] = []
+        return [_text(text) for text in group.attrs[name]]
+    texts: list[str] = []
     for number in count():
         if f"{name}{number}" not in group.attrs:
-            return found
-        found += [_text(each) for each in group.attrs[f"{name}{number}"]]
-    return found
+            return texts
+        texts += [_text(text) for text in group.attrs[f"{name}{number}"]]
+    return texts
 
 
 def _text(value: Any) -> str:

@@ -113,13 +113,13 @@ def names_in_tensorflow(config: object) -> dict[str, str]:
 def _layers(config: object) -> Iterator[Config]:
     waiting = [config]
     while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            if isinstance(here.get("config"), dict) and here.get("class_name") != "InputLayer":
-                yield here
-            waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("config"), dict) and part.get("class_name") != "InputLayer":
+                yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def kinds_of(config: object) -> Counter[str]:
@@ -133,7 +133,7 @@ class _Cleaner:
 
     def cleaned(self, value: Any) -> Any:
         if isinstance(value, list):
-            cleaned = [self.cleaned(each) for each in value]
+            cleaned = [self.cleaned(item) for item in value]
             is_tensor = len(value) == 3 and isinstance(value[0], str)
             return [self._names.get(value[0], value[0]), *cleaned[1:]] if is_tensor else cleaned
         if isinstance(value, int) and abs(value) > limits.ELEMENTS:
@@ -144,9 +144,9 @@ class _Cleaner:
             _require_read(value)
         if value.get("class_name") == _TENSOR and value.get("config", {}).get("dtype") in ("float16", "bfloat16"):
             kind = value["config"]["dtype"]  # What layers of a mixed policy give.
-            others = {key: each for key, each in value["config"].items() if key != "dtype"}
+            others = {key: item for key, item in value["config"].items() if key != "dtype"}
             return {**value, "config": {**self.cleaned(others), "dtype": kind}}
-        return {key: self._entry(key, each) for key, each in value.items() if key not in _DROPPED}
+        return {key: self._entry(key, item) for key, item in value.items() if key not in _DROPPED}
 
     def _entry(self, key: str, value: Any) -> Any:
         if key == "dtype":
@@ -194,6 +194,6 @@ def _require_read(value: Mapping[str, Any]) -> None:
     if name == "Lambda":
         raise ModelFileError("it has a Lambda layer, which is Python code; files with code are not read")
     if module is not None and str(module).startswith("keras.") and registered in (None, name):
-        whose = safe_text(str(module), 60)
-        raise ModelFileError(f"it has {shown} of {whose}, which is not among the layers that are read")
-    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which the file has not")
+        shown_module = safe_text(str(module), 60)
+        raise ModelFileError(f"it has {shown} of {shown_module}, which is not among the layers that are read")
+    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which is not in the file")

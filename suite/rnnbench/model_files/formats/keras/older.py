@@ -41,17 +41,17 @@ class _Translator:
 
     def translated(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.translated(each) for each in value]
+            return [self.translated(item) for item in value]
         if not isinstance(value, dict):
             return value
-        made = {key: self._entry(key, each) for key, each in value.items() if key not in _LEFT_OUT}
-        kind = _FUNCTIONAL if made.get("class_name") == "Model" else made.get("class_name")
-        if kind is None or kind.startswith("__") or ("module" in made and not _is_own(made, kind)):
-            return made
+        translated = {key: self._entry(key, item) for key, item in value.items() if key not in _LEFT_OUT}
+        kind = _FUNCTIONAL if translated.get("class_name") == "Model" else translated.get("class_name")
+        if kind is None or kind.startswith("__") or ("module" in translated and not _is_own(translated, kind)):
+            return translated
         if kind not in LAYERS | MODELS:
             raise ModelFileError(_why_not(str(kind)))
         module = _MODULES.get(kind, "keras.layers")
-        return self._changed({**made, "class_name": kind, "module": module, "registered_name": None})
+        return self._changed({**translated, "class_name": kind, "module": module, "registered_name": None})
 
     def _entry(self, key: str, value: Any) -> Any:
         if key == "dtype" and isinstance(value, dict):
@@ -118,8 +118,8 @@ def _sequential(config: Config | list[Config]) -> Config:
     layers = config["layers"]
     first = layers[0]["config"]
     if layers[0]["class_name"] != _INPUT and first.get(_SHAPE_2) is not None:
-        given = {_SHAPE: first[_SHAPE_2], "dtype": first.get("dtype"), "name": f"{first.get('name')}_input"}
-        layers = [_keras("layers", _INPUT, given), *layers]
+        input_config = {_SHAPE: first[_SHAPE_2], "dtype": first.get("dtype"), "name": f"{first.get('name')}_input"}
+        layers = [_keras("layers", _INPUT, input_config), *layers]
     return {**config, "layers": [{**layer, "config": _without(layer["config"], _SHAPE_2)} for layer in layers]}
 
 
@@ -167,13 +167,13 @@ class _Calls:
             name, call, index = value
             return [name, call - self._first.get(name, 0) + (self._kinds.get(name) == _FUNCTIONAL), index]
         if isinstance(value, dict):
-            return {key: self.outputs(each) for key, each in value.items()}
-        return [self.outputs(each) for each in value]
+            return {key: self.outputs(item) for key, item in value.items()}
+        return [self.outputs(item) for item in value]
 
     def _with_tensors(self, value: Any) -> Any:
         if isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and value[0] in self._kinds:
             return self._tensor(value)
-        return [self._with_tensors(each) for each in value] if isinstance(value, list) else value
+        return [self._with_tensors(item) for item in value] if isinstance(value, list) else value
 
     def _tensor(self, entry: Any) -> Config:
         """What a layer gave in one of its calls."""
@@ -189,8 +189,8 @@ def _references(value: Any) -> Iterator[tuple[str, int]]:
     """Layers and the numbers of their calls, as Keras 2 names tensors."""
     if isinstance(value, list) and len(value) > 2 and isinstance(value[0], str) and isinstance(value[1], int):
         yield value[0], value[1]
-    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _references(each)
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _references(item)
 
 
 def _keras(module: str, kind: str, config: Config) -> Config:

@@ -13,7 +13,7 @@ from rnnbench.model_files.tensorflow_types import InFloat64
 def keras_oracle(path: Path) -> TensorflowOracle:
     """Raises ModelFileError for a file that is not read; MissingExtraError without Keras.
 
-    Layers of one type are built in float64. Of layers of several types, the graph of a call says where they round.
+    Layers of one type are built in float64. If they have several types, the graph of a call says where they round.
     """
     program = KerasProgram(path)
     policies = policies_of(program.file.config)

@@ -52,30 +52,30 @@ class KerasProgram:
         self.file: KerasFile = replace(file, weights=b"")
         tree = self._keras.tree
         if isinstance(self._model, self._keras.Sequential):
-            self._given, made = self._model.inputs[0], self._model.outputs[0]
+            self._given, outputs = self._model.inputs[0], self._model.outputs[0]
             names = [self._model.layers[-1].name]
         else:
-            self._given, made = self._model.input, self._model.output
-            keys = [str(path[0]) for path, _ in tree.flatten_with_path(made)] if isinstance(made, dict) else None
+            self._given, outputs = self._model.input, self._model.output
+            keys = [str(path[0]) for path, _ in tree.flatten_with_path(outputs)] if isinstance(outputs, dict) else None
             names = keys or self._model.output_names
-        own = {new: name for name, new in names_in_tensorflow(file.config).items()}
+        file_names = {new: name for name, new in names_in_tensorflow(file.config).items()}
         tensors = tree.flatten(self._given)
         self.inputs = named_arrays([tensor.name for tensor in tensors], tensors)
         self.outputs = named_arrays(
-            [own.get(name, name) for name in names], tree.flatten(made), {array.name for array in self.inputs}
+            [file_names.get(name, name) for name in names], tree.flatten(outputs), {array.name for array in self.inputs}
         )
-        self.states = tuple(_states(self._model, own))
+        self.states = tuple(_states(self._model, file_names))
 
     @property
     def variables(self) -> list[Any]:
         """All that a traced call refers to, as variables of TensorFlow: the weights, and the seeds of dropouts."""
         return [variable.value for variable in self._model.variables]
 
-    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name. No variable changes."""
         tree = self._keras.tree
-        packed = tree.pack_sequence_as(self._given, [given[array.name] for array in self.inputs])
-        before = [(state.variable, given[state.before.name]) for state in self.states]
+        packed = tree.pack_sequence_as(self._given, [arrays[array.name] for array in self.inputs])
+        before = [(state.variable, arrays[state.before.name]) for state in self.states]
         with self._keras.StatelessScope(state_mapping=before) as scope:
             outputs = tree.flatten(self._model(packed, training=False))
             after = {state.after: scope.get_current_value(state.variable) for state in self.states}
@@ -148,13 +148,13 @@ def _kinds(states: int) -> list[str]:
 
 
 def _flat(states: Any) -> list[Any]:
-    return [each for one in states for each in _flat(one)] if isinstance(states, (list, tuple)) else [states]
+    return [array for state in states for array in _flat(state)] if isinstance(states, (list, tuple)) else [states]
 
 
 def _layers(layer: Any) -> Iterator[Any]:
     """A layer and those in it."""
     yield layer
     inner = [getattr(layer, name, None) for name in ("forward_layer", "backward_layer")]
-    for each in (*getattr(layer, "layers", ()), *inner):
-        if each is not None:
-            yield from _layers(each)
+    for part in (*getattr(layer, "layers", ()), *inner):
+        if part is not None:
+            yield from _layers(part)

@@ -35,20 +35,20 @@ def datasets(h5py: Any, stored: Any) -> Iterator[Any]:
     """The arrays of an HDF5 file. A group may be in itself, so the depth has an end, and so has their number."""
     waiting, seen = [(stored, "", limits.DEPTH)], 0
     while waiting:
-        here, path, left = waiting.pop()
-        for name in here:
+        group, path, left = waiting.pop()
+        for name in group:
             seen += 1
             shown = f"{path}/{name}"
             if left == 0 or seen > limits.NODES:
                 raise ModelFileError("its weights are groups in groups without an end")
-            if not isinstance(here.get(name, getlink=True), h5py.HardLink):
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 raise ModelFileError(f"its weight '{safe_text(shown, 80)}' is a link, which may lead to another file")
-            found = here[name]
-            if isinstance(found, h5py.Group):
-                waiting.append((found, shown, left - 1))
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                waiting.append((item, shown, left - 1))
             else:
-                _check_stored(h5py, found, shown)
-                yield found
+                _check_stored(h5py, item, shown)
+                yield item
 
 
 def _has_numbers(dataset: Any) -> bool:

@@ -1,7 +1,7 @@
 """ConvTranspose in NumPy: each place of the kernel adds a product of matrices to every so many places of the result.
 
 ONNX's reference visits each element of the result in Python. In a network with transposed convolutions nearly all of
-its time goes there. Of several groups it adds the bias of the first one to each, and keeps one channel of each.
+its time goes there. With several groups, it adds the bias of the first group to all, and keeps one channel of each.
 Source: https://onnx.ai/onnx/operators/onnx__ConvTranspose.html.
 """
 
@@ -40,12 +40,12 @@ def conv_transpose(
         output_shape = [size * step for size, step in zip(x.shape[2:], steps, strict=True)]
     if output_shape:
         total = [max(length - size, 0) for length, size in zip(lengths, output_shape, strict=True)]
-        smaller, larger = [each // 2 for each in total], [each - each // 2 for each in total]
+        smaller, larger = [size // 2 for size in total], [size - size // 2 for size in total]
         first, last = (smaller, larger) if auto_pad == "SAME_UPPER" else (larger, smaller)
         lengths = [size + low + high for size, low, high in zip(output_shape, first, last, strict=True)]
     else:
-        given = [0] * (2 * count) if not pads or auto_pad == "VALID" else list(pads)
-        first, last = given[:count], given[count:]
+        padding = [0] * (2 * count) if not pads or auto_pad == "VALID" else list(pads)
+        first, last = padding[:count], padding[count:]
     y = np.zeros((*whole.shape[:2], *lengths), x.dtype)
     y[tuple(slice(size) for size in whole.shape)] = whole[tuple(slice(size) for size in y.shape)]
     kept = (slice(low, length - high) for low, length, high in zip(first, lengths, last, strict=True))

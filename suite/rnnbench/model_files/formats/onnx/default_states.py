@@ -24,8 +24,8 @@ def without_defaults(model: Any, folder: Path, type_names: dict[int, str]) -> fr
 
     `folder` has the files with weights. A state is found by its operator or by its name, never by its shape alone.
     """
-    graph, given = model.graph, {value.name for value in model.graph.input}
-    defaults = {tensor.name: tensor for tensor in graph.initializer if tensor.name in given}
+    graph, input_names = model.graph, {value.name for value in model.graph.input}
+    defaults = {tensor.name: tensor for tensor in graph.initializer if tensor.name in input_names}
     if not defaults or model.ir_version < _DEFAULTS_FROM:
         return frozenset()
     inputs, outputs = ([_array(value) for value in side] for side in (graph.input, graph.output))

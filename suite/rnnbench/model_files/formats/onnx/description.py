@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.axes import AxisSearch
-from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
+from rnnbench.model_files.describing import LONGEST_NAME, FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
 from rnnbench.model_files.flow import flow_of
 from rnnbench.model_files.formats.onnx.features import depends_of, features_of
@@ -35,7 +35,7 @@ def describe(path: Path) -> FileDescription:
         outputs = _with_inferred_sizes(outputs, file.model)
     axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
     model = file.model
-    found = described(
+    description = build_description(
         FileFacts(
             file=path.name,
             format="onnx",
@@ -55,7 +55,7 @@ def describe(path: Path) -> FileDescription:
         starts=file.starts,
         unused=_unused(model),
     )
-    return with_proposals(found, last_of_both(found), LAST_OF_BOTH)
+    return with_proposals(description, last_of_both(description), LAST_OF_BOTH)
 
 
 def _unused(model: Any) -> set[str]:
@@ -66,8 +66,8 @@ def _unused(model: Any) -> set[str]:
 
 
 def _operator(node: Any) -> str:
-    own = node.domain in ("", "ai.onnx")
-    return safe_text(node.op_type if own else f"{node.domain}.{node.op_type}", LONGEST_NAME)
+    is_of_onnx = node.domain in ("", "ai.onnx")
+    return safe_text(node.op_type if is_of_onnx else f"{node.domain}.{node.op_type}", LONGEST_NAME)
 
 
 def _array(value: Any, role: Role) -> ArrayDescription:
@@ -83,8 +83,8 @@ def _with_inferred_sizes(outputs: list[ArrayDescription], model: Any) -> list[Ar
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
     except (onnx.shape_inference.InferenceError, RuntimeError):
         return outputs  # The oracle will say what is wrong with such a file.
-    known = {value.name: _array(value, "output").shape for value in inferred}
-    return [replace(array, shape=_filled(array.shape, known.get(array.name))) for array in outputs]
+    shapes = {value.name: _array(value, "output").shape for value in inferred}
+    return [replace(array, shape=_filled(array.shape, shapes.get(array.name))) for array in outputs]
 
 
 def _filled(shape: tuple[Dim, ...] | None, inferred: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:

@@ -68,9 +68,9 @@ def own_ranges(model: Any) -> frozenset[str]:
         if is_own(node, *PRODUCTS) and node.input[0] not in values:
             raise ModelFileError(f"{node.op_type} of something else than DynamicQuantizeLinear makes; {_ADVICE}")
         for place, name in enumerate(node.input):
-            made = ((values, _TAKERS_OF_VALUES), (scales, _TAKERS_OF_SCALES), (zeros, _TAKERS_OF_ZEROS))
-            takers = [each for names, each in made if name in names]
-            is_taker = any((node.op_type, place) in each for each in takers) and is_own(node, node.op_type)
+            takers_of = ((values, _TAKERS_OF_VALUES), (scales, _TAKERS_OF_SCALES), (zeros, _TAKERS_OF_ZEROS))
+            takers = [operators for names, operators in takers_of if name in names]
+            is_taker = any((node.op_type, place) in operators for operators in takers) and is_own(node, node.op_type)
             if takers and not (is_taker and _is_of_one(node, values, zeros)):
                 raise ModelFileError(
                     f"what DynamicQuantizeLinear makes goes into {safe_text(node.op_type, 80)} as input {place}; "

@@ -20,24 +20,24 @@ _WITH_ALPHA = (b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"har
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
     """The inputs that each output is computed from."""
-    given = {value.name: value.name for value in graph_inputs(model.graph)}
-    return dependences(_operations(model.graph), given, {value.name: value.name for value in model.graph.output})
+    inputs = {value.name: value.name for value in graph_inputs(model.graph)}
+    return dependences(_operations(model.graph), inputs, {value.name: value.name for value in model.graph.output})
 
 
 def features_of(model: Any) -> Iterator[Feature]:
     """The features of the outermost graph and of the graphs inside it. A function counts where it is called."""
     outputs = {value.name: value.name for value in model.graph.output}
     functions = {(function.domain, function.name): function for function in model.functions}
-    found: dict[str, set[str]] = {}
+    values_by_feature: dict[str, set[str]] = {}
     wide = _of_16_bits(model.graph)
     for node in model.graph.node:
         if node.op_type == "QuantizeLinear" and not wide.isdisjoint(node.input):
-            found.setdefault("two-byte-arrays", set()).update(node.output)
+            values_by_feature.setdefault("two-byte-arrays", set()).update(node.output)
         for name in set(_features_of_node(node, functions, ())):
-            found.setdefault(name, set()).update(node.output)
+            values_by_feature.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
-        found["convolution-of-an-output"] = values
-    for name, values in found.items():
+        values_by_feature["convolution-of-an-output"] = values
+    for name, values in values_by_feature.items():
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
         yield Feature("ring", rings)
@@ -46,24 +46,24 @@ def features_of(model: Any) -> Iterator[Feature]:
 def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
     """The features of the node itself, of the graphs inside it, and of the function that it calls."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
-    own = node.domain in ("", "ai.onnx")
+    is_of_onnx = node.domain in ("", "ai.onnx")
     chosen = attributes["activations"].strings if "activations" in attributes else ()
-    if own and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
+    if is_of_onnx and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
         yield "other-activations"
-    if own and node.op_type in ("LSTM", "GRU", "RNN"):
+    if is_of_onnx and node.op_type in ("LSTM", "GRU", "RNN"):
         values = len(attributes["activation_alpha"].floats) if "activation_alpha" in attributes else 0
         without = [name.lower() for name in chosen if name.lower() in _WITH_ALPHA][values:]
         if b"thresholdedrelu" in without:
             yield "default-threshold"
-    if own and node.op_type in ("LSTM", "GRU", "RNN") and "layout" in attributes and attributes["layout"].i:
+    if is_of_onnx and node.op_type in ("LSTM", "GRU", "RNN") and "layout" in attributes and attributes["layout"].i:
         yield "rows-first-operator"
-    if own and node.op_type == "LSTM" and any(node.input[7:8]):
+    if is_of_onnx and node.op_type == "LSTM" and any(node.input[7:8]):
         yield "peepholes"
-    if own and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
+    if is_of_onnx and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
         yield "joint-gates"
-    if own and node.op_type == "RNN" and "clip" in attributes:
+    if is_of_onnx and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
-    if own and node.op_type == "Scan":
+    if is_of_onnx and node.op_type == "Scan":
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
             yield "backward-scan"
@@ -80,15 +80,15 @@ def _convolutions_of_outputs(graph: Any) -> set[str]:
     """What convolutions give of a transposed value that is an output too, but for its shape."""
     makers = {name: (node.op_type, node.input[0] if node.input else "") for node in graph.node for name in node.output}
     kept = {value for end in graph.output for value, _ in sources(end.name, makers, _SHAPES)}
-    found = set[str]()
+    values = set[str]()
     for node in graph.node:
         if node.op_type in ("Conv", "ConvTranspose"):
             way = [*sources(node.input[0], makers, {*_SHAPES, "Transpose"})]
             turned = next((place for place, (_, operator) in enumerate(way) if operator == "Transpose"), len(way))
             # A value that nothing makes is an input.
             if any(value in kept and operator not in ("", "Transpose") for value, operator in way[turned + 1 :]):
-                found.update(node.output)
-    return found
+                values.update(node.output)
+    return values
 
 
 def _of_16_bits(graph: Any) -> set[str]:
@@ -100,14 +100,14 @@ def _of_16_bits(graph: Any) -> set[str]:
 
 def _rings(graph: Any) -> tuple[str, ...]:
     """Inputs of which a slice is an output together with other values, by a Concat."""
-    made = {name: node for node in graph.node for name in node.output}
+    makers = {name: node for node in graph.node for name in node.output}
     rings = set[str]()
     for output in graph.output:
-        node = made.get(output.name)
+        node = makers.get(output.name)
         while node is not None and node.op_type == "Identity":
-            node = made.get(node.input[0])
+            node = makers.get(node.input[0])
         if node is not None and node.op_type == "Concat":
-            parts = [made.get(name) for name in node.input]
+            parts = [makers.get(name) for name in node.input]
             rings |= {part.input[0] for part in parts if part is not None and part.op_type == "Slice"}
     return tuple(value.name for value in graph_inputs(graph) if value.name in rings)
 

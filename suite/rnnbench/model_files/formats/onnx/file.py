@@ -113,7 +113,7 @@ def _check_arrays(model: Any) -> None:
     arrays = [*graph_inputs(model.graph), *model.graph.output]
     if len(arrays) > limits.ARRAYS:
         raise ModelFileError(f"it has {len(arrays):,} inputs and outputs; up to {limits.ARRAYS} are read")
-    known = type_names()
+    types = type_names()
     for value in arrays:
         name, kind = value.name, value.type.WhichOneof("value")
         shown = f"'{safe_text(name, 60)}'"
@@ -121,9 +121,9 @@ def _check_arrays(model: Any) -> None:
             most = limits.NAME_CHARACTERS
             raise ModelFileError(f"an input or output is called {shown}; up to {most} printable characters are read")
         if kind != "tensor_type":
-            told = f"a value of the kind {kind.removesuffix('_type')}" if kind else "a value without a type"
-            raise ModelFileError(f"{shown} is {told}; inputs and outputs that are tensors are read")
-        if known.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
+            kind_in_words = f"a value of the kind {kind.removesuffix('_type')}" if kind else "a value without a type"
+            raise ModelFileError(f"{shown} is {kind_in_words}; inputs and outputs that are tensors are read")
+        if types.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
             raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
 
 

@@ -90,11 +90,11 @@ class OnnxOracle:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        given = {name: self._cast(name, np.asarray(array)) for name, array in inputs.items()}
-        if missing := self.inputs.keys() - given.keys():
+        arrays = {name: self._cast(name, np.asarray(array)) for name, array in inputs.items()}
+        if missing := self.inputs.keys() - arrays.keys():
             raise ValueError(f"no value for the inputs {sorted(missing)}; the file has {list(self.inputs)}")
         with self._named(), np.errstate(all="ignore"):
-            values = self._evaluator.run(None, given)
+            values = self._evaluator.run(None, arrays)
         return {value.name: array for value, array in zip(self._model.graph.output, values, strict=True)}
 
     def _use(self, arithmetic: Arithmetic) -> None:
@@ -151,12 +151,12 @@ def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], quantise
     base = require_onnx("onnx.reference").ReferenceEvaluator
     operator = require_onnx("onnx.reference.op_run").OpRun
     # ONNX's own classes of these operators refuse some attributes that are computed here.
-    own = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in OPERATORS]
-    own.append(type(dynamic.LSTM, (operator,), {"op_domain": dynamic.LSTM_DOMAIN, "_run": _never}))
-    own += reference_operators(opset)
+    classes = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in OPERATORS]
+    classes.append(type(dynamic.LSTM, (operator,), {"op_domain": dynamic.LSTM_DOMAIN, "_run": _never}))
+    classes += reference_operators(opset)
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
-        base.__init__(self, *arguments, **{**options, "new_ops": own})
+        base.__init__(self, *arguments, **{**options, "new_ops": classes})
         for node in self.rt_nodes_:
             node.run = _run_of(node, arithmetic, narrow, quantised)
 
@@ -171,35 +171,35 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
     """What replaces the method `run` of a node of the evaluator."""
     proto = node.onnx_node
     dtype = next((narrow[name] for name in proto.output if name in narrow), "")
-    own = arithmetic.narrowed(dtype) if dtype else arithmetic
+    node_arithmetic = arithmetic.narrowed(dtype) if dtype else arithmetic
     get = require_onnx().helper.get_attribute_value
     attributes = {attribute.name: get(attribute) for attribute in proto.attribute}
     if dynamic.is_own(proto, *OPERATORS):
-        run: Any = recurrent_operator(proto, own.unquantised(), attributes)
+        run: Any = recurrent_operator(proto, node_arithmetic.unquantised(), attributes)
     elif dynamic.is_dynamic_lstm(proto):
-        run = dynamic.dynamic_lstm(proto, own, attributes)
+        run = dynamic.dynamic_lstm(proto, node_arithmetic, attributes)
     elif dynamic.is_own(proto, dynamic.QUANTIZE):
-        run = dynamic.quantise(own)
+        run = dynamic.quantise(node_arithmetic)
     elif dynamic.is_own(proto, *dynamic.PRODUCTS):
-        run = rounding(proto, dynamic.product(node, own), own)
+        run = rounding(proto, dynamic.product(node, node_arithmetic), node_arithmetic)
     elif own_range := next((quantised.fixed[name] for name in proto.output if name in quantised.fixed), None):
-        run = _into(own_range, own)
+        run = _into(own_range, node_arithmetic)
     elif proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
-        run = rounding(proto, _as_it_is, own)
+        run = rounding(proto, _as_it_is, node_arithmetic)
     else:
-        run = rounding(proto, node.run, own, narrows=bool(dtype))
+        run = rounding(proto, node.run, node_arithmetic, narrows=bool(dtype))
     names = [*proto.output]
 
     def checked(*inputs: Any, **options: Any) -> list[Any]:
         """Without outputs that have no name: the evaluator would take them for inputs that are left out."""
         _check_deterministic(proto, inputs)
         try:
-            made = run(*inputs, **options)
+            results = run(*inputs, **options)
         except (MemoryError, ModelFileError, MissingExtraError):
             raise
         except Exception as error:
             raise ModelFileError(f"ONNX's reference fails in {proto.op_type}: {describe_error(error)[:200]}") from error
-        outputs = [output if name else None for name, output in zip(names, made, strict=False)]
+        outputs = [output if name else None for name, output in zip(names, results, strict=False)]
         if proto.op_type not in ("Constant", "Cast"):
             for output in outputs:
                 _check_type(proto, output, arithmetic)
@@ -208,11 +208,11 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
     return checked
 
 
-def _into(own: Range, arithmetic: Arithmetic) -> Any:
+def _into(range_: Range, arithmetic: Arithmetic) -> Any:
     """QuantizeLinear: the values that its integers stand for. Outside int8's arithmetics, it saturates alone."""
 
     def quantise(x: np.ndarray, *scale_and_zero: Any, **options: Any) -> tuple[np.ndarray]:
-        return (arithmetic.quantised(x.reshape(1, -1), own).reshape(x.shape),)
+        return (arithmetic.quantised(x.reshape(1, -1), range_).reshape(x.shape),)
 
     return quantise
 

@@ -76,19 +76,19 @@ def activations_of(operator: str, directions: int, attributes: Mapping[str, Any]
     """
     names = [name.decode("utf-8", "replace").lower() for name in attributes.get("activations", ())]
     names = names or [*_DEFAULTS[operator]] * directions
-    given = [iter(attributes.get(f"activation_{which}", ())) for which in ("alpha", "beta")]
+    parameters = [iter(attributes.get(f"activation_{which}", ())) for which in ("alpha", "beta")]
     if len(names) != directions * len(_DEFAULTS[operator]) or not {*names} <= _KINDS.keys():
-        told = safe_text(", ".join(names), 100)
+        shown = safe_text(", ".join(names), 100)
         raise ModelFileError(
-            f"{operator} with the activations {told}: {len(_DEFAULTS[operator])} for each of {directions} directions "
+            f"{operator} with the activations {shown}: {len(_DEFAULTS[operator])} for each of {directions} directions "
             f"are expected, of {', '.join(_KINDS)}"
         )
-    return [_function(operator, name, given) for name in names]
+    return [_function(operator, name, parameters) for name in names]
 
 
-def _function(operator: str, name: str, given: Sequence[Any]) -> Function:
+def _function(operator: str, name: str, parameters: Sequence[Any]) -> Function:
     kind = _KINDS[name]
-    values = [float(next(rest, default)) for rest, default in zip(given, kind.defaults, strict=False)]
+    values = [float(next(rest, default)) for rest, default in zip(parameters, kind.defaults, strict=False)]
     if np.isnan(values).any():
         raise ModelFileError(f"{operator} has the activation {name} without activation_alpha or activation_beta")
     return lambda x: kind.function(x, *values)
@@ -107,18 +107,18 @@ def run_cell(
     `weights` are W, R, B and P, the latter two None where the operator has none; `state` is h, and c of an LSTM.
     """
     steps, batch, _ = x.shape
-    x, state = arithmetic.cast(x), [arithmetic.cast(each) for each in state]
+    x, state = arithmetic.cast(x), [arithmetic.cast(array) for array in state]
     lengths = np.full(batch, steps) if lengths is None else np.asarray(lengths)
     sides = []
     for side in range(len(weights[0])):
         backward = cell.direction == "reverse" or side == 1
         order = _order(steps, lengths) if backward else np.broadcast_to(np.arange(steps)[:, None], (steps, batch))
         rows = np.arange(batch)
-        own = [None if each is None else each[side] for each in weights]
-        step = _step(arithmetic, cell, own, cell.activations[len(_DEFAULTS[cell.operator]) * side :])
-        y, ends = _steps(step, x[order, rows], [each[side] for each in state], lengths)
+        side_weights = [None if array is None else array[side] for array in weights]
+        step = _step(arithmetic, cell, side_weights, cell.activations[len(_DEFAULTS[cell.operator]) * side :])
+        y, ends = _steps(step, x[order, rows], [array[side] for array in state], lengths)
         sides.append((y[order, rows], *ends))
-    y, *ends = (np.stack(each) for each in zip(*sides, strict=True))
+    y, *ends = (np.stack(arrays) for arrays in zip(*sides, strict=True))
     return y.swapaxes(0, 1), *ends
 
 
@@ -134,9 +134,9 @@ def _steps(
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """All steps of one direction: h, which is zero after a row's end, and the state that each row ends with."""
     outputs = []
-    for place, given in enumerate(x):
+    for place, of_step in enumerate(x):
         running = (place < lengths)[:, None]
-        state = [np.where(running, new, old) for new, old in zip(step(given, *state), state, strict=True)]
+        state = [np.where(running, new, old) for new, old in zip(step(of_step, *state), state, strict=True)]
         outputs.append(np.where(running, state[0], 0))
     return np.stack(outputs), state
 

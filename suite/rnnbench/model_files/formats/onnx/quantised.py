@@ -33,7 +33,7 @@ def activations_of(model: Any) -> Activations:
 def use_onnx_quantisers(model: Any) -> None:
     """Rename QuantizeLinear and DequantizeLinear of `com.microsoft`: they compute what ONNX's own of later versions do.
 
-    The quantiser writes them for 16 and 4 bits, where the file's version of the operators has not these types.
+    The quantiser writes them for 16 and 4 bits, where the file's version of the operators does not have these types.
     Source: docs/ContribOperators.md of ONNX Runtime.
     """
     for node in all_nodes(model):
@@ -51,13 +51,13 @@ def fixed_ranges(model: Any) -> dict[str, Range]:
     Raises ModelFileError for a QuantizeLinear of which it is not known what a runtime makes.
     """
     nodes = [*all_nodes(model)]
-    made = [node for node in nodes if is_own(node, _QUANTIZE)]
-    if not made:
+    quantising = [node for node in nodes if is_own(node, _QUANTIZE)]
+    if not quantising:
         return {}
-    if len(model.functions) or len([node for node in model.graph.node if is_own(node, _QUANTIZE)]) < len(made):
+    if len(model.functions) or len([node for node in model.graph.node if is_own(node, _QUANTIZE)]) < len(quantising):
         raise ModelFileError(f"it has a QuantizeLinear in an inner graph or a function; {_ADVICE}")
     constants = _constants(model)
-    ranges = {node.output[0]: _range(node, constants) for node in made}
+    ranges = {node.output[0]: _range(node, constants) for node in quantising}
     ends = {value.name for graph in graphs(model) for value in graph.output}
     for node in nodes:
         for place, name in enumerate(node.input):

@@ -59,9 +59,9 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
             y, *ends = run_cell(arithmetic, cell, (w, r, b, p), x, list(state.values()), lengths)
         else:
             weights = Weights(tuple(_layer(operator, row, w, r, b) for row in range(model.directions)))
-            done = run_in(arithmetic, model, weights, x, state, lengths)
-            y = done.y.reshape(*done.y.shape[:2], model.directions, model.hidden).swapaxes(1, 2)
-            ends = list(done.final.values())
+            result = run_in(arithmetic, model, weights, x, state, lengths)
+            y = result.y.reshape(*result.y.shape[:2], model.directions, model.hidden).swapaxes(1, 2)
+            ends = list(result.final.values())
         if batch_first:
             y, ends = y.transpose(2, 0, 1, 3), [end.swapaxes(0, 1) for end in ends]
         return tuple(array.astype(arithmetic.carrier, copy=False) for array in (y, *ends))
@@ -82,8 +82,8 @@ def _cell(operator: str, attributes: Mapping[str, Any]) -> Cell:
 
 
 def _direction(attributes: Mapping[str, Any]) -> str:
-    told: str = attributes.get("direction", b"forward").decode("utf-8", "replace")
-    return told
+    direction: str = attributes.get("direction", b"forward").decode("utf-8", "replace")
+    return direction
 
 
 def _activations(operator: str, attributes: Mapping[str, Any]) -> dict[str, str] | None:
@@ -93,9 +93,9 @@ def _activations(operator: str, attributes: Mapping[str, Any]) -> dict[str, str]
         return None
     if not names:
         return {}
-    each = _GATED[operator]
-    directions = [tuple(names[i : i + each]) for i in range(0, len(names), each)]
-    if len(directions[-1]) != each:
+    per_direction = _GATED[operator]
+    directions = [tuple(names[i : i + per_direction]) for i in range(0, len(names), per_direction)]
+    if len(directions[-1]) != per_direction:
         return None
     first = directions[0]
     gate, rest = (first[0], set(first[1:])) if operator != "RNN" else ("sigmoid", set(first))
@@ -157,9 +157,9 @@ def _layer(operator: str, row: int, w: np.ndarray, r: np.ndarray, b: np.ndarray 
 
 
 def _state(model: Model, x: np.ndarray, h: np.ndarray | None, c: np.ndarray | None) -> dict[str, np.ndarray]:
-    given = {name: array for name, array in (("h", h), ("c", c)) if array is not None}
+    states = {name: array for name, array in (("h", h), ("c", c)) if array is not None}
     shapes = model.state_shapes(x.shape[1]) if x.ndim == 3 else {}
-    return {name: given.get(name, np.zeros(shape)) for name, shape in shapes.items()}
+    return {name: states.get(name, np.zeros(shape)) for name, shape in shapes.items()}
 
 
 def _checked(lengths: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:

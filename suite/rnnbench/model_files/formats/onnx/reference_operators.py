@@ -100,16 +100,16 @@ def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = No
     """`trips` passes, or as long as the condition holds. Either may be left out (None)."""
     options = {name: options[name] for name in ("attributes", "bindings") if name in options}
     held, scanned = list(states), list[list[Any]]()
-    goes_on, done = condition is None or bool(np.all(condition)), 0
+    goes_on, passes = condition is None or bool(np.all(condition)), 0
     with self.passes.of_a_loop():
-        while goes_on and (trips is None or done < int(np.max(trips))):
+        while goes_on and (trips is None or passes < int(np.max(trips))):
             self.passes.count()
-            given = zip(self.body.input_names, (np.array(done, np.int64), np.array(True), *held), strict=True)
-            got = self._run_body({**(context or {}), **dict(given)}, **options)
+            body_inputs = zip(self.body.input_names, (np.array(passes, np.int64), np.array(True), *held), strict=True)
+            got = self._run_body({**(context or {}), **dict(body_inputs)}, **options)
             goes_on = condition is None or bool(np.all(got[0]))
             held = list(got[1 : 1 + len(states)])
             scanned.append(list(got[1 + len(states) :]))
-            done += 1
+            passes += 1
     sides = [np.stack(values) for values in zip(*scanned, strict=True)] if scanned else _nothing(self, len(states))
     return (*held, *sides)
 
@@ -120,9 +120,9 @@ def _scan_class(reference: Any) -> Any:
 
     def initialise(self: Any, node: Any, parameters: Any) -> None:
         operator.__init__(self, node, parameters)
-        told = {attribute.name: list(attribute.ints) for attribute in node.attribute}
-        self.told = {
-            end: (told.get(f"scan_{end}_axes", []), told.get(f"scan_{end}_directions", []))
+        settings = {attribute.name: list(attribute.ints) for attribute in node.attribute}
+        self.scan_settings = {
+            end: (settings.get(f"scan_{end}_axes", []), settings.get(f"scan_{end}_directions", []))
             for end in ("input", "output")
         }
         self.scan_input_axes = self.scan_input_directions = None
@@ -132,10 +132,13 @@ def _scan_class(reference: Any) -> Any:
 
     def run(self: Any, *values: Any, **options: Any) -> tuple[Any, ...]:
         states = len(values) - self.num_scan_inputs
-        scanned = [_scanned(value, index, *self.told["input"]) for index, value in enumerate(values[states:])]
-        made = reference._run(self, *values[:states], *scanned, **options)
-        given = [_scanned(value, index, *self.told["output"], back=True) for index, value in enumerate(made[states:])]
-        return (*made[:states], *given)
+        scanned = [_scanned(value, index, *self.scan_settings["input"]) for index, value in enumerate(values[states:])]
+        results = reference._run(self, *values[:states], *scanned, **options)
+        scanned_results = [
+            _scanned(value, index, *self.scan_settings["output"], back=True)
+            for index, value in enumerate(results[states:])
+        ]
+        return (*results[:states], *scanned_results)
 
     return type("Scan", (reference,), {"op_domain": "", "__init__": initialise, "_run": run})
 

@@ -46,7 +46,7 @@ def retyped(model: Any, arithmetic: Arithmetic) -> Any:
 def narrow_values(model: Any) -> dict[str, str]:
     """The values that the file has in float16 or bfloat16, with the name of their type.
 
-    Of a file with an input or output of float64, those in float32, too.
+    If the file has an input or output of float64, its values in float32 are among them too.
     """
     onnx = require_onnx()
     kinds = {onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16"}
@@ -77,7 +77,7 @@ def _explicit(onnx: Any, node: Any) -> None:
         return
     for attribute in list(node.attribute):
         if attribute.name in ("value_float", "value_floats"):
-            given = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+            numbers = attribute.f if attribute.name == "value_float" else list(attribute.floats)
             del node.attribute[:]
-            tensor = onnx.numpy_helper.from_array(np.array(given, np.float32))
+            tensor = onnx.numpy_helper.from_array(np.array(numbers, np.float32))
             node.attribute.append(onnx.helper.make_attribute("value", tensor))

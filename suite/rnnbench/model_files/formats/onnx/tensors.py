@@ -144,26 +144,26 @@ def external_of(tensor: Any, folder: Path, size: int) -> External:
     """Where its data is. Raises ModelFileError where that is outside the folder, or not as long as the tensor."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    told = f"tensor {_name(tensor)} has its data in the file '{safe_text(location, 200)}'"
+    where = f"tensor {_name(tensor)} has its data in the file '{safe_text(location, 200)}'"
     parts = Path(location).parts
     if not parts or "\0" in location or Path(location).is_absolute() or ".." in parts:
-        raise ModelFileError(f"{told}; only files in the model's own folder are read")
+        raise ModelFileError(f"{where}; only files in the model's own folder are read")
     path = folder
     for part in parts:
         path = path / part
         if path.is_symlink():
-            raise ModelFileError(f"{told}, which is a symbolic link or behind one; those are not followed")
+            raise ModelFileError(f"{where}, which is a symbolic link or behind one; those are not followed")
     try:
         there = os.stat(path, follow_symlinks=False)
     except OSError as error:
-        raise ModelFileError(f"{told}, which cannot be read: {error.strerror}; put it beside the model") from error
+        raise ModelFileError(f"{where}, which cannot be read: {error.strerror}; put it beside the model") from error
     if not stat.S_ISREG(there.st_mode):
-        raise ModelFileError(f"{told}, which is no plain file")
-    offset, length = (_whole(entries, key, default, told) for key, default in (("offset", 0), ("length", size)))
+        raise ModelFileError(f"{where}, which is no plain file")
+    offset, length = (_whole(entries, key, default, where) for key, default in (("offset", 0), ("length", size)))
     if length != size:
-        raise ModelFileError(f"{told}: {length:,} bytes, where its shape and type call for {size:,}")
+        raise ModelFileError(f"{where}: {length:,} bytes, where its shape and type call for {size:,}")
     if offset + length > there.st_size:
-        raise ModelFileError(f"{told}, bytes {offset:,} to {offset + length:,}; that file ends at {there.st_size:,}")
+        raise ModelFileError(f"{where}, bytes {offset:,} to {offset + length:,}; that file ends at {there.st_size:,}")
     return External(path, offset, length)
 
 
@@ -185,10 +185,10 @@ def load_external(model: Any, folder: Path, type_names: dict[int, str]) -> None:
         tensor.data_location = tensor.DEFAULT
 
 
-def _whole(entries: dict[str, str], key: str, default: int, told: str) -> int:
+def _whole(entries: dict[str, str], key: str, default: int, where: str) -> int:
     text = entries.get(key, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise ModelFileError(f"{told}; its {key} is '{safe_text(text, 60)}', and should be a number of bytes")
+        raise ModelFileError(f"{where}; its {key} is '{safe_text(text, 60)}', and should be a number of bytes")
     return int(text)
 
 

@@ -32,14 +32,14 @@ class _Walk:
     def message(self, position: int, end: int, descriptor: Any, depth: int) -> None:
         if depth > limits.DEPTH:
             raise ModelFileError(f"its graphs are nested more than {limits.DEPTH // 3} deep; that many are not read")
-        known = self._known_fields(descriptor)
+        fields = self._known_fields(descriptor)
         while position < end:
             key, position = self._varint(position, end)
             self._fields += 1
             if self._fields > limits.FIELDS:
                 raise ModelFileError(f"it has more than {limits.FIELDS:,} fields; files with so many are not read")
             start, position = self._content(position, end, key)
-            if key & 7 == _BYTES and position > start and (field := known.get(key >> 3)) is not None:
+            if key & 7 == _BYTES and position > start and (field := fields.get(key >> 3)) is not None:
                 if field.type == self._message_type:
                     self.message(start, position, field.message_type, depth + 1)
                 else:

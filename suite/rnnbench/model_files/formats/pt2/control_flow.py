@@ -25,7 +25,7 @@ _LOOPS = {_WHILE: "Loop", "scan": "Scan"}
 
 def entering(node: Pt2Node) -> Iterator[tuple[Any, str | None]]:
     """What the node takes, each with the input of its graphs that it is, or of whose parts it is made."""
-    taken = [each for arg in node.args if isinstance(arg, list) for each in arg]
+    taken = [value for arg in node.args if isinstance(arg, list) for value in arg]
     for graph in node.graphs:
         yield from zip(taken, graph.inputs, strict=True)
 
@@ -49,8 +49,8 @@ def torchs_own(name: str) -> Called:
     if name != _WHILE:
         return operator  # type: ignore[no-any-return]
 
-    def called(condition: Called, body: Called, *given: Sequence[Any]) -> Sequence[Any]:
-        result: Sequence[Any] = operator(lambda *values: condition(*values)[0], body, *map(tuple, given))
+    def called(condition: Called, body: Called, *lists: Sequence[Any]) -> Sequence[Any]:
+        result: Sequence[Any] = operator(lambda *values: condition(*values)[0], body, *map(tuple, lists))
         return result
 
     return called
@@ -67,8 +67,8 @@ class ComputedControlFlow:
         """A call of the file begins. Its loops have `limits.PASSES` together."""
         self._passes = 0
 
-    def cond(self, chosen: Any, true: Called, false: Called, given: Sequence[Any]) -> Sequence[Any]:
-        return self._of_their_own((true if bool(chosen) else false)(*given))
+    def cond(self, chosen: Any, true: Called, false: Called, values: Sequence[Any]) -> Sequence[Any]:
+        return self._of_their_own((true if bool(chosen) else false)(*values))
 
     def while_loop(
         self, condition: Called, body: Called, values: Sequence[Any], others: Sequence[Any]
@@ -78,22 +78,22 @@ class ComputedControlFlow:
         return self._of_their_own(values)
 
     def scan(self, body: Called, values: Sequence[Any], xs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        made = list[Sequence[Any]]()
+        outputs = list[Sequence[Any]]()
         for step in zip(*xs, strict=True):
             result = self._pass(body, *values, *step, *others)
             values = result[: len(values)]
-            made.append(result[len(values) :])
-        return [*self._of_their_own(values), *map(self._torch.stack, zip(*made, strict=True))]
+            outputs.append(result[len(values) :])
+        return [*self._of_their_own(values), *map(self._torch.stack, zip(*outputs, strict=True))]
 
     def map_impl(self, body: Called, xs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
         return self.scan(body, (), xs, others)
 
-    def _pass(self, body: Called, *given: Any) -> Sequence[Any]:
+    def _pass(self, body: Called, *arguments: Any) -> Sequence[Any]:
         self._passes += 1
         if self._passes > limits.PASSES:
             raise ModelFileError(f"its loops take more than {limits.PASSES:,} passes in one call")
-        return body(*given)
+        return body(*arguments)
 
     def _of_their_own(self, values: Sequence[Any]) -> Sequence[Any]:
         """What comes out may be written, and what went in stays as it is."""
-        return [each.clone() if isinstance(each, self._torch.Tensor) else each for each in values]
+        return [value.clone() if isinstance(value, self._torch.Tensor) else value for value in values]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from rnnbench.model_files.described import FileFacts, described
+from rnnbench.model_files.describing import FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.formats.pt2.file import read_pt2
 from rnnbench.model_files.formats.pt2.flow import axes_of, features_of, flow_of, operations_of, unused_inputs
@@ -31,7 +31,7 @@ def describe(path: Path) -> FileDescription:
             {array.name: array.value for array in (*file.outputs, *after)},
         ),
     )
-    found = described(
+    description = build_description(
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
@@ -41,7 +41,7 @@ def describe(path: Path) -> FileDescription:
         unused=unused_inputs(file),
         starts={array.name for array in before if file.weights[array.value].any()},
     )
-    return with_proposals(found, last_of_both(found), LAST_OF_BOTH)
+    return with_proposals(description, last_of_both(description), LAST_OF_BOTH)
 
 
 def _array(array: Pt2Array, role: Role) -> ArrayDescription:

@@ -66,7 +66,7 @@ class _Reader:
         """The name of each weight in the file by its value, and where the file has it by its name."""
         roots = [name.removesuffix(MODEL) for name in self._entries if name.endswith(MODEL)]
         if len(roots) != 1 or len(self._entries) != len(entries):
-            raise ModelFileError(f"it is no .pt2 file of torch.export: it has not one models/model.json; {_SAVE}")
+            raise ModelFileError(f"it is no .pt2 file of torch.export: it does not have one models/model.json; {_SAVE}")
         (self._root,) = roots
 
     def file(self) -> Pt2File:
@@ -74,8 +74,8 @@ class _Reader:
         graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
         nodes, self._tensors = nodes_of(graph)
         _check_inference(nodes)
-        weights, buffers, inputs = self._given(signature["input_specs"])
-        after, outputs = self._made(signature["output_specs"])
+        weights, buffers, inputs = self._read_inputs(signature["input_specs"])
+        after, outputs = self._read_outputs(signature["output_specs"])
         changed, sharing = self._written(nodes, weights, buffers, inputs, after.values())
         after |= {buffers[value]: value for value in changed}
         values = {name: value for value, name in buffers.items()}
@@ -100,7 +100,7 @@ class _Reader:
         with self._archive.open(entry) as stream:
             return json.loads(stream.read(entry.file_size + 1))
 
-    def _given(self, specs: list[Any]) -> tuple[dict[str, np.ndarray], dict[str, str], list[Pt2Array]]:
+    def _read_inputs(self, specs: list[Any]) -> tuple[dict[str, np.ndarray], dict[str, str], list[Pt2Array]]:
         """Weights by value, the names of buffers by value, and the inputs."""
         stored = dict(self._stored("weights", "model_weights_config.json"))
         stored |= dict(self._stored("constants", "model_constants_config.json"))
@@ -124,7 +124,7 @@ class _Reader:
                 raise ModelFileError(f"it has an input of the kind {safe_text(str(kind), 60)}, which is not read")
         return weights, buffers, inputs
 
-    def _made(self, specs: list[Any]) -> tuple[dict[str, str], list[Pt2Array]]:
+    def _read_outputs(self, specs: list[Any]) -> tuple[dict[str, str], list[Pt2Array]]:
         """The value of each buffer after a call, by its name, and the outputs."""
         after: dict[str, str] = {}
         outputs = []
@@ -155,11 +155,11 @@ class _Reader:
 
         Raises ModelFileError where operators write an input or another weight.
         """
-        given = {array.value for array in inputs}
+        input_values = {array.value for array in inputs}
         types = {value: meta["dtype"] for value, meta in self._tensors.items()}
-        found, sharing = written(nodes, {*weights, *given, *after}, types)
+        found, sharing = written(nodes, {*weights, *input_values, *after}, types)
         for value in sorted(found - buffers.keys() - set(after)):
-            raise ModelFileError(_writes("input" if value in given else "weight", value))
+            raise ModelFileError(_writes("input" if value in input_values else "weight", value))
         return found & buffers.keys(), sharing
 
     def _check_memory(self, changed: Collection[str], taken: Collection[str]) -> None:
@@ -239,7 +239,7 @@ def _with_own_names(outputs: Sequence[Pt2Array]) -> list[Pt2Array]:
     taken, named = {array.value for array in outputs}, list[Pt2Array]()
     for array in outputs:
         others = (f"{array.value}_{number}" for number in count(1))
-        again = any(array.value == one.value for one in named)
+        again = any(array.value == earlier.value for earlier in named)
         name = next(other for other in others if other not in taken) if again else array.name
         taken.add(name)
         named.append(replace(array, name=name))
@@ -260,8 +260,8 @@ def _type_name(number: Any) -> str:
 def _dim(size: Mapping[str, Any]) -> Dim:
     if "as_int" in size:
         return _whole(size)
-    found = _SYMBOL.fullmatch(size["as_expr"]["expr_str"])
-    return found[1] if found else None
+    symbol = _SYMBOL.fullmatch(size["as_expr"]["expr_str"])
+    return symbol[1] if symbol else None
 
 
 def _whole(size: Mapping[str, Any]) -> int:

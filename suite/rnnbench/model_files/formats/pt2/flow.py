@@ -62,16 +62,16 @@ def flow_of(file: Pt2File) -> Flow:
 
 def axes_of(file: Pt2File) -> dict[str, Axes]:
     """The axes of time and batch of the inputs and outputs that recurrent operators take and give, by name."""
-    found: dict[str, Axes] = {}
+    axes: dict[str, Axes] = {}
     for node in file.nodes:
         if node.operator not in _RECURRENT or node.operator.endswith("_cell") or node.overload == _PACKED:
             continue
         layers = [len(array.shape) for array in file.inputs if Ref(array.value) in node.args[:1]]
         if layers == [3] and len(node.args) > _BATCH_FIRST:
             sequence = Axes(1, 0) if node.args[_BATCH_FIRST] is True else Axes(0, 1)
-            found |= dict.fromkeys((*values_in(node.args[:1]), node.outputs[0]), sequence)
-            found |= dict.fromkeys((*values_in(node.args[1:2]), *node.outputs[1:]), Axes(None, 1))
-    return {array.name: found[array.value] for array in (*file.inputs, *file.outputs) if array.value in found}
+            axes |= dict.fromkeys((*values_in(node.args[:1]), node.outputs[0]), sequence)
+            axes |= dict.fromkeys((*values_in(node.args[1:2]), *node.outputs[1:]), Axes(None, 1))
+    return {array.name: axes[array.value] for array in (*file.inputs, *file.outputs) if array.value in axes}
 
 
 def operations_of(file: Pt2File) -> Iterator[Operation]:
@@ -89,15 +89,15 @@ def operations_of(file: Pt2File) -> Iterator[Operation]:
 
 def features_of(file: Pt2File) -> Iterator[Feature]:
     """A ring: an output that puts a slice of an input, and other values, behind each other."""
-    made = {output: node for node in file.nodes for output in node.outputs}
+    makers = {output: node for node in file.nodes for output in node.outputs}
     rings = set[str]()
-    for node in (made.get(after.value) for after in (*file.outputs, *(pair[1] for pair in file.states))):
+    for node in (makers.get(after.value) for after in (*file.outputs, *(pair[1] for pair in file.states))):
         if node is not None and node.operator == "cat" and isinstance(node.args[0], list | tuple):
-            parts = [made.get(value) for value in values_in(node.args[:1])]
+            parts = [makers.get(value) for value in values_in(node.args[:1])]
             slices = [part for part in parts if part is not None and part.operator in ("slice", "narrow")]
             rings |= {value for part in slices for value in values_in(part.args[:1])}
-    given = (*file.inputs, *(pair[0] for pair in file.states))
-    if arrays := tuple(array.name for array in given if array.value in rings):
+    inputs = (*file.inputs, *(pair[0] for pair in file.states))
+    if arrays := tuple(array.name for array in inputs if array.value in rings):
         yield Feature("ring", arrays)
 
 

@@ -57,7 +57,7 @@ class Pt2Node:
     @property
     def graphs(self) -> tuple[Pt2Graph, ...]:
         """Its branches, or the condition and the body of its loop."""
-        return tuple(each for each in self.args if isinstance(each, Pt2Graph))
+        return tuple(argument for argument in self.args if isinstance(argument, Pt2Graph))
 
     def takes(self) -> Iterator[str]:
         """Names of the values among its arguments."""
@@ -122,8 +122,8 @@ def all_nodes(nodes: Iterable[Pt2Node]) -> Iterator[Pt2Node]:
 
 def values_in(arguments: Iterable[Any]) -> Iterator[str]:
     """Names of the values among arguments, those in lists in lists included."""
-    for each in arguments:
-        if isinstance(each, list | tuple):
-            yield from values_in(each)
-        elif isinstance(each, Ref):
-            yield each.name
+    for argument in arguments:
+        if isinstance(argument, list | tuple):
+            yield from values_in(argument)
+        elif isinstance(argument, Ref):
+            yield argument.name

@@ -47,13 +47,13 @@ _OTHERS = (
 _PLAIN = ("as_int", "as_bool", "as_string", "as_ints", "as_bools", "as_strings")
 _LISTS = {
     "as_optional_tensors": "",
-    **{f"{one}s": one for one in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float")},
+    **{f"{kind}s": kind for kind in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float")},
 }
 """Lists of values, and the kind of each value where it does not say that itself."""
 _SYMBOLIC = ("as_sym_int", "as_sym_bool", "as_sym_float")
 """Numbers that depend on sizes."""
 _NOT_FINITE = ("Infinity", "-Infinity", "NaN")
-"""How the file writes numbers that JSON has not."""
+"""How the file writes numbers that JSON does not have."""
 _FLOAT32, _NARROW = 7, (6, 13)
 """Numbers of float32, and of float16 and bfloat16, in the schema."""
 _CASTING = frozenset(("to", "_to_copy", "type_as", "copy_", "_assert_tensor_metadata"))
@@ -92,21 +92,21 @@ class _Regions:
 
         `cast` is the type of the autocast around it.
         """
-        own = _Names(names, prefix)
-        self.tensors |= {own[name]: meta for name, meta in graph["tensor_values"].items() if name not in names}
+        inner_names = _Names(names, prefix)
+        self.tensors |= {inner_names[name]: meta for name, meta in graph["tensor_values"].items() if name not in names}
         for node in graph["nodes"]:
             target = str(node["target"])
             if target.startswith(_REGION):
-                yield from self._region(node, own, cast)
+                yield from self._region(node, inner_names, cast)
             elif target in _CONTROL:
-                yield self._control(node, own, cast)
+                yield self._control(node, inner_names, cast)
             else:
-                read = _renamed(_node(node), own)
-                yield from self._with_casts(read, cast) if cast else [read]
+                plain = _renamed(_node(node), inner_names)
+                yield from self._with_casts(plain, cast) if cast else [plain]
 
     def _region(self, node: Json, outer: _Names, cast: int | None) -> Iterator[Pt2Node]:
         """The nodes of a region, whose first values are arguments of the node, and whose last are its outputs."""
-        called, arguments = str(node["target"]), [each["arg"] for each in node["inputs"]]
+        called, arguments = str(node["target"]), [item["arg"] for item in node["inputs"]]
         places = [place for place, argument in enumerate(arguments) if "as_graph" in argument]
         if called not in (_SET_GRAD, _AUTOCAST) or len(places) != 1:
             raise ModelFileError(f"it calls {safe_text(called, 100)}, which is not read; {_WRITTEN_OUT}")
@@ -114,38 +114,38 @@ class _Regions:
         if called == _AUTOCAST:
             cast = settings[1].number if settings[2] else None
         graph = arguments[places[0]]["as_graph"]["graph"]
-        given = [outer[_tensor(argument)] for argument in arguments[places[0] + 1 :]]
-        inside = dict(zip(map(_tensor, graph["inputs"]), given, strict=True))
-        made = [outer[name] for name in _outputs(node)[0]]
+        arguments_outside = [outer[_tensor(argument)] for argument in arguments[places[0] + 1 :]]
+        inside = dict(zip(map(_tensor, graph["inputs"]), arguments_outside, strict=True))
+        outputs = [outer[name] for name in _outputs(node)[0]]
         self._regions += 1
         prefix = f"region{self._regions}."
         yield from self.nodes(graph, inside, prefix, cast)
         names = _Names(inside, prefix)
-        for output, name in zip(map(_tensor, graph["outputs"]), made, strict=True):
+        for output, name in zip(map(_tensor, graph["outputs"]), outputs, strict=True):
             yield Pt2Node("alias", "default", (Ref(names[output]),), {}, (name,))
 
     def _control(self, node: Json, outer: _Names, cast: int | None) -> Pt2Node:
         """A branch or a loop, whose graphs have values of their own."""
-        if any(each["kind"] != 1 for each in node["inputs"]):  # torch says there what the graphs write.
+        if any(item["kind"] != 1 for item in node["inputs"]):  # torch says there what the graphs write.
             raise ModelFileError(WRITES_INSIDE)
         args = []
-        for argument in (each["arg"] for each in node["inputs"]):
+        for argument in (item["arg"] for item in node["inputs"]):
             if "as_graph" in argument:
                 args.append(self._graph(argument["as_graph"]["graph"], cast))
             else:
                 args.append(_renamed_value(_argument(argument), outer))
-        name, made = _CONTROL[node["target"]], tuple(outer[name] for name in _outputs(node)[0])
+        name, outputs = _CONTROL[node["target"]], tuple(outer[name] for name in _outputs(node)[0])
         if tuple(sum(isinstance(arg, kind) for arg in args) for kind in (Pt2Graph, list)) != CONTROL[name]:
             raise ModelFileError(f"its {name} takes other graphs and lists of values than torch writes")
-        return Pt2Node(name, "", tuple(args), {}, made, gives_list=True)
+        return Pt2Node(name, "", tuple(args), {}, outputs, gives_list=True)
 
     def _graph(self, graph: Json, cast: int | None) -> Pt2Graph:
         self._regions += 1
         prefix = f"region{self._regions}."
         names, nodes = _Names({}, prefix), tuple(self.nodes(graph, {}, prefix, cast))
-        given = [_argument(each) for each in graph["inputs"]]
-        inputs = tuple(names[each.name] if isinstance(each, Ref) else None for each in given)
-        outputs = tuple(_renamed_value(_argument(each), names) for each in graph["outputs"])
+        arguments = [_argument(item) for item in graph["inputs"]]
+        inputs = tuple(names[argument.name] if isinstance(argument, Ref) else None for argument in arguments)
+        outputs = tuple(_renamed_value(_argument(item), names) for item in graph["outputs"])
         return Pt2Graph(nodes, inputs, outputs)
 
     def _with_casts(self, node: Pt2Node, cast: int) -> Iterator[Pt2Node]:
@@ -154,19 +154,21 @@ class _Regions:
             yield node  # What is written in place keeps its type.
             return
         types = {name: self.tensors[name]["dtype"] for name in values_in(node.args) if name in self.tensors}
-        made: Any = self.tensors.get(node.outputs[0], {}).get("dtype")
-        wanted = made if made in (cast, _FLOAT32) else None
-        cast_ones = [name for name, kind in types.items() if wanted and kind != wanted and kind in (_FLOAT32, *_NARROW)]
+        output_type: Any = self.tensors.get(node.outputs[0], {}).get("dtype")
+        wanted = output_type if output_type in (cast, _FLOAT32) else None
+        cast_names = [
+            name for name, kind in types.items() if wanted and kind != wanted and kind in (_FLOAT32, *_NARROW)
+        ]
         if len(types) > 1 and is_composed(node) and node.operator not in _WITHOUT_PRODUCTS:
             raise ModelFileError(
                 f"it calls {node.operator} under torch.autocast, which casts values inside that operator, and no node "
                 "says which; export it without autocast, or give it weights and inputs of the narrower type"
             )
         names = {name: name for name in types}
-        for name in cast_ones:
+        for name in cast_names:
             names[name] = f"{node.outputs[0]}.{name}"
             self.tensors[names[name]] = {**self.tensors[name], "dtype": wanted}
-            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(made))}, (names[name],))
+            yield Pt2Node("_to_copy", "default", (Ref(name),), {"dtype": Kind(int(output_type))}, (names[name],))
         yield replace(node, args=_renamed_value(node.args, _Names(names, "")))
 
 
@@ -182,15 +184,15 @@ class _Names:
 
 def _node(node: Json) -> Pt2Node:
     target = str(node["target"])
-    found = (target, target, "") if target in SIZE_OPERATORS else _OPERATOR.fullmatch(target)
-    if not found or found[1] in _REFUSED:
+    operator = (target, target, "") if target in SIZE_OPERATORS else _OPERATOR.fullmatch(target)
+    if not operator or operator[1] in _REFUSED:
         why = next((text for pattern, text in _OTHERS if pattern.fullmatch(target)), "operators of ATen are read")
         raise ModelFileError(f"it calls {safe_text(target, 100)}; {why}")
-    values = [(each["name"], _argument(each["arg"]), each["kind"]) for each in node["inputs"]]
+    values = [(item["name"], _argument(item["arg"]), item["kind"]) for item in node["inputs"]]
     outputs, gives_list = _outputs(node)
     args = tuple(value for _, value, kind in values if kind == 1)
     kwargs = {str(name): value for name, value, kind in values if kind != 1}
-    return Pt2Node(found[1], found[2], args, kwargs, tuple(outputs), gives_list)
+    return Pt2Node(operator[1], operator[2], args, kwargs, tuple(outputs), gives_list)
 
 
 def _outputs(node: Json) -> tuple[list[str], bool]:
@@ -199,7 +201,7 @@ def _outputs(node: Json) -> tuple[list[str], bool]:
     for output in node["outputs"]:
         ((kind, value),) = output.items()
         if kind == "as_tensors":
-            outputs, gives_list = [each["name"] for each in value], True
+            outputs, gives_list = [tensor["name"] for tensor in value], True
         elif kind in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float"):
             outputs.append(value["name"] if kind == "as_tensor" else value["as_name"])
         elif kind != "as_none":
@@ -214,7 +216,7 @@ def _argument(arg: Json) -> Any:
     if kind == "as_float":
         return float(value) if value in _NOT_FINITE else value
     if kind == "as_floats":
-        return [float(each) if each in _NOT_FINITE else each for each in value]
+        return [float(number) if number in _NOT_FINITE else number for number in value]
     if kind == "as_none":
         return None
     if kind == "as_tensor":
@@ -222,8 +224,8 @@ def _argument(arg: Json) -> Any:
     if kind in _SYMBOLIC:
         return Ref(value["as_name"]) if "as_name" in value else _argument(value)
     if kind in _LISTS:
-        one = _LISTS[kind]
-        return [_argument({one: each} if one else each) for each in value]
+        item_kind = _LISTS[kind]
+        return [_argument({item_kind: item} if item_kind else item) for item in value]
     if kind == "as_scalar_type":
         return Kind(int(value))
     if kind in ("as_device", "as_layout", "as_memory_format"):
@@ -254,5 +256,5 @@ def _renamed_value(value: Any, names: Any) -> Any:
     if isinstance(value, Ref):
         return Ref(names[value.name])
     if isinstance(value, (list, tuple)):
-        return type(value)(_renamed_value(each, names) for each in value)
+        return type(value)(_renamed_value(item, names) for item in value)
     return value

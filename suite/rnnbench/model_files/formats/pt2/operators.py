@@ -50,7 +50,7 @@ def written(
     value: where torch may give a view or a copy, another type is a copy.
     """
     whose: dict[str, set[str]] = {value: {value} for value in given}
-    found = set[str]()
+    written = set[str]()
     for node in nodes:
         for graph in node.graphs:
             _check_writes_nothing(graph, types)
@@ -64,10 +64,10 @@ def written(
             roots = set[str]().union(*(whose.get(name, ()) for name in names))
             shared |= roots
             if argument.alias_info.is_write and node.operator not in _WRITE_NOTHING:
-                found |= roots
+                written |= roots
         if shared and node.operator not in _FRESH and any(result.alias_info is not None for result in declared.returns):
             whose |= {output: shared for output in node.outputs if _may_share(node, output, types)}
-    return found, whose.keys()
+    return written, whose.keys()
 
 
 def _check_writes_nothing(graph: Pt2Graph, types: Mapping[str, int]) -> None:
@@ -85,6 +85,6 @@ def _arguments(declared: Any, node: Pt2Node) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _may_share(node: Pt2Node, output: str, types: Mapping[str, int]) -> bool:
-    sources = [each.name for each in node.args[:1] if isinstance(each, Ref)]
+    sources = [argument.name for argument in node.args[:1] if isinstance(argument, Ref)]
     same = all(types.get(source) == types.get(output) for source in sources)
     return same or node.operator in _OTHER_TYPES

@@ -75,10 +75,10 @@ class Pt2Oracle:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
         if self._given.keys() != inputs.keys():
             raise ValueError(f"expected the inputs {list(self._given)}, got {list(inputs)}")
-        given = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
+        tensors = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
         with computing(self._name), self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
-            made = self._program(given, around=self._node)
-        return {name: tensor.numpy() for name, tensor in made.items()}
+            results = self._program(tensors, around=self._node)
+        return {name: tensor.numpy() for name, tensor in results.items()}
 
     def _node(self, node: Pt2Node, call: Callable[[], Any]) -> Any:
         """What a node gives, with the roundings of the type that its result has in the file."""
@@ -91,8 +91,8 @@ class Pt2Oracle:
         source = node.args[_CASTS[node.operator]]
         if not isinstance(source, Ref) or types.get(source.name) == types[node.outputs[0]]:
             return result
-        done = self._torch.from_numpy(np.array(rounded_result(narrowed, result.numpy(), "operation")))
-        return result.copy_(done) if node.operator == "copy_" else done.to(result.dtype)
+        rounded = self._torch.from_numpy(np.array(rounded_result(narrowed, result.numpy(), "operation")))
+        return result.copy_(rounded) if node.operator == "copy_" else rounded.to(result.dtype)
 
     def _rounding(self) -> Any:
         """Rounds what torch's operators give. Composed ones, such as an LSTM, have become sums and products by then."""
@@ -118,12 +118,12 @@ class Pt2Oracle:
 @contextmanager
 def _float64_by_default(torch: Any) -> Iterator[None]:
     """What torch makes of whole numbers, as their quotient, is in its default type."""
-    own = torch.get_default_dtype()
+    before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         yield
     finally:
-        torch.set_default_dtype(own)
+        torch.set_default_dtype(before)
 
 
 def _draws(torch: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -142,7 +142,7 @@ def _mapped(torch: Any, result: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(result, torch.Tensor):
         return change(result) if result.is_floating_point() else result
     return (
-        type(result)(_mapped(torch, each, change) for each in result) if isinstance(result, (tuple, list)) else result
+        type(result)(_mapped(torch, item, change) for item in result) if isinstance(result, (tuple, list)) else result
     )
 
 
@@ -151,10 +151,10 @@ def _rounded(
 ) -> Any:
     kind: Kind = "sum" if squares is not None else "activation" if name in _ACTIVATIONS else "operation"
     terms = _terms(name, args, tensor) if squares is not None else 1
-    done = torch.from_numpy(
+    rounded = torch.from_numpy(
         np.array(rounded_result(arithmetic, tensor.numpy(), kind, terms, None if squares is None else lambda: squares))
     )
-    return tensor.copy_(done) if name.endswith("_") else done.to(tensor.dtype)
+    return tensor.copy_(rounded) if name.endswith("_") else rounded.to(tensor.dtype)
 
 
 def _terms(name: str, args: Sequence[Any], tensor: Any) -> int:

@@ -21,7 +21,7 @@ class Pt2Program:
     """The graph with its weights. `double`: in float64 wherever the file has floats, and all loops in Python."""
 
     def __init__(self, path: Path, *, double: bool = False) -> None:
-        """Raises ModelFileError for a file that is not read, or names an operator that this torch has not."""
+        """Raises ModelFileError for a file that is not read, or names an operator that this torch does not have."""
         self._torch = require_torch()
         self.file: Pt2File = read_pt2(path)
         self._double = double
@@ -64,11 +64,11 @@ class Pt2Program:
             self._control.begin()
         self._run(self._nodes, values, around)
         # Who gets an output may write it, and the state is to stay as it is.
-        made = {
+        results = {
             array.name: values[array.value].clone() if array.value in self.file.shared else values[array.value]
             for array in self.file.outputs
         }
-        return made | {after.name: values[after.value] for _, after in self._states.values()}
+        return results | {after.name: values[after.value] for _, after in self._states.values()}
 
     def _run(
         self, nodes: list[tuple[Pt2Node, Callable[..., Any]]], values: dict[str, Any], around: Around | None
@@ -85,7 +85,7 @@ class Pt2Program:
         if isinstance(arg, Ref):
             return values[arg.name]
         if isinstance(arg, list):
-            return [self._resolved(each, values, around) for each in arg]
+            return [self._resolved(item, values, around) for item in arg]
         if isinstance(arg, Pt2Graph):
             return partial(self._inner, arg, around)
         if isinstance(arg, Kind):
@@ -97,4 +97,4 @@ class Pt2Program:
         """What a branch, or the condition or body of a loop, gives."""
         values = {name: value for name, value in zip(graph.inputs, given, strict=True) if name}
         self._run(self._inside[id(graph)], values, around)
-        return tuple(self._resolved(each, values, around) for each in graph.outputs)
+        return tuple(self._resolved(output, values, around) for output in graph.outputs)

@@ -20,7 +20,9 @@ _PYTHONS = (
     *(operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.and_),
     *(operator.or_, math.trunc),
 )
-_BY_NAME: dict[str, Callable[..., Any]] = {f"{each.__module__}.{each.__name__}": each for each in _PYTHONS}
+_BY_NAME: dict[str, Callable[..., Any]] = {
+    f"{function.__module__}.{function.__name__}": function for function in _PYTHONS
+}
 _TORCHS = {f"torch.{name}": name for name in ("sym_int", "sym_float", "sym_not", "sym_max", "sym_min", "sym_ite")}
 SIZE_OPERATORS = frozenset((*_BY_NAME, *_TORCHS))
 """Targets of nodes that are read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnbench.model_files.described import FileFacts, described
+from rnnbench.model_files.describing import FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
@@ -19,14 +19,14 @@ def describe(path: Path) -> FileDescription:
         format="savedmodel",
         producer=program.file.producer,
         operators=program.file.operators,
-        weight_bytes=sum(each.value.nbytes for each in program.file.variables if not each.is_state),
+        weight_bytes=sum(variable.value.nbytes for variable in program.file.variables if not variable.is_state),
         external=program.file.external,
     )
-    values = [each.value for each in program.file.variables if each.is_state]
+    values = [variable.value for variable in program.file.variables if variable.is_state]
     before = [state.before for state in program.states]
     after = [TensorflowArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
     loops = sum(program.file.operators[name] for name in ("While", "StatelessWhile"))
-    return described(
+    return build_description(
         facts,
         [_array(array, "input") for array in (*program.inputs, *before)],
         [_array(array, "output") for array in (*program.outputs, *after)],

@@ -75,20 +75,20 @@ def read_saved_model(path: Path) -> SavedFile:
     except (ModelFileError, MemoryError, ImportError):
         raise
     except Exception as error:  # protobuf and TensorFlow raise what they like for bytes that are wrong
-        told = one_line(describe_error(error), 200)
-        raise ModelFileError(f"it is no SavedModel, or it is damaged: {told}") from error
+        reason = one_line(describe_error(error), 200)
+        raise ModelFileError(f"it is no SavedModel, or it is damaged: {reason}") from error
 
 
 class _Reader:
     def __init__(self, path: Path, model: Any) -> None:
         if len(model.meta_graphs) != 1 or not model.meta_graphs[0].object_graph_def.nodes:
             raise ModelFileError(
-                "it is no SavedModel of TensorFlow 2: it has not one graph with its objects. Load a graph of "
+                "it is no SavedModel of TensorFlow 2: it has no single graph with its objects. Load a graph of "
                 "TensorFlow 1, and save it again with tf.saved_model.save, or convert it to ONNX"
             )
         (self._meta,) = model.meta_graphs
         self._path = path
-        self._functions = {each.signature.name: each for each in self._meta.graph_def.library.function}
+        self._functions = {function.signature.name: function for function in self._meta.graph_def.library.function}
         self._nodes = {node.name: node for node in self._meta.graph_def.node}
         self._changed: dict[str, frozenset[int]] = {}
 
@@ -105,22 +105,22 @@ class _Reader:
             graph=graph,
             inputs=_in_order(signature.inputs, [name.partition(":")[0] for name in call.input]),
             outputs=_in_order(signature.outputs, [call.name]),
-            variables=tuple(self._variables(call, called, {each.name for each in signature.inputs.values()})),
+            variables=tuple(self._variables(call, called, {info.name for info in signature.inputs.values()})),
             operators=operators,
             external=external,
             producer=f"tensorflow {safe_text(self._meta.meta_info_def.tensorflow_version, 60)}",
         )
 
     def _signature(self) -> Any:
-        found = self._meta.signature_def
-        names = sorted(name for name in found if not name.startswith("__"))
-        chosen = entry_point(names, MAIN, lambda name: bool(found[name].inputs))
+        signatures = self._meta.signature_def
+        names = sorted(name for name in signatures if not name.startswith("__"))
+        chosen = entry_point(names, MAIN, lambda name: bool(signatures[name].inputs))
         if chosen is None:
-            told = safe_text(", ".join(names) or "none", 200)
+            shown = safe_text(", ".join(names) or "none", 200)
             raise ModelFileError(
-                f"it has the signatures {told}; one that is called {MAIN} is read, or the only one with inputs"
+                f"it has the signatures {shown}; one that is called {MAIN} is read, or the only one with inputs"
             )
-        signature = found[chosen]
+        signature = signatures[chosen]
         if not signature.inputs or not signature.outputs:
             raise ModelFileError("its signature has no inputs or no outputs")
         return signature
@@ -141,7 +141,7 @@ class _Reader:
             if name in reached:
                 continue
             if name not in self._functions:
-                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which is not in it")
             reached.append(name)
             for node in self._functions[name].node_def:
                 count += 1
@@ -156,18 +156,18 @@ class _Reader:
 
     def _variables(self, call: Any, called: str, inputs: set[str]) -> Iterator[SavedVariable]:
         bound = list(self._meta.object_graph_def.concrete_functions[called].bound_inputs)
-        given = [name for name in call.input if not name.startswith("^")]
-        handles = [index for index, name in enumerate(given) if f"{name}:0" not in inputs and name not in inputs]
+        arguments = [name for name in call.input if not name.startswith("^")]
+        handles = [index for index, name in enumerate(arguments) if f"{name}:0" not in inputs and name not in inputs]
         if len(bound) != len(handles):
             raise ModelFileError("its signature's function has inputs that are neither the signature's nor variables")
         changed, stored = self._assigned(called, 0), _Checkpoint(self._path.parent / VARIABLES / VARIABLES)
         keys = stored.keys_of(self._meta.object_graph_def)
         for index, number in zip(handles, bound, strict=True):
             saved = self._meta.object_graph_def.nodes[number]
-            tensor = given[index] if ":" in given[index] else f"{given[index]}:0"
+            tensor = arguments[index] if ":" in arguments[index] else f"{arguments[index]}:0"
             if saved.WhichOneof("kind") == "constant":
                 value = self._constant(saved.constant.operation)
-                yield SavedVariable(tensor, given[index], value, is_state=False, is_constant=True)
+                yield SavedVariable(tensor, arguments[index], value, is_state=False, is_constant=True)
                 continue
             if saved.WhichOneof("kind") != "variable" or number not in keys:
                 raise ModelFileError(
@@ -197,22 +197,22 @@ class _Reader:
             raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
         function = self._functions[name]
         places = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
-        found = set[int]()
+        assigned = set[int]()
         for node in function.node_def:
-            inputs = [places.get(each) for each in node.input if not each.startswith("^")]
+            inputs = [places.get(name) for name in node.input if not name.startswith("^")]
             if node.op in ASSIGNMENTS:
-                found.update(place for place in inputs[:1] if place is not None)
+                assigned.update(place for place in inputs[:1] if place is not None)
             offset = 1 if node.op in ("If", "StatelessIf") else 0
             for inner in _called(node):
                 held = (inputs[index + offset] for index in self._assigned(inner, depth + 1))
-                found.update(place for place in held if place is not None)
-        self._changed[name] = frozenset(found)
+                assigned.update(place for place in held if place is not None)
+        self._changed[name] = frozenset(assigned)
         return self._changed[name]
 
     def _external(self) -> tuple[str, ...]:
         """The files of the checkpoint, which must be plain files."""
         folder = self._path.parent / VARIABLES
-        names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+        names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
         if not names or len(names) > limits.ARRAYS:
             raise ModelFileError(f"the folder {VARIABLES} beside it is missing; it holds the values of its variables")
         for name in names:
@@ -240,7 +240,7 @@ class _Checkpoint:
     """Values of variables, and their keys by the objects that have them."""
 
     def __init__(self, prefix: Path) -> None:
-        self._bytes = sum(each.stat().st_size for each in prefix.parent.iterdir())
+        self._bytes = sum(file.stat().st_size for file in prefix.parent.iterdir())
         self._reader = require("tensorflow", *PURPOSE).train.load_checkpoint(str(prefix))
         self._shapes = self._reader.get_variable_to_shape_map()
         self._types = self._reader.get_variable_to_dtype_map()
@@ -252,16 +252,20 @@ class _Checkpoint:
         keys: dict[int, str] = {}
         waiting, seen = [(0, 0)], set[int]()
         while waiting:
-            one, other = waiting.pop()
-            if one in seen:
+            number, stored_number = waiting.pop()
+            if number in seen:
                 continue
-            seen.add(one)
-            for each in stored[other].attributes:
-                if each.name == "VARIABLE_VALUE":
-                    keys[one] = each.checkpoint_key
-            there = {child.local_name: child.node_id for child in stored[other].children}
-            children = objects.nodes[one].children
-            waiting += [(each.node_id, there[each.local_name]) for each in children if each.local_name in there]
+            seen.add(number)
+            for attribute in stored[stored_number].attributes:
+                if attribute.name == "VARIABLE_VALUE":
+                    keys[number] = attribute.checkpoint_key
+            stored_children = {child.local_name: child.node_id for child in stored[stored_number].children}
+            children = objects.nodes[number].children
+            waiting += [
+                (child.node_id, stored_children[child.local_name])
+                for child in children
+                if child.local_name in stored_children
+            ]
         return keys
 
     def value(self, key: str) -> np.ndarray:

@@ -36,15 +36,17 @@ class SavedModelProgram:
         ends = [tf.as_dtype(info.dtype) for info in (*file.inputs.values(), *file.outputs.values())]
         self._graph = with_own_names(in_float64(file.graph, ends) if self._double else file.graph)
         self._held = {
-            each.tensor: tf.Variable(self._typed(each.value), trainable=False)
-            for each in file.variables
-            if not each.is_constant
+            variable.tensor: tf.Variable(self._typed(variable.value), trainable=False)
+            for variable in file.variables
+            if not variable.is_constant
         }
-        changed = [each for each in file.variables if each.is_state]
-        variables = [self._held[each.tensor] for each in changed]
+        changed = [variable for variable in file.variables if variable.is_state]
+        variables = [self._held[variable.tensor] for variable in changed]
         self.states = tuple(
             TensorflowState(array, f"{array.name}_next", variable)
-            for array, variable in zip(named_arrays([each.name for each in changed], variables), variables, strict=True)
+            for array, variable in zip(
+                named_arrays([saved.name for saved in changed], variables), variables, strict=True
+            )
         )
 
     @property
@@ -52,20 +54,20 @@ class SavedModelProgram:
         """The variables that a call reads, states included."""
         return list(self._held.values())
 
-    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name. Traced only: it uses the variables."""
         for state in self.states:
-            state.variable.assign(given[state.before.name])
+            state.variable.assign(arrays[state.before.name])
         ends = {
-            info.name: given[array.name] for array, info in zip(self.inputs, self.file.inputs.values(), strict=True)
+            info.name: arrays[array.name] for array, info in zip(self.inputs, self.file.inputs.values(), strict=True)
         }
         capture = self._tf.compat.v1.get_default_graph().capture
         ends |= {tensor: capture(variable.handle) for tensor, variable in self._held.items()}
-        constants = [each for each in self.file.variables if each.is_constant]
-        ends |= {each.tensor: self._tf.constant(self._typed(each.value)) for each in constants}
+        constants = [variable for variable in self.file.variables if variable.is_constant]
+        ends |= {constant.tensor: self._tf.constant(self._typed(constant.value)) for constant in constants}
         wanted = [info.name for info in self.file.outputs.values()]
-        made = self._tf.graph_util.import_graph_def(self._graph, input_map=ends, return_elements=wanted, name="file")
-        outputs = dict(zip((array.name for array in self.outputs), made, strict=True))
+        tensors = self._tf.graph_util.import_graph_def(self._graph, input_map=ends, return_elements=wanted, name="file")
+        outputs = dict(zip((array.name for array in self.outputs), tensors, strict=True))
         return outputs | {state.after: state.variable.read_value() for state in self.states}
 
     def _ends(self, infos: Mapping[str, Any], inputs: Collection[str] = ()) -> tuple[TensorflowArray, ...]:

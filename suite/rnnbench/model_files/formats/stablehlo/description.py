@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from rnnbench.model_files.described import FileFacts, described
+from rnnbench.model_files.describing import FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
 from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.stablehlo.features import depends_of, features_of
@@ -37,7 +37,7 @@ def describe(path: Path) -> FileDescription:
     before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
     trees = pairs_of_trees(file.inputs, file.outputs)
     platforms = [array.name for array in file.inputs if array.path == (_PLATFORM,)]
-    found = described(
+    description = build_description(
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
@@ -47,7 +47,7 @@ def describe(path: Path) -> FileDescription:
         notes=list(_notes(file, operators, platforms)),
     )
     return with_proposals(
-        found,
+        description,
         proposals([array for array in file.inputs if array.name not in platforms], file.outputs),
         "A step of JAX gives its states in the order in which it takes them",
     )

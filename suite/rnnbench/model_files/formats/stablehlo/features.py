@@ -17,8 +17,8 @@ def features_of(file: StablehloFile) -> Iterator[Feature]:
     """The features of all functions that a call runs."""
     nodes = [node for function in file.functions.values() for node in function.all_nodes()]
     written = {(node.types[0].shape, node.types[0].dtype) for node in nodes if node.kind in _WRITES}
-    given = (*file.inputs, *(pair[0] for pair in file.states))
-    if arrays := tuple(array.name for array in given if (array.shape, array.dtype) in written):
+    inputs = (*file.inputs, *(pair[0] for pair in file.states))
+    if arrays := tuple(array.name for array in inputs if (array.shape, array.dtype) in written):
         yield Feature("rows-in-equal-states", arrays)
     if any(_has_rows_that_are_values(function) for function in file.functions.values()):
         yield Feature("scatter")
@@ -34,7 +34,7 @@ def depends_of(file: StablehloFile) -> dict[str, tuple[str, ...]]:
     entry = file.functions[file.entry]
     before, after = [pair[0] for pair in file.states], [pair[1] for pair in file.states]
     return dependences(
-        (Operation([*map(str, _taken(node))], [*map(str, node.outputs)]) for node in entry.nodes),
+        (Operation([*map(str, _values_used(node))], [*map(str, node.outputs)]) for node in entry.nodes),
         _values((*file.inputs, *before), entry.arguments),
         _values((*file.outputs, *after), entry.results),
     )
@@ -44,10 +44,10 @@ def _values(arrays: tuple[MlirArray, ...], numbers: tuple[int, ...]) -> Mapping[
     return {array.name: str(number) for array, number in zip(arrays, numbers, strict=True)}
 
 
-def _taken(node: Node) -> Iterator[int]:
+def _values_used(node: Node) -> Iterator[int]:
     """Values that it takes, those that its regions use included."""
     yield from node.inputs
     for region in node.regions:
         yield from region.results
         for inner in region.nodes:
-            yield from _taken(inner)
+            yield from _values_used(inner)

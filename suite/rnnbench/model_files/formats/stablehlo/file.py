@@ -51,26 +51,30 @@ def read_stablehlo(path: Path) -> StablehloFile:
         except (ModelFileError, MemoryError):
             raise
         except Exception as error:  # the parser's API raises what it likes
-            told = one_line(describe_error(error), 200)
-            raise ModelFileError(f"it is no module of StableHLO that is read: {told}") from error
+            reason = one_line(describe_error(error), 200)
+            raise ModelFileError(f"it is no module of StableHLO that is read: {reason}") from error
 
 
 class _Reader:
     def __init__(self, ir: Any, module: Any) -> None:
         self._ir, self._module = ir, module
-        top = [each.operation for each in module.body.operations]
-        self._functions = {each.attributes["sym_name"].value: each for each in top if each.name == _FUNCTION}
-        self._globals = {each.attributes["sym_name"].value: each for each in top if each.name == GLOBAL}
-        if others := [each.name for each in top if each.name not in (_FUNCTION, GLOBAL)]:
+        top = [item.operation for item in module.body.operations]
+        self._functions = {
+            operation.attributes["sym_name"].value: operation for operation in top if operation.name == _FUNCTION
+        }
+        self._globals = {
+            operation.attributes["sym_name"].value: operation for operation in top if operation.name == GLOBAL
+        }
+        if others := [operation.name for operation in top if operation.name not in (_FUNCTION, GLOBAL)]:
             raise ModelFileError(f"it has {safe_text(others[0], 80)} beside functions and globals, which is not read")
 
     def file(self) -> StablehloFile:
         main = self._main()
         reached = self._reached(main)
         entry = self._functions[main]
-        given, made = _paths(entry, "arg"), _paths(entry, "result")
+        argument_paths, result_paths = _paths(entry, "arg"), _paths(entry, "result")
         states = purified(self._ir, [self._functions[name] for name in reached], self._globals)
-        arrays = self._arrays(entry, given, made, states)
+        arrays = self._arrays(entry, argument_paths, result_paths, states)
         called = self._renamed(reached)
         functions = {called[name]: self._region(self._functions[name]) for name in reached}
         if not self._module.operation.verify():
@@ -82,12 +86,12 @@ class _Reader:
             inputs=inputs,
             outputs=outputs,
             states=tuple(zip(before, after, strict=True)),
-            starts=frozenset(one.name for one, name in zip(before, states, strict=True) if self._has_start(name)),
+            starts=frozenset(array.name for array, name in zip(before, states, strict=True) if self._has_start(name)),
             text="\n".join(self._functions[name].get_asm(assume_verified=True) for name in reached),
         )
 
     def _main(self) -> str:
-        public = [name for name, each in self._functions.items() if _is_public(each)]
+        public = [name for name, function in self._functions.items() if _is_public(function)]
         chosen = entry_point(public, MAIN, lambda name: bool(self._functions[name].regions[0].blocks[0].arguments))
         if chosen is None:
             shown = safe_text(", ".join(public) or "none", 200)
@@ -109,7 +113,7 @@ class _Reader:
             if name in reached:
                 continue
             if name not in self._functions or not self._functions[name].regions[0].blocks:
-                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which it has not")
+                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which is not in it")
             reached.append(name)
             for node in _all_operations(self._functions[name]):
                 count += 1
@@ -136,24 +140,24 @@ class _Reader:
             raise ModelFileError(f"its function {safe_text(min(calls), 80)} calls itself")
 
     def _arrays(
-        self, entry: Any, given: list[Place], made: list[Place], states: Mapping[str, Any]
+        self, entry: Any, argument_paths: list[Place], result_paths: list[Place], states: Mapping[str, Any]
     ) -> tuple[tuple[MlirArray, ...], ...]:
         """Inputs, outputs, and the states before and after a call."""
         type_ = entry.attributes["function_type"].value
         unique = _Unique()
         inputs = [
-            unique.array(_called_by(path) or f"arg{index}", plain_type(self._ir, each), path)
-            for index, (path, each) in enumerate(zip(given, type_.inputs, strict=False))
+            unique.array(_called_by(path) or f"arg{index}", plain_type(self._ir, tensor), path)
+            for index, (path, tensor) in enumerate(zip(argument_paths, type_.inputs, strict=False))
         ]
         before = [
-            unique.array(_called_by(_path(name)) or f"state{index}", plain_type(self._ir, each))
-            for index, (name, each) in enumerate(states.items())
+            unique.array(_called_by(_path(name)) or f"state{index}", plain_type(self._ir, tensor))
+            for index, (name, tensor) in enumerate(states.items())
         ]
         outputs = [
-            unique.array(_called_by(path) or f"result{index}", plain_type(self._ir, each), path)
-            for index, (path, each) in enumerate(zip(made, type_.results, strict=False))
+            unique.array(_called_by(path) or f"result{index}", plain_type(self._ir, tensor), path)
+            for index, (path, tensor) in enumerate(zip(result_paths, type_.results, strict=False))
         ]
-        after = [unique.array(f"{one.name}_next", TensorType(one.shape, one.dtype)) for one in before]
+        after = [unique.array(f"{array.name}_next", TensorType(array.shape, array.dtype)) for array in before]
         if len(inputs) + len(outputs) + 2 * len(before) > limits.ARRAYS:
             raise ModelFileError(f"it has more than {limits.ARRAYS} inputs, outputs and states; that many are not read")
         return tuple(inputs), tuple(outputs), tuple(before), tuple(after)
@@ -175,7 +179,7 @@ class _Reader:
         return names
 
     def _has_start(self, name: str) -> bool:
-        """Whether a global has a value that is not zero. Raises ModelFileError for one that the text has not."""
+        """Whether a global has a value that is not zero. Raises ModelFileError if the text does not have it."""
         attributes = self._globals[name].attributes
         if "value" not in attributes:
             return False
@@ -195,7 +199,9 @@ class _Unique:
 
     def array(self, name: str, type_: TensorType, path: tuple[str, ...] = ()) -> MlirArray:
         numbers = (f"{name}_{number}" for number in range(1, 2 * limits.ARRAYS))
-        unique = name if name not in self._names else next(each for each in numbers if each not in self._names)
+        unique = (
+            name if name not in self._names else next(numbered for numbered in numbers if numbered not in self._names)
+        )
         self._names.add(unique)
         if math.prod(type_.shape) > limits.ELEMENTS:
             raise ModelFileError(f"{unique} has the shape {list(type_.shape)}; that many elements are not read")
@@ -208,14 +214,18 @@ def _paths(function: Any, kind: str) -> list[Place]:
     count = len(type_.inputs if kind == "arg" else type_.results)
     if count > limits.ARRAYS:
         raise ModelFileError(f"it has more than {limits.ARRAYS} inputs or outputs; that many are not read")
-    key, told = ("arg_attrs", "jax.arg_info") if kind == "arg" else ("res_attrs", "jax.result_info")
+    key, name_key = ("arg_attrs", "jax.arg_info") if kind == "arg" else ("res_attrs", "jax.result_info")
     attributes = list(function.attributes[key]) if key in function.attributes else [{}] * count
-    names = [str(each[told].value) if told in each else "" for each in attributes]
+    names = [str(attribute[name_key].value) if name_key in attribute else "" for attribute in attributes]
     if kind == "arg":
-        known = [str(each[_GIVEN_BY_JAX].value) if _GIVEN_BY_JAX in each else "" for each in attributes]
-        names = [name or own for name, own in zip(names, known, strict=True)]
-        located = [_LOCATION.fullmatch(str(each.location)) for each in function.regions[0].blocks[0].arguments]
-        names = [name or (found[1] if found else "") for name, found in zip(names, located, strict=True)]
+        exported = [
+            str(attribute[_GIVEN_BY_JAX].value) if _GIVEN_BY_JAX in attribute else "" for attribute in attributes
+        ]
+        names = [name or exported_name for name, exported_name in zip(names, exported, strict=True)]
+        locations = [
+            _LOCATION.fullmatch(str(argument.location)) for argument in function.regions[0].blocks[0].arguments
+        ]
+        names = [name or (location[1] if location else "") for name, location in zip(names, locations, strict=True)]
     return list(map(_path, names))
 
 
@@ -237,7 +247,7 @@ def _is_public(function: Any) -> bool:
 
 
 def _attribute_names(operation: Any) -> list[str]:
-    return [each if isinstance(each, str) else each.name for each in operation.attributes]
+    return [attribute if isinstance(attribute, str) else attribute.name for attribute in operation.attributes]
 
 
 def _callee_key(node: Any) -> str:
@@ -252,6 +262,6 @@ def _all_operations(operation: Any) -> Iterator[Any]:
     """The operations inside of an operation, at any depth."""
     for region in operation.regions:
         for block in region.blocks:
-            for each in block.operations:
-                yield each.operation
-                yield from _all_operations(each.operation)
+            for item in block.operations:
+                yield item.operation
+                yield from _all_operations(item.operation)

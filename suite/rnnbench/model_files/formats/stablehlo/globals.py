@@ -20,19 +20,19 @@ def purified(ir: Any, functions: Sequence[Any], globals_: Mapping[str, Any]) -> 
     changes becomes a constant. Raises ModelFileError where a global is changed elsewhere than in the function itself.
     """
     entry = functions[0]
-    changed = list(dict.fromkeys(_global_of(each) for each in _inside(functions) if each.name == STORE))
-    for each in list(_inside(functions)):
-        if each.name in (*LOADS, STORE) and _global_of(each) not in globals_:
-            raise ModelFileError(f"it uses the global {safe_text(_global_of(each), 80)}, which it has not")
-        if each.name in LOADS and _global_of(each) not in changed:
-            _as_constant(ir, each, globals_[_global_of(each)])
+    changed = list(dict.fromkeys(_global_of(operation) for operation in _inside(functions) if operation.name == STORE))
+    for operation in list(_inside(functions)):
+        if operation.name in (*LOADS, STORE) and _global_of(operation) not in globals_:
+            raise ModelFileError(f"it uses the global {safe_text(_global_of(operation), 80)}, which is not in it")
+        if operation.name in LOADS and _global_of(operation) not in changed:
+            _as_constant(ir, operation, globals_[_global_of(operation)])
     types = {name: globals_[name].attributes["type"].value for name in changed}
     if changed:
         _with_states(ir, entry, types)
-    for each in _inside(functions):
-        if each.name in (*LOADS, STORE):
+    for operation in _inside(functions):
+        if operation.name in (*LOADS, STORE):
             raise ModelFileError(
-                f"the global {safe_text(_global_of(each), 80)} is used in a loop or a called function; "
+                f"the global {safe_text(_global_of(operation), 80)} is used in a loop or a called function; "
                 "globals that a call changes are read in the public function itself"
             )
     return types
@@ -42,25 +42,25 @@ def _with_states(ir: Any, entry: Any, types: Mapping[str, Any]) -> None:
     block = entry.regions[0].blocks[0]
     location = ir.Location.unknown()
     held = {name: block.add_argument(type_, location) for name, type_ in types.items()}
-    *_, last = [each.operation for each in block.operations]
-    for each in [each.operation for each in block.operations]:
-        if each.name in LOADS:
-            _require_type(each.results[0].type, types[_global_of(each)])
-            each.results[0].replace_all_uses_with(held[_global_of(each)])
-            each.erase()
-        elif each.name == STORE:
-            _require_type(each.operands[0].type, types[_global_of(each)])
-            held[_global_of(each)] = each.operands[0]
-            each.erase()
-    results = [*last.operands, *held.values()]
-    ir.Operation.create("func.return", operands=results, ip=ir.InsertionPoint(last))
-    last.erase()
+    *_, returning = [item.operation for item in block.operations]
+    for operation in [item.operation for item in block.operations]:
+        if operation.name in LOADS:
+            _require_type(operation.results[0].type, types[_global_of(operation)])
+            operation.results[0].replace_all_uses_with(held[_global_of(operation)])
+            operation.erase()
+        elif operation.name == STORE:
+            _require_type(operation.operands[0].type, types[_global_of(operation)])
+            held[_global_of(operation)] = operation.operands[0]
+            operation.erase()
+    results = [*returning.operands, *held.values()]
+    ir.Operation.create("func.return", operands=results, ip=ir.InsertionPoint(returning))
+    returning.erase()
     arguments = [argument.type for argument in block.arguments]
-    made = ir.FunctionType.get(arguments, [result.type for result in results])
+    function_type = ir.FunctionType.get(arguments, [result.type for result in results])
     for key in ("arg_attrs", "res_attrs"):
         if key in entry.attributes:
             del entry.attributes[key]
-    entry.attributes["function_type"] = ir.TypeAttr.get(made)
+    entry.attributes["function_type"] = ir.TypeAttr.get(function_type)
 
 
 def _as_constant(ir: Any, load: Any, variable: Any) -> None:
@@ -68,13 +68,13 @@ def _as_constant(ir: Any, load: Any, variable: Any) -> None:
         raise ModelFileError(f"its global {safe_text(_global_of(load), 80)} has no value in the file")
     value = variable.attributes["value"]
     _require_type(load.results[0].type, value.type)
-    made = ir.Operation.create(
+    constant = ir.Operation.create(
         "stablehlo.constant",
         results=[load.results[0].type],
         attributes={"value": value},
         ip=ir.InsertionPoint(load),
     )
-    load.results[0].replace_all_uses_with(made.results[0])
+    load.results[0].replace_all_uses_with(constant.results[0])
     load.erase()
 
 
@@ -94,6 +94,6 @@ def _inside(functions: Sequence[Any]) -> Iterator[Any]:
     while waiting:
         for region in waiting.pop().regions:
             for block in region.blocks:
-                found = [each.operation for each in block.operations]
-                waiting += found
-                yield from found
+                operations = [item.operation for item in block.operations]
+                waiting += operations
+                yield from operations

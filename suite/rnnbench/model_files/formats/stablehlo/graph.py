@@ -109,5 +109,5 @@ def is_splat(array: np.ndarray) -> bool:
 
 def numbers(attribute: str, name: str) -> tuple[int, ...]:
     """A list in an attribute that only StableHLO knows: `#stablehlo.dot<lhs_contracting_dimensions = [1], …>`."""
-    found = re.search(rf"\b{name} = \[([\d, ]*)\]", attribute)
-    return tuple(int(each) for each in found[1].split(",") if each.strip()) if found else ()
+    match = re.search(rf"\b{name} = \[([\d, ]*)\]", attribute)
+    return tuple(int(number) for number in match[1].split(",") if number.strip()) if match else ()

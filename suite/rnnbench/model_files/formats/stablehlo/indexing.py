@@ -44,16 +44,16 @@ def gather(node: Node, inputs: Sequence[Array]) -> Array:
     rows, along = _rows(indices, dims)
     batch = [axis for axis in range(len(node.types[0].shape)) if axis not in offset]
     order = [*batch, *offset]
-    made = np.empty([node.types[0].shape[axis] for axis in order], x.dtype)
+    y = np.empty([node.types[0].shape[axis] for axis in order], x.dtype)
     for row in np.ndindex(*rows.shape[:-1]):
         first = [0] * x.ndim
         for axis, start in zip(placed, rows[row], strict=True):
             first[axis] = start
         for axis, other in zip(over, starts, strict=True):
             first[axis] = row[other - (other > along)]
-        part = x[_place(x, [np.asarray(each) for each in first], sizes)]
-        made[row] = part.reshape([size for axis, size in enumerate(part.shape) if axis not in (*collapsed, *over)])
-    return made.transpose(np.argsort(order))
+        part = x[_place(x, [np.asarray(start) for start in first], sizes)]
+        y[row] = part.reshape([size for axis, size in enumerate(part.shape) if axis not in (*collapsed, *over)])
+    return y.transpose(np.argsort(order))
 
 
 def scatter(node: Node, inputs: Sequence[Array]) -> Array:
@@ -76,7 +76,7 @@ def scatter(node: Node, inputs: Sequence[Array]) -> Array:
     rows, along = _rows(indices, dims)
     kept = [axis for axis in range(x.ndim) if axis not in (*inserted, *over)]
     order = [*(axis for axis in range(updates.ndim) if axis not in window), *window]
-    updates, made = updates.transpose(order), x.copy()
+    updates, y = updates.transpose(order), x.copy()
     for row in np.ndindex(*rows.shape[:-1]):
         first, sizes = [0] * x.ndim, [1] * x.ndim
         for axis, size in zip(kept, updates.shape[len(row) :], strict=True):
@@ -87,14 +87,14 @@ def scatter(node: Node, inputs: Sequence[Array]) -> Array:
             first[axis] = row[other - (other > along)]
         bounds = list(zip(first, sizes, x.shape, strict=True))
         if all(at >= 0 and at + size <= all_ for at, size, all_ in bounds):
-            made[tuple(slice(at, at + size) for at, size, _ in bounds)] = updates[row].reshape(sizes)
+            y[tuple(slice(at, at + size) for at, size, _ in bounds)] = updates[row].reshape(sizes)
         elif all(at + size > 0 and at < all_ for at, size, all_ in bounds):
             raise ModelFileError("a scatter writes a part that lies partly outside, which compilers do differently")
-    return made
+    return y
 
 
 def _rows(indices: Array, dims: str) -> tuple[Array, int]:
     """Indices with the axis along which one place is told as the last, and where that was."""
-    found = re.search(r"index_vector_dim = (\d+)", dims)
-    along = int(found[1]) if found else 0
+    match = re.search(r"index_vector_dim = (\d+)", dims)
+    along = int(match[1]) if match else 0
     return (indices[..., None] if along == indices.ndim else np.moveaxis(indices, along, -1)), along

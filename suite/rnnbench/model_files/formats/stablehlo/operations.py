@@ -65,10 +65,10 @@ _COMPARED: dict[str, Callable[..., Any]] = {
 
 
 def _compare(node: Node, inputs: Sequence[Array]) -> Array:
-    found = re.search(r"comparison_direction (\w\w)>", node.attributes["comparison_direction"])
-    if found is None or "TOTALORDER" in str(node.attributes.get("compare_type")):
+    match = re.search(r"comparison_direction (\w\w)>", node.attributes["comparison_direction"])
+    if match is None or "TOTALORDER" in str(node.attributes.get("compare_type")):
         raise ModelFileError("a comparison in another order than that of numbers is not computed here")
-    return np.asarray(_COMPARED[found[1]](*inputs))
+    return np.asarray(_COMPARED[match[1]](*inputs))
 
 
 def _select(node: Node, inputs: Sequence[Array]) -> Array:
@@ -87,22 +87,22 @@ def _convert(node: Node, inputs: Sequence[Array]) -> Array:
 
 def _broadcast(node: Node, inputs: Sequence[Array]) -> Array:
     (x,), shape = inputs, node.types[0].shape
-    laid = [1] * len(shape)
+    aligned = [1] * len(shape)
     for axis, place in enumerate(node.attributes["broadcast_dimensions"]):
-        laid[place] = x.shape[axis]
+        aligned[place] = x.shape[axis]
     order = np.argsort(node.attributes["broadcast_dimensions"])
-    return np.broadcast_to(x.transpose(order).reshape(laid), shape)
+    return np.broadcast_to(x.transpose(order).reshape(aligned), shape)
 
 
 def _iota(node: Node, inputs: Sequence[Array]) -> Array:
     (type_,), axis = node.types, node.attributes["iota_dimension"]
-    laid = [size if each == axis else 1 for each, size in enumerate(type_.shape)]
-    return np.broadcast_to(np.arange(type_.shape[axis]).astype(computed_type(type_.dtype)).reshape(laid), type_.shape)
+    shape = [size if place == axis else 1 for place, size in enumerate(type_.shape)]
+    return np.broadcast_to(np.arange(type_.shape[axis]).astype(computed_type(type_.dtype)).reshape(shape), type_.shape)
 
 
 def _slice(node: Node, inputs: Sequence[Array]) -> Array:
     bounds = (node.attributes[key] for key in ("start_indices", "limit_indices", "strides"))
-    return inputs[0][tuple(slice(*each) for each in zip(*bounds, strict=True))]
+    return inputs[0][tuple(slice(*bound) for bound in zip(*bounds, strict=True))]
 
 
 def _pad(node: Node, inputs: Sequence[Array]) -> Array:
@@ -111,14 +111,14 @@ def _pad(node: Node, inputs: Sequence[Array]) -> Array:
     wide = tuple(max(0, (size - 1) * (gap + 1) + 1) for size, gap in zip(x.shape, inner, strict=True))
     spaced = np.full(wide, value, x.dtype)
     spaced[tuple(slice(None, None, gap + 1) for gap in inner)] = x
-    made = np.full(node.types[0].shape, value, x.dtype)
+    padded = np.full(node.types[0].shape, value, x.dtype)
     ends = [(max(0, first), max(0, -first)) for first in low]
-    lengths = [min(n - to, size - begin) for (to, begin), n, size in zip(ends, made.shape, wide, strict=True)]
+    lengths = [min(n - to, size - begin) for (to, begin), n, size in zip(ends, padded.shape, wide, strict=True)]
     if all(length > 0 for length in lengths):
         target = tuple(slice(to, to + length) for (to, _), length in zip(ends, lengths, strict=True))
         source = tuple(slice(begin, begin + length) for (_, begin), length in zip(ends, lengths, strict=True))
-        made[target] = spaced[source]
-    return made
+        padded[target] = spaced[source]
+    return padded
 
 
 def _dot_general(node: Node, inputs: Sequence[Array]) -> Array:

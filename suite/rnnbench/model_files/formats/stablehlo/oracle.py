@@ -37,9 +37,9 @@ class StablehloOracle:
         """Raises ModelFileError for a file that is not read; MissingExtraError without a parser."""
         self._name = str(path)
         self._file = read_stablehlo(path)
-        self._given = (*self._file.inputs, *(before for before, _ in self._file.states))
-        self._made = (*self._file.outputs, *(after for _, after in self._file.states))
-        is_wide = any(array.dtype == "float64" for array in (*self._given, *self._made))
+        self._inputs = (*self._file.inputs, *(before for before, _ in self._file.states))
+        self._results = (*self._file.outputs, *(after for _, after in self._file.states))
+        is_wide = any(array.dtype == "float64" for array in (*self._inputs, *self._results))
         self._narrow = ("bfloat16", "float16", "float32") if is_wide else ("bfloat16", "float16")
         self._passes = 0
         self._use(Arithmetic())
@@ -56,15 +56,15 @@ class StablehloOracle:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        names = [array.name for array in self._given]
+        names = [array.name for array in self._inputs]
         if sorted(names) != sorted(inputs):
             raise ValueError(f"expected the inputs {names}, got {list(inputs)}")
-        given = [self._cast(array, np.asarray(inputs[array.name])) for array in self._given]
+        arrays = [self._cast(array, np.asarray(inputs[array.name])) for array in self._inputs]
         self._passes = 0
         with computing(self._name), np.errstate(all="ignore"):
-            made = self._called(self._file.entry, given)
+            results = self._called(self._file.entry, arrays)
         # NumPy's views of an input or a constant are not the caller's to write.
-        return {array.name: np.array(value) for array, value in zip(self._made, made, strict=True)}
+        return {array.name: np.array(value) for array, value in zip(self._results, results, strict=True)}
 
     def _cast(self, array: MlirArray, value: np.ndarray) -> np.ndarray:
         require_shape(array.name, array.shape, value)
@@ -79,8 +79,8 @@ class StablehloOracle:
         """The results of a body, which may use the values around it."""
         values = {**outer, **dict(zip(region.arguments, arguments, strict=True))}
         for node in region.nodes:
-            made = self._outputs(node, [values[number] for number in node.inputs], values)
-            values |= zip(node.outputs, made, strict=True)
+            outputs = self._outputs(node, [values[number] for number in node.inputs], values)
+            values |= zip(node.outputs, outputs, strict=True)
         return [values[number] for number in region.results]
 
     def _outputs(self, node: Node, inputs: Values, values: Mapping[int, np.ndarray]) -> Values:
@@ -116,11 +116,11 @@ class StablehloOracle:
         kept = [axis for axis in range(inputs[0].ndim) if axis not in over]
         shape = [inputs[0].shape[axis] for axis in kept]
         rows = [array.transpose([*over, *kept]).reshape(-1, *shape) for array in inputs[:count]]
-        made = list(inputs[count:])
+        results = list(inputs[count:])
         for elements in zip(*rows, strict=True):
             self._pass()
-            made = list(self._run(body, [*made, *elements], values))
-        return [np.broadcast_to(each, shape) for each in made]
+            results = list(self._run(body, [*results, *elements], values))
+        return [np.broadcast_to(result, shape) for result in results]
 
     def _pass(self) -> None:
         self._passes += 1
@@ -154,7 +154,7 @@ def _terms(node: Node, inputs: Values, result: np.ndarray) -> int:
         return math.prod(inputs[0].shape[axis] for axis in dims)
     if node.kind == "stablehlo.convolution":
         features = node.attributes["dimension_numbers"].partition("->")[2].strip("[]>").split(",")
-        outputs: int = result.shape[[each.strip() for each in features].index("f")]
+        outputs: int = result.shape[[name.strip() for name in features].index("f")]
         return int(inputs[1].size) // max(1, outputs)
     if node.kind == "stablehlo.reduce_window":
         return math.prod(node.attributes["window_dimensions"])
@@ -165,4 +165,4 @@ def _squares(node: Node, inputs: Values) -> np.ndarray:
     """The sum of the squares of the terms: these operations are linear in what they sum."""
     if node.kind in _REDUCTIONS:
         return np.asarray(COMPUTED[node.kind](node, [np.square(inputs[0]), np.zeros_like(inputs[1])]))
-    return np.asarray(COMPUTED[node.kind](node, [np.square(each) for each in inputs]))
+    return np.asarray(COMPUTED[node.kind](node, [np.square(array) for array in inputs]))

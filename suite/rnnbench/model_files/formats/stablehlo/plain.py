@@ -50,18 +50,18 @@ class Numbered:
         arguments = tuple(self._number(argument) for argument in block.arguments)
         for argument in block.arguments:
             self._type(argument.type)
-        *found, last = [each.operation for each in block.operations]
+        *operations, last = [item.operation for item in block.operations]
         if last.name not in _RETURNS:
             raise ModelFileError(f"a function or loop ends in {safe_text(last.name, 80)}")
-        return Region(arguments, tuple(map(self._node, found)), tuple(map(self._known, last.operands)))
+        return Region(arguments, tuple(map(self._node, operations)), tuple(map(self._number_of, last.operands)))
 
     def _node(self, operation: Any) -> Node:
-        inputs = tuple(map(self._known, operation.operands))
+        inputs = tuple(map(self._number_of, operation.operands))
         types = tuple(self._type(result.type) for result in operation.results)
         if any(math.prod(type_.shape) > limits.ELEMENTS for type_ in types):
             raise ModelFileError(f"{operation.name} gives more than {limits.ELEMENTS:,} elements; that is not read")
         regions = tuple(map(self.region, operation.regions))
-        names = [each if isinstance(each, str) else each.name for each in operation.attributes]
+        names = [attribute if isinstance(attribute, str) else attribute.name for attribute in operation.attributes]
         attributes = {name: self._plain(operation.attributes[name]) for name in names}
         if operation.name == CONSTANT and not isinstance(attributes["value"], np.ndarray):
             raise ModelFileError("a constant has its values in a resource (dense_resource); print it with its values")
@@ -76,7 +76,7 @@ class Numbered:
     def _number(self, value: Any) -> int:
         return self._numbers.setdefault(value, next(self._count))
 
-    def _known(self, value: Any) -> int:
+    def _number_of(self, value: Any) -> int:
         return self._numbers[value]
 
     def _plain(self, attribute: Any) -> Any:
@@ -104,16 +104,16 @@ def plain_array(ir: Any, attribute: Any) -> np.ndarray:
 
 
 def _bfloat16(text: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Values of bfloat16 in float32, as MLIR prints them: its Python API gives no memory of theirs.
+    """Values of bfloat16 in float32, read from the text of MLIR, whose Python API gives no access to their memory.
 
-    Many are printed as their bytes. Of others, the seven digits that are printed tell which they are; those that are no
-    numbers have their bits.
+    Large arrays are printed as bytes. In others, seven printed digits identify a number, and infinities and NaN are
+    printed as bits.
     """
     body = text.rpartition(" : ")[0]
-    if found := _HEXADECIMAL.fullmatch(body):
-        return from_bits(np.frombuffer(bytes.fromhex(found[1]), "<u2")).reshape(shape)
+    if hexadecimal := _HEXADECIMAL.fullmatch(body):
+        return from_bits(np.frombuffer(bytes.fromhex(hexadecimal[1]), "<u2")).reshape(shape)
     printed = _NUMBERS.findall(body.removeprefix("dense<"))
-    values = [float(from_bits(np.array(int(each, 16)))) if "x" in each else float(each) for each in printed]
+    values = [float(from_bits(np.array(int(number, 16)))) if "x" in number else float(number) for number in printed]
     numbers = rounded(np.array(values), "bfloat16")
     if len(values) == 1 and math.prod(shape) > 0:
         return np.broadcast_to(numbers[0], shape)

@@ -29,10 +29,12 @@ def pairs_of_trees(inputs: Sequence[MlirArray], outputs: Sequence[MlirArray]) ->
         if len(leaves) > 1
     }
     taken = [prefix for prefixes in fits.values() for prefix in prefixes]
-    found = {root: those[0] for root, those in fits.items() if len(those) == 1 and taken.count(those[0]) == 1}
+    matches = {
+        root: prefixes[0] for root, prefixes in fits.items() if len(prefixes) == 1 and taken.count(prefixes[0]) == 1
+    }
     pairs = tuple(
         StatePair(before.name, after.name, "tree")
-        for root, prefix in found.items()
+        for root, prefix in matches.items()
         for before, (_, after) in zip(arguments[root], trees[prefix], strict=True)
     )
     return pairs if len(pairs) < len(inputs) else ()  # Some argument is new in each call.
@@ -46,9 +48,9 @@ def proposals(inputs: Sequence[MlirArray], outputs: Sequence[MlirArray]) -> Iter
     if len(parts) < 2:
         return
     first, last = next(iter(parts.values())), list(parts.values())[-1]
-    for given, made in ((inputs[: len(first)], first), (inputs[-len(last) :], last)):
-        if len(given) < len(inputs) and list(map(_kind, given)) == list(map(_kind, made)):
-            yield {before.name: after.name for before, after in zip(given, made, strict=True)}
+    for arguments, results in ((inputs[: len(first)], first), (inputs[-len(last) :], last)):
+        if len(arguments) < len(inputs) and list(map(_kind, arguments)) == list(map(_kind, results)):
+            yield {before.name: after.name for before, after in zip(arguments, results, strict=True)}
 
 
 def _in_result(array: MlirArray) -> Place:

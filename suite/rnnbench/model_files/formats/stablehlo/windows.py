@@ -18,10 +18,10 @@ _NUMBERS = re.compile(r"conv<\[(.*?)\]x\[(.*?)\]->\[(.*?)\]>")
 
 def convolution(node: Node, inputs: Sequence[Array]) -> Array:
     """Raises ModelFileError for groups of the batch."""
-    found = _NUMBERS.search(node.attributes["dimension_numbers"])
-    if found is None or node.attributes.get("batch_group_count", 1) != 1:
+    dimensions = _NUMBERS.search(node.attributes["dimension_numbers"])
+    if dimensions is None or node.attributes.get("batch_group_count", 1) != 1:
         raise ModelFileError("a convolution in groups of the batch is not computed here")
-    x_axes, w_axes, y_axes = ([each.strip() for each in found[side].split(",")] for side in (1, 2, 3))
+    x_axes, w_axes, y_axes = ([name.strip() for name in dimensions[side].split(",")] for side in (1, 2, 3))
     spatial = [str(axis) for axis in range(len(x_axes) - 2)]
     x = inputs[0].transpose([x_axes.index(name) for name in ("b", "f", *spatial)])
     w = inputs[1].transpose([w_axes.index(name) for name in ("o", "i", *spatial)])
@@ -36,8 +36,8 @@ def convolution(node: Node, inputs: Sequence[Array]) -> Array:
     axes = list(range(2 + len(spatial), 2 + 2 * len(spatial)))
     summed = [np.tensordot(part, weights, ([1, *axes], list(range(1, w.ndim)))) for part, weights in parts]
     y = np.concatenate(summed, axis=-1)
-    there = ["b", *spatial, "f"]
-    return y.transpose([there.index(name) for name in y_axes])
+    order = ["b", *spatial, "f"]
+    return y.transpose([order.index(name) for name in y_axes])
 
 
 def reduced_windows(node: Node, function: Any, x: Array, start: Array) -> Array:

@@ -20,9 +20,9 @@ from rnnbench.model_files.formats.tflite.schema import (
 def with_own_names(data: bytes, signature: str) -> bytes:
     """The file, its outputs with other names than its inputs: `h_next`, as of h in {"h": h}."""
     model = unpacked(data)
-    for each in model.signatureDefs:
-        if text_of(each.signatureKey) == signature:
-            _rename_outputs(each)
+    for definition in model.signatureDefs:
+        if text_of(definition.signatureKey) == signature:
+            _rename_outputs(definition)
     return packed(model, len(data))
 
 
@@ -46,12 +46,12 @@ def keep_called(model: Any, main: int) -> None:
     for number in order:
         for operator in model.subgraphs[number].operators or ():
             named = dict.fromkeys(fields_of_graphs(operator).values())  # The branches of an IF may be one graph.
-            if any(not 0 <= each < len(model.subgraphs) for each in named):
-                raise ModelFileError(f"an operator names a graph that there is not; there are {len(model.subgraphs)}")
-            order += [each for each in named if each not in order]
+            if any(not 0 <= inner < len(model.subgraphs) for inner in named):
+                raise ModelFileError(f"an operator names a graph that does not exist; there are {len(model.subgraphs)}")
+            order += [inner for inner in named if inner not in order]
     place = {number: index for index, number in enumerate(order)}
     model.subgraphs = [model.subgraphs[number] for number in order]
-    model.signatureDefs = [each for each in model.signatureDefs or () if each.subgraphIndex == main]
+    model.signatureDefs = [signature for signature in model.signatureDefs or () if signature.subgraphIndex == main]
     operators = [operator for graph in model.subgraphs for operator in graph.operators or ()]
     for table in (*operators, *model.signatureDefs):
         for (owner, field), number in fields_of_graphs(table).items():
@@ -65,7 +65,7 @@ def graphs_inside(model: Any) -> list[Any]:
         for operator in model.subgraphs[number].operators or ():
             if number or kinds.of(operator) != "CALL_ONCE":
                 named = dict.fromkeys(fields_of_graphs(operator).values())
-                order += [each for each in named if each not in order]
+                order += [inner for inner in named if inner not in order]
     return [model.subgraphs[number] for number in order[1:]]
 
 

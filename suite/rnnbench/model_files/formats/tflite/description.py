@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from rnnbench.model_files.described import LONGEST_NAME, FileFacts, described
+from rnnbench.model_files.describing import LONGEST_NAME, FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role, StatePair, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
@@ -41,7 +41,7 @@ def describe(path: Path) -> FileDescription:
         features=tuple(features_of(file)),
         depends=depends_of(file),
     )
-    return described(
+    return build_description(
         facts,
         inputs,
         outputs,

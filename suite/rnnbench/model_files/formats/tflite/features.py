@@ -33,12 +33,12 @@ _BIAS = 2
 def depends_of(file: TfliteFile) -> dict[str, tuple[str, ...]]:
     """The inputs that each output is computed from."""
     graph = file.graphs[file.main]
-    given = {name: str(number) for name, number in file.inputs.items()}
-    made = {name: _made(graph, number) for name, number in file.outputs.items()}
-    return dependences(_operations(graph), given, made)
+    inputs = {name: str(number) for name, number in file.inputs.items()}
+    outputs = {name: _output_value(graph, number) for name, number in file.outputs.items()}
+    return dependences(_operations(graph), inputs, outputs)
 
 
-def _made(graph: Graph, number: int) -> str:
+def _output_value(graph: Graph, number: int) -> str:
     """The value that an output is. Of an operator's own state, it is the one that the operator leaves."""
     return f"{number} after" if graph.tensors[number].is_variable else str(number)
 
@@ -46,30 +46,30 @@ def _made(graph: Graph, number: int) -> str:
 def _operations(graph: Graph) -> Iterator[Operation]:
     """A loop or branch gives what depends on all that it takes."""
     for operator in graph.operators:
-        own = [number for number in operator.inputs if number >= 0 and graph.tensors[number].is_variable]
-        gives = [_made(graph, number) for number in (*operator.outputs, *own)]
+        states = [number for number in operator.inputs if number >= 0 and graph.tensors[number].is_variable]
+        gives = [_output_value(graph, number) for number in (*operator.outputs, *states)]
         yield Operation([str(number) for number in operator.inputs], gives)
 
 
 def _second_products(graph: Graph) -> set[int]:
     """What a product gives of another one's result, with operators of elements between, where one has no bias."""
-    made = {output: operator for operator in graph.operators for output in operator.outputs}
-    found = set[int]()
+    makers = {output: operator for operator in graph.operators for output in operator.outputs}
+    numbers = set[int]()
     for operator in graph.operators:
         if not _is_quantised_product(operator, graph):
             continue
         waiting, seen = [number for number in operator.inputs if number >= 0], set[int]()
         while waiting:
             number = waiting.pop()
-            before = made.get(number)
+            before = makers.get(number)
             if before is None or number in seen:
                 continue
             seen.add(number)
             if _is_quantised_product(before, graph):
-                found.update(() if _has_bias(before) and _has_bias(operator) else operator.outputs)
+                numbers.update(() if _has_bias(before) and _has_bias(operator) else operator.outputs)
             elif before.name in _ELEMENTWISE:
                 waiting += before.inputs
-    return found
+    return numbers
 
 
 def _is_quantised_product(operator: Operator, graph: Graph) -> bool:
@@ -91,26 +91,30 @@ def _of_16_bits(graph: Graph) -> set[int]:
 
 def _convolutions_of_outputs(graph: Graph) -> set[int]:
     """What convolutions give of a value that is an output too, but for its shape."""
-    makers = {str(made): (each.name, str(each.inputs[0])) for each in graph.operators for made in each.outputs}
+    makers = {
+        str(output): (operator.name, str(operator.inputs[0]))
+        for operator in graph.operators
+        for output in operator.outputs
+    }
     kept = {value for end in graph.outputs for value, _ in sources(str(end), makers, _SHAPES)}
-    found = set[int]()
-    for each in graph.operators:
-        if each.name in _CONVOLVED:
-            way = sources(str(each.inputs[_CONVOLVED[each.name]]), makers, {*_SHAPES, "TRANSPOSE"})
+    numbers = set[int]()
+    for operator in graph.operators:
+        if operator.name in _CONVOLVED:
+            way = sources(str(operator.inputs[_CONVOLVED[operator.name]]), makers, {*_SHAPES, "TRANSPOSE"})
             # A value that nothing makes is an input.
-            if any(value in kept and operator for value, operator in way):
-                found.update(each.outputs)
-    return found
+            if any(value in kept and between for value, between in way):
+                numbers.update(operator.outputs)
+    return numbers
 
 
 def _merged_directions(graph: Graph) -> set[int]:
     """The result and states of an LSTM of both directions with one array of several rows, which come before steps."""
-    found = set[int]()
-    for each in graph.operators:
-        if each.name == BOTH and each.options.MergeOutputs() and not each.options.TimeMajor():
-            rows = graph.tensors[each.inputs[0]].sizes[0]
-            found.update(() if rows == 1 else (*each.outputs, *states_of(each)))
-    return found
+    numbers = set[int]()
+    for operator in graph.operators:
+        if operator.name == BOTH and operator.options.MergeOutputs() and not operator.options.TimeMajor():
+            rows = graph.tensors[operator.inputs[0]].sizes[0]
+            numbers.update(() if rows == 1 else (*operator.outputs, *states_of(operator)))
+    return numbers
 
 
 def _directions_of_rnn(graph: Graph) -> set[int]:
@@ -119,16 +123,20 @@ def _directions_of_rnn(graph: Graph) -> set[int]:
     These are the time first with whole weights; an auxiliary input with weights and another size than x, but for float
     weights with the rows first; and an auxiliary input without weights, with the rows first.
     """
-    found = set[int]()
-    for each in graph.operators:
-        if each.name == "BIDIRECTIONAL_SEQUENCE_RNN":
-            x, weight, (beside, *of_beside) = each.inputs[0], each.inputs[1], (*each.inputs[9:11], -1, -1)[:2]
-            first, whole = bool(each.options.TimeMajor()), graph.tensors[weight].dtype != "float32"
+    numbers = set[int]()
+    for operator in graph.operators:
+        if operator.name == "BIDIRECTIONAL_SEQUENCE_RNN":
+            x, weight, (beside, *of_beside) = (
+                operator.inputs[0],
+                operator.inputs[1],
+                (*operator.inputs[9:11], -1, -1)[:2],
+            )
+            first, whole = bool(operator.options.TimeMajor()), graph.tensors[weight].dtype != "float32"
             weighted = beside >= 0 and of_beside[0] >= 0
             other = weighted and graph.tensors[beside].shape[-1] != graph.tensors[x].shape[-1]
             if (whole and first) or (other and (whole or first)) or (beside >= 0 and not weighted and not first):
-                found.update((*each.outputs, *states_of(each)))
-    return found
+                numbers.update((*operator.outputs, *states_of(operator)))
+    return numbers
 
 
 def _activations_of_lstms(graph: Graph) -> set[int]:
@@ -136,24 +144,24 @@ def _activations_of_lstms(graph: Graph) -> set[int]:
 
     The basic kernel has a tanh in any case.
     """
-    kinds, found = require_schema().ActivationFunctionType, set[int]()
-    for each in graph.operators:
-        if each.name in LSTMS and not is_basic(each):
-            chosen, whole = each.options.FusedActivationFunction(), graph.tensors[each.inputs[0]].is_quantised
+    kinds, numbers = require_schema().ActivationFunctionType, set[int]()
+    for operator in graph.operators:
+        if operator.name in LSTMS and not is_basic(operator):
+            chosen, whole = operator.options.FusedActivationFunction(), graph.tensors[operator.inputs[0]].is_quantised
             if chosen == kinds.NONE or (whole and chosen != kinds.TANH):
-                found.update((*each.outputs, *states_of(each)))
-    return found
+                numbers.update((*operator.outputs, *states_of(operator)))
+    return numbers
 
 
 def _whole_diagonals(graph: Graph) -> set[int]:
     """The results and states of LSTM operators with diagonal recurrent weights of whole numbers."""
-    found = set[int]()
-    for each in graph.operators:
-        if each.name == SEQUENCE:
-            weights = [graph.tensors[number] for number in each.inputs[RECURRENT_WEIGHTS] if number >= 0]
+    numbers = set[int]()
+    for operator in graph.operators:
+        if operator.name == SEQUENCE:
+            weights = [graph.tensors[number] for number in operator.inputs[RECURRENT_WEIGHTS] if number >= 0]
             if any(len(weight.shape) == 1 and weight.is_quantised for weight in weights):
-                found.update((*each.outputs, *states_of(each)))
-    return found
+                numbers.update((*operator.outputs, *states_of(operator)))
+    return numbers
 
 
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
@@ -174,18 +182,18 @@ def features_of(file: TfliteFile) -> Iterator[Feature]:
     A ring is an output that is a slice of an input with other values behind it.
     """
     graph = file.graphs[file.main]
-    for name, found in _FOUND.items():
-        inside = any(found(each) for each in file.graphs if each is not graph)
-        outputs = {output: _made(graph, number) for output, number in file.outputs.items()}
-        values = set(map(str, found(graph)))
+    for name, numbers_in in _FOUND.items():
+        inside = any(numbers_in(other) for other in file.graphs if other is not graph)
+        outputs = {output: _output_value(graph, number) for output, number in file.outputs.items()}
+        values = set(map(str, numbers_in(graph)))
         if arrays := tuple(outputs) if inside else reached(_operations(graph), values, outputs):
             yield Feature(name, arrays)
-    made = {output: operator for operator in graph.operators for output in operator.outputs}
+    makers = {output: operator for operator in graph.operators for output in operator.outputs}
     rings = set[int]()
     for number in file.outputs.values():
-        operator = made.get(number)
+        operator = makers.get(number)
         if operator is not None and operator.name == "CONCATENATION":
-            parts = [made.get(each) for each in operator.inputs]
+            parts = [makers.get(number) for number in operator.inputs]
             rings |= {part.inputs[0] for part in parts if part is not None and part.name in ("SLICE", "STRIDED_SLICE")}
     if arrays := tuple(name for name, number in file.inputs.items() if number in rings):
         yield Feature("ring", arrays)

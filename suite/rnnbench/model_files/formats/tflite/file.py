@@ -177,9 +177,9 @@ class _Reader:
         operators = self._all(graph.OperatorsLength(), graph.Operators)
         if len(operators) > limits.NODES:
             raise ModelFileError(f"it has {len(operators):,} operators; up to {limits.NODES:,} are read")
-        made = tuple(self._operator(operator, len(tensors)) for operator in operators)
+        read = tuple(self._operator(operator, len(tensors)) for operator in operators)
         ends = [self._numbers(count, get, len(tensors)) for count, get in _ends(graph)]
-        return Graph(tensors, ends[0], ends[1], made)
+        return Graph(tensors, ends[0], ends[1], read)
 
     def _operator(self, operator: Any, tensors: int) -> Operator:
         index = operator.OpcodeIndex()
@@ -192,7 +192,7 @@ class _Reader:
     def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
         numbers = tuple(int(number) for number in self._all(count, get))
         if any(not -1 <= number < tensors for number in numbers):
-            raise ModelFileError("an operator or graph names a tensor that there is not")
+            raise ModelFileError("an operator or graph names a tensor that does not exist")
         return numbers
 
     def _tensor(self, tensor: Any) -> Tensor:
@@ -214,17 +214,17 @@ class _Reader:
             is_variable=bool(tensor.IsVariable()),
         )
 
-    def _quantisation(self, found: Any, name: str, shape: Sequence[int], kind: str) -> Quantisation | None:
-        if found is None or not found.ScaleLength():
+    def _quantisation(self, parameters: Any, name: str, shape: Sequence[int], kind: str) -> Quantisation | None:
+        if parameters is None or not parameters.ScaleLength():
             return None
-        count, axis = found.ScaleLength(), found.QuantizedDimension()
-        scales = np.array(self._all(count, found.Scale), np.float64)
-        zeros = np.array(self._all(found.ZeroPointLength(), found.ZeroPoint), np.float64)
+        count, axis = parameters.ScaleLength(), parameters.QuantizedDimension()
+        scales = np.array(self._all(count, parameters.Scale), np.float64)
+        zeros = np.array(self._all(parameters.ZeroPointLength(), parameters.ZeroPoint), np.float64)
         zeros = zeros if len(zeros) else np.zeros(1)
         if len(shape) == 1:
             axis = 0  # Older converters write that of the weights for a bias, too.
         if count > 1 and not (0 <= axis < len(shape) and shape[axis] == count):
-            raise ModelFileError(f"tensor '{name}' has {count:,} scales, and its shape {list(shape)} has not")
+            raise ModelFileError(f"tensor '{name}' has {count:,} scales, which do not fit its shape {list(shape)}")
         if len(zeros) not in (1, count) or not np.all(np.isfinite(scales) & (scales > 0)):
             raise ModelFileError(f"tensor '{name}' has scales and zero points that do not fit, or a scale of zero")
         whole = np.iinfo(kind.lower()) if kind in _DTYPES and "INT" in kind else None
@@ -234,7 +234,7 @@ class _Reader:
 
     def _constant(self, tensor: Any, name: str, kind: str, shape: Sequence[int]) -> np.ndarray | None:
         if tensor.Buffer() >= self._model.BuffersLength():
-            raise ModelFileError(f"tensor '{name}' has its data in buffer {tensor.Buffer()}, which there is not")
+            raise ModelFileError(f"tensor '{name}' has its data in buffer {tensor.Buffer()}, which does not exist")
         buffer = self._model.Buffers(tensor.Buffer())
         if buffer.Offset() > _APART:
             raise ModelFileError("its weights are behind the flatbuffer (a file of more than 2 GB); that is not read")
@@ -258,19 +258,19 @@ class _Reader:
         return np.frombuffer(values.tobytes(), dtype).reshape(shape)
 
     def _signature(self) -> tuple[int, Any]:
-        found = {
-            text_of(each.SignatureKey()): each
-            for each in self._all(self._model.SignatureDefsLength(), self._model.SignatureDefs)
+        signatures = {
+            text_of(definition.SignatureKey()): definition
+            for definition in self._all(self._model.SignatureDefsLength(), self._model.SignatureDefs)
         }
-        if not found:
+        if not signatures:
             return 0, None
-        chosen = entry_point(list(found), _MAIN, lambda name: bool(found[name].InputsLength()))
+        chosen = entry_point(list(signatures), _MAIN, lambda name: bool(signatures[name].InputsLength()))
         if chosen is None:
-            named = ", ".join(found)
+            named = ", ".join(signatures)
             raise ModelFileError(
                 f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one with inputs"
             )
-        return int(found[chosen].SubgraphIndex()), found[chosen]
+        return int(signatures[chosen].SubgraphIndex()), signatures[chosen]
 
     def _arrays(self, graph: Graph, signature: Any) -> tuple[dict[str, int], dict[str, int]]:
         if signature is None:
@@ -280,7 +280,7 @@ class _Reader:
                 self._all(signature.InputsLength(), signature.Inputs),
                 self._all(signature.OutputsLength(), signature.Outputs),
             )
-            named = ({_name_of(each.Name()): int(each.TensorIndex()) for each in these} for these in maps)
+            named = ({_name_of(entry.Name()): int(entry.TensorIndex()) for entry in entries} for entries in maps)
         inputs, outputs = named
         # An output may have two names: the converter joins y and a next state that are the same.
         once = sorted(inputs.values()) == sorted(graph.inputs) and {*outputs.values()} == {*graph.outputs}

@@ -57,7 +57,7 @@ class Tensor:
 
     @property
     def range(self) -> Range | None:
-        """The range of a quantised value; None of another one. Raises ModelFileError where it has not just one."""
+        """The range of a quantised value; None for another one. Raises ModelFileError where it has several."""
         if self.quantisation is None:
             return None
         is_wide = self.dtype == _WIDE and not np.any(self.quantisation.zeros)
@@ -71,7 +71,7 @@ class Tensor:
 
     @property
     def values(self) -> np.ndarray | None:
-        """The data of a constant. Of a quantised one, what it stands for."""
+        """The numbers of a constant, dequantised where it is quantised; None for another tensor."""
         if self.data is None or self.quantisation is None:
             return self.data
         along = [1] * self.data.ndim

@@ -87,7 +87,7 @@ def _strided_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     if options.Offset():
         bounds[1] = bounds[0] + bounds[1]
     index: list[slice | int] = []
-    for axis, (begin, end, step) in enumerate(zip(*(each.tolist() for each in bounds), strict=True)):
+    for axis, (begin, end, step) in enumerate(zip(*(bound.tolist() for bound in bounds), strict=True)):
         bit = 1 << axis
         if options.ShrinkAxisMask() & bit:
             index.append(int(begin))

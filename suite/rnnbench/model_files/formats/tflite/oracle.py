@@ -73,10 +73,10 @@ class TfliteOracle:
         tensors = self._file.graphs[self._file.main].tensors
         if inputs.keys() != self._file.inputs.keys():
             raise ValueError(f"expected the inputs {list(self._file.inputs)}, got {list(inputs)}")
-        given = {number: self._cast(name, tensors[number], inputs[name]) for name, number in self._file.inputs.items()}
+        arrays = {number: self._cast(name, tensors[number], inputs[name]) for name, number in self._file.inputs.items()}
         self._passes = 0
         with computing(self._name), np.errstate(all="ignore"):
-            values = self._run(self._file.main, given, list(self._file.outputs.values()))
+            values = self._run(self._file.main, arrays, list(self._file.outputs.values()))
         return dict(zip(self._file.outputs, values, strict=True))
 
     def _use(self, arithmetic: Arithmetic) -> None:
@@ -104,10 +104,10 @@ class TfliteOracle:
             return self._arithmetic.cast(array)
         return array.astype(tensor.dtype, casting="same_kind", copy=False)
 
-    def _run(self, number: int, given: Mapping[int, np.ndarray], wanted: Sequence[int]) -> list[np.ndarray]:
+    def _run(self, number: int, arguments: Mapping[int, np.ndarray], wanted: Sequence[int]) -> list[np.ndarray]:
         """The tensors `wanted` of a graph whose inputs are `given`."""
         graph = self._file.graphs[number]
-        values: dict[int, np.ndarray] = {**self._constants[number], **given}
+        values: dict[int, np.ndarray] = {**self._constants[number], **arguments}
         for operator in graph.operators:
             inputs = [None if index < 0 else values.get(index) for index in operator.inputs]
             if takes_its_own_range(operator, graph):
@@ -115,8 +115,10 @@ class TfliteOracle:
             outputs = self._operator(operator, inputs, graph)
             if operator.name not in (_WHILE, _IF, *RECURRENT):  # What these give is in its range.
                 outputs = self._in_their_ranges(operator, graph, outputs)
-            made = (*operator.outputs, *states_of(operator)) if operator.name in RECURRENT else operator.outputs
-            values |= zip(made, outputs, strict=True)
+            outputs_and_states = (
+                (*operator.outputs, *states_of(operator)) if operator.name in RECURRENT else operator.outputs
+            )
+            values |= zip(outputs_and_states, outputs, strict=True)
         return [values[index] for index in wanted]
 
     def _operator(self, operator: Operator, inputs: Sequence[Any], graph: Graph) -> Sequence[np.ndarray]:
@@ -137,16 +139,18 @@ class TfliteOracle:
 
     def _in_their_ranges(self, operator: Operator, graph: Graph, results: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Results in the ranges of their tensors. What only moves within one range is there already."""
-        given = {graph.tensors[number].range for number in operator.inputs if number >= 0 and operator.name in MOVES}
+        input_ranges = {
+            graph.tensors[number].range for number in operator.inputs if number >= 0 and operator.name in MOVES
+        }
         ranges = [graph.tensors[number].range for number in operator.outputs]
         return [
-            result if own is None or given - {None} == {own} else self._quantised(result, own)
-            for own, result in zip(ranges, results, strict=True)
+            result if range_ is None or input_ranges - {None} == {range_} else self._quantised(result, range_)
+            for range_, result in zip(ranges, results, strict=True)
         ]
 
-    def _quantised(self, value: np.ndarray, own: Range | None) -> np.ndarray:
+    def _quantised(self, value: np.ndarray, range_: Range | None) -> np.ndarray:
         """A value in a range, or in the range that it has itself."""
-        result: np.ndarray = self._arithmetic.quantised(value.reshape(1, -1), own).reshape(value.shape)
+        result: np.ndarray = self._arithmetic.quantised(value.reshape(1, -1), range_).reshape(value.shape)
         return result
 
     def _while(self, options: Any, values: Sequence[Any]) -> Sequence[np.ndarray]:
@@ -187,7 +191,7 @@ def _refuse(file: TfliteFile) -> None:
             inner = _graphs_of(operator)
             if max(inner) >= len(file.graphs):
                 raise ModelFileError(
-                    f"a loop's body, or a branch, is a graph that there is not; there are {len(file.graphs)}"
+                    f"a loop's body, or a branch, is a graph that does not exist; there are {len(file.graphs)}"
                 )
             if min(inner) <= number:
                 raise ModelFileError("a loop's body, or a branch, is a graph before its own, so it might call itself")
@@ -198,21 +202,21 @@ def activations_of(file: TfliteFile) -> Activations:
 
     Raises ModelFileError for quantised tensors of which it is not known what an operator makes.
     """
-    found: set[Activations] = set()
+    ways: set[Activations] = set()
     for graph in file.graphs:
         for operator in graph.operators:
             inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
             if operator.name in (*WEIGHTED, *RECURRENT):
                 _require_scales(inside)
             if takes_its_own_range(operator, graph):
-                found.add("dynamic")
+                ways.add("dynamic")
             elif operator.name in RECURRENT:
                 places = enumerate(operator.inputs)
-                numbers = [each for place, each in places if each >= 0 and not may_have_zero_point(operator, place)]
+                numbers = [index for place, index in places if index >= 0 and not may_have_zero_point(operator, place)]
                 for tensor in (graph.tensors[number] for number in numbers):
                     if tensor.data is not None:
                         _require_no_zero_point(tensor)
-                found |= {"dynamic"} if has_own_range(operator, graph) else set()
+                ways |= {"dynamic"} if has_own_range(operator, graph) else set()
             elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
                 operator.name not in _QUANTISED_OPERATORS
             ):
@@ -226,10 +230,10 @@ def activations_of(file: TfliteFile) -> Activations:
             if tensor.data is not None and tensor.dtype in _BIASES:
                 _require_no_zero_point(tensor)
             if tensor.data is None and tensor.range is not None:
-                found.add("static")
-    if len(found) > 1:
+                ways.add("static")
+    if len(ways) > 1:
         raise ModelFileError(f"it quantises by ranges of its own and by those of each call; {UNQUANTISED}")
-    return found.pop() if found else ""
+    return ways.pop() if ways else ""
 
 
 def _require_no_zero_point(tensor: Tensor) -> None:
@@ -294,5 +298,5 @@ class _WithoutActivation:
         self._options = options
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(self._options, name)
-        return (lambda: 0) if name == "FusedActivationFunction" else found
+        option: Callable[..., Any] = getattr(self._options, name)
+        return (lambda: 0) if name == "FusedActivationFunction" else option

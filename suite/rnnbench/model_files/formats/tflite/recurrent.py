@@ -47,7 +47,7 @@ def has_own_range(operator: Operator, graph: Graph) -> bool:
     if RECURRENT[operator.name].is_static(operator, graph):
         return False
     quantised = [graph.tensors[n] for n in operator.inputs if n >= 0 and graph.tensors[n].is_quantised]
-    if (other := next((each for each in quantised if each.dtype != "int8"), None)) is not None:
+    if (other := next((tensor for tensor in quantised if tensor.dtype != "int8"), None)) is not None:
         raise ModelFileError(
             f"{other.called} is {other.dtype} with a scale, and {operator.name} has weights of int8; {CONVERT}"
         )
@@ -66,12 +66,12 @@ def _svdf_is_static(operator: Operator, graph: Graph) -> bool:
     y = graph.tensors[operator.outputs[0]]
     if not x.is_quantised:
         return False
-    kinds = tuple(each.dtype for each in (x, feature, time, state, y))
+    kinds = tuple(tensor.dtype for tensor in (x, feature, time, state, y))
     if kinds != _OF_SVDF:
         named = zip(("x", "the weights", "the weights of time", "the state", "y"), kinds, strict=True)
-        told = ", ".join(f"{name} {kind}" for name, kind in named)
+        types = ", ".join(f"{name} {kind}" for name, kind in named)
         raise ModelFileError(
-            f"SVDF that gives {y.called} has the types {told}. LiteRT reads the weights of time and the state as "
+            f"SVDF that gives {y.called} has the types {types}. LiteRT reads the weights of time and the state as "
             "int16, and writes beyond their end (docs/upstream/litert-svdf-state.md); convert the network with both in "
             "int16, which TFLite Micro takes too"
         )
@@ -89,13 +89,13 @@ def _svdf(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Sequ
     """A filter of x in each step, and one of the last steps' results, which are the state [batch, filters·memory]: the
     newest of each filter is its last one."""
     x, feature, time, bias, state = inputs
-    kept, given = (
+    state_range, y_range = (
         graph.tensors[number].range if _svdf_is_static(operator, graph) else None
         for number in (operator.inputs[4], operator.outputs[0])
     )
     filters, memory = time.shape
     new = arithmetic.product(feature)(x)
-    new = new if kept is None else arithmetic.quantised(new, kept)
+    new = new if state_range is None else arithmetic.quantised(new, state_range)
     seen = np.concatenate([state.reshape(-1, filters, memory)[..., 1:], new[..., None]], axis=-1)
     rank = operator.options.Rank()
 
@@ -106,7 +106,7 @@ def _svdf(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Sequ
     y = arithmetic.summed(of_units(seen * time), lambda: of_units(np.square(seen * time)), rank * memory)
     y = y if bias is None else arithmetic(y + bias)
     y = activated(operator.options.FusedActivationFunction(), y)
-    return y if given is None else arithmetic.quantised(y, given), seen.reshape(state.shape)
+    return y if y_range is None else arithmetic.quantised(y, y_range), seen.reshape(state.shape)
 
 
 def _rnn(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Sequence[Any]) -> Sequence[np.ndarray]:
@@ -132,7 +132,7 @@ def _rnn_steps(
     arithmetic: Arithmetic,
     activation: int,
     x: np.ndarray,
-    own: Sequence[Any],
+    arrays: Sequence[Any],
     beside: Any = None,
     auxiliary: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +140,7 @@ def _rnn_steps(
 
     Source: kernels/internal/kernel_utils.cc.
     """
-    weights, recurrent, bias, h = own
+    weights, recurrent, bias, h = arrays
     if h is None:
         raise ModelFileError("an RNN has no state of its own, without which LiteRT does not run it")
     from_x, from_h = arithmetic.affine(weights, bias), arithmetic.product(recurrent)

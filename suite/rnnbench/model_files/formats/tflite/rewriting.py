@@ -71,8 +71,8 @@ def main_first(path: Path) -> bytes:
     graphs = model.subgraphs
     graphs[0], graphs[main] = graphs[main], graphs[0]
     operators = [operator for graph in graphs for operator in graph.operators or ()]
-    for each in (*operators, *model.signatureDefs):
-        for (table, field), number in fields_of_graphs(each).items():
+    for owner in (*operators, *model.signatureDefs):
+        for (table, field), number in fields_of_graphs(owner).items():
             setattr(table, field, moved.get(number, number))
     return packed(model, len(data))
 
@@ -84,7 +84,9 @@ class _Ends:
         self._model, self._schema = model, require_schema()
         self._graph = model.subgraphs[file.main]
         self._tensors = file.graphs[file.main].tensors
-        self._signatures = [each for each in model.signatureDefs or () if each.subgraphIndex == file.main]
+        self._signatures = [
+            signature for signature in model.signatureDefs or () if signature.subgraphIndex == file.main
+        ]
 
     def add(self) -> None:
         graph = self._graph
@@ -101,18 +103,20 @@ class _Ends:
 
     def _dequantised(self, old: int, new: int) -> list[Any]:
         """DEQUANTIZE; of int32 a CAST, and a product with the scale."""
-        found = self._tensors[old]
-        if found.dtype != _WIDE:
+        tensor = self._tensors[old]
+        if tensor.dtype != _WIDE:
             return [add_operator(self._model, "DEQUANTIZE", [old], new, _DEQUANTIZE)]
-        assert found.range is not None
+        assert tensor.range is not None
         scale, buffer = self._schema.TensorT(), self._schema.BufferT()
-        buffer.data = np.frombuffer(np.float32(found.range.scale).tobytes(), np.uint8)
+        buffer.data = np.frombuffer(np.float32(tensor.range.scale).tobytes(), np.uint8)
         self._model.buffers.append(buffer)
         scale.name, scale.shape, scale.type = b"scale", [1], self._schema.TensorType.FLOAT32
         scale.buffer = len(self._model.buffers) - 1
         self._graph.tensors.append(scale)
         place, whole = len(self._graph.tensors) - 1, self._float(new)
-        cast, product = (add_operator(self._model, name, [], made) for name, made in (("CAST", whole), ("MUL", new)))
+        cast, product = (
+            add_operator(self._model, name, [], output) for name, output in (("CAST", whole), ("MUL", new))
+        )
         cast.inputs, product.inputs = [old], [whole, place]
         product.builtinOptionsType, product.builtinOptions = (
             self._schema.BuiltinOptions.MulOptions,

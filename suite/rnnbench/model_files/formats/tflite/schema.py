@@ -61,7 +61,7 @@ def add_operator(model: Any, name: str, inputs: list[int], output: int, version:
 def fields_of_graphs(operator: Any) -> dict[tuple[Any, str], int]:
     """The numbers of graphs that an operator, or a signature, has: by the table and the field that has them."""
     options = (getattr(operator, name, None) for name in ("builtinOptions", "builtinOptions2"))
-    tables = [each for each in (*options, operator) if each is not None]
+    tables = [table for table in (*options, operator) if table is not None]
     return {
         (table, field): number
         for table in tables

@@ -88,7 +88,7 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     """
     model = unpacked(data)
     keep_called(model, main)
-    named = [each for each in model.signatureDefs if text_of(each.signatureKey) == signature]
+    named = [definition for definition in model.signatureDefs if text_of(definition.signatureKey) == signature]
     model.signatureDefs = named if signature else [signature_of(model.subgraphs[0])]
     kinds = OperatorKinds(model)
     inner = [(graph, operator) for graph in graphs_inside(model) for operator in graph.operators or ()]
@@ -125,13 +125,15 @@ class _Variables:
             (output.tensorIndex,) = self._followed([output.tensorIndex])
         for key in self._begins.keys() - self._assigned:
             self._make_constant(key, starts)
-        taken = self._taken()
+        taken = self._taken_names()
         names = {key: _free(text_of(key[1]).strip() or "variable", taken) for key in self._begins}
         kept = [self._add_ends(key, names[key], starts) for key in self._begins if key in self._assigned]
-        own = [self._add_end(number, _free(name, taken)) for number, name in self._own().items()]
-        return (*kept, *own)
+        operator_states = [
+            self._add_end(number, _free(name, taken)) for number, name in self._operator_states().items()
+        ]
+        return (*kept, *operator_states)
 
-    def _own(self) -> dict[int, str]:
+    def _operator_states(self) -> dict[int, str]:
         """The tensors of states that operators have of their own, and what each is called."""
         return {
             number: _STATE_NAMES.get(kind, {}).get(place, f"{kind.lower()}_state")
@@ -150,7 +152,7 @@ class _Variables:
         return Variable(name, f"{name}_next", _begins_below_zero(graph.tensors[number]))
 
     def _stays(self, operator: Any) -> bool:
-        """Whether an operator is none of variables, whose values are followed here. What it reads is renumbered."""
+        """Whether an operator stays. Those of variables go: their values are followed here. Inputs are renumbered."""
         kind = self._kinds.of(operator)
         inputs = [int(number) for number in numbers_of(operator.inputs)]
         if kind not in OPERATORS:
@@ -201,9 +203,13 @@ class _Variables:
 
     def _is_zero(self, graph: Any, number: int) -> bool:
         """Whether a value of a graph is made of a constant that is zero."""
-        made = {int(each.outputs[0]): each for each in graph.operators or () if len(numbers_of(each.outputs)) == 1}
+        makers = {
+            int(operator.outputs[0]): operator
+            for operator in graph.operators or ()
+            if len(numbers_of(operator.outputs)) == 1
+        }
         while not _has_data(self._model, graph.tensors[number]):
-            operator = made.pop(number, None)
+            operator = makers.pop(number, None)
             kind = "" if operator is None else self._kinds.of(operator)
             if kind == "ZEROS_LIKE":
                 return True
@@ -221,10 +227,10 @@ class _Variables:
             raise ModelFileError(f"the variable '{text_of(key[1])}' has a first value of another shape or type")
         tensor.buffer, tensor.quantization = start.tensor.buffer, start.tensor.quantization
 
-    def _taken(self) -> set[str]:
+    def _taken_names(self) -> set[str]:
         """Names that no state can have."""
         signature = self._model.signatureDefs[0]
-        taken = {text_of(each.name) for each in (*(signature.inputs or ()), *(signature.outputs or ()))}
+        taken = {text_of(entry.name) for entry in (*(signature.inputs or ()), *(signature.outputs or ()))}
         for number in self._handles:
             self._graph.tensors[number].name = b""  # It has the variable's name, and nothing uses it any more.
         return taken | {text_of(tensor.name) for tensor in self._graph.tensors}
@@ -235,7 +241,7 @@ class _Variables:
         graph.tensors[before].name = name.encode()
         graph.inputs = [*numbers_of(graph.inputs), before]
         signature.inputs = [*(signature.inputs or ()), signature_entry(name, before)]
-        if after in self._given() or _has_data(self._model, graph.tensors[after]):
+        if after in self._without_maker() or _has_data(self._model, graph.tensors[after]):
             after = self._copied(after, name)
         graph.outputs = [*dict.fromkeys([*numbers_of(graph.outputs), after])]
         signature.outputs = [*(signature.outputs or ()), signature_entry(f"{name}_next", after)]
@@ -243,7 +249,7 @@ class _Variables:
         has_start = start is not None and not start.is_zero
         return Variable(name, f"{name}_next", has_start)
 
-    def _given(self) -> Collection[int]:
+    def _without_maker(self) -> Collection[int]:
         """Tensors that no operator makes: what is also a graph's input cannot be its output in every runtime."""
         return {*map(int, numbers_of(self._graph.inputs)), *self._begins.values()}
 
@@ -259,15 +265,15 @@ class _Variables:
         shape.name, shape.shape, shape.type = f"{name}_shape".encode(), [sizes.size], schema.TensorType.INT32
         shape.buffer = len(self._model.buffers) - 1
         self._graph.tensors += [new, shape]
-        made = len(self._graph.tensors) - 2
-        self._graph.operators.append(add_operator(self._model, "RESHAPE", [number, made + 1], made))
-        return made
+        copy = len(self._graph.tensors) - 2
+        self._graph.operators.append(add_operator(self._model, "RESHAPE", [number, copy + 1], copy))
+        return copy
 
 
-def _free(own: str, taken: set[str]) -> str:
+def _free(wanted: str, taken: set[str]) -> str:
     """A name that is not taken, nor its next value's; both are from here on."""
-    tried = chain([own], (f"{own}_{number}" for number in count(1)))
-    name = next(each for each in tried if not {each, f"{each}_next"} & taken)
+    names = chain([wanted], (f"{wanted}_{number}" for number in count(1)))
+    name = next(candidate for candidate in names if not {candidate, f"{candidate}_next"} & taken)
     taken |= {name, f"{name}_next"}
     return name
 
@@ -298,9 +304,9 @@ def _begins_below_zero(tensor: Any) -> bool:
 
     Source: tensorflow/lite/core/api/tensor_utils.cc, ResetVariableTensor, which looks at int8 alone.
     """
-    found = tensor.quantization
+    quantisation = tensor.quantization
     is_byte = tensor.type == require_schema().TensorType.UINT8
-    return is_byte and found is not None and any(numbers_of(found.zeroPoint))
+    return is_byte and quantisation is not None and any(numbers_of(quantisation.zeroPoint))
 
 
 def _is_zero(model: Any, tensor: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What every format tells alike: of inputs, outputs and what flows between them, the states, roles and questions."""
+"""The description of a file, from what its format tells: the states, the roles of arrays, and questions to the user."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FileFacts:
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def described(
+def build_description(
     facts: FileFacts,
     inputs: Sequence[ArrayDescription],
     outputs: Sequence[ArrayDescription],
@@ -75,17 +75,19 @@ def described(
             raise ModelFileError(
                 f"{array.name} has the shape {array.shown_shape}; up to {limits.ELEMENTS:,} elements are read"
             )
-    flow, found = flow or Flow(), dict(axes or {})
+    flow, known_axes = flow or Flow(), dict(axes or {})
     merged = list(_merged(inputs, unused))
-    told = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
-    pairing = pair_states(flow, *([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs)))
+    settled = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
+    pairing = pair_states(
+        flow, *([a for a in s if a.name not in settled and not a.is_empty] for s in (inputs, outputs))
+    )
     pairs = (*known, *pairing.pairs)
     before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
-    found |= {pair.after: found[pair.before] for pair in pairs if pair.before in found}
-    started = [replace(one, has_start=one.name in starts) for one in inputs]
+    known_axes |= {pair.after: known_axes[pair.before] for pair in pairs if pair.before in known_axes}
+    started = [replace(array, has_start=array.name in starts) for array in inputs]
     arrays = (
-        *(_with_role(one, "state_in" if one.name in before else "input", found) for one in started),
-        *(_with_role(one, "state_out" if one.name in after else "output", found) for one in outputs),
+        *(_with_role(array, "state_in" if array.name in before else "input", known_axes) for array in started),
+        *(_with_role(array, "state_out" if array.name in after else "output", known_axes) for array in outputs),
     )
     return FileDescription(
         **{**vars(facts), "operators": dict(facts.operators.most_common())},
@@ -128,10 +130,10 @@ def _merged(inputs: Sequence[ArrayDescription], unused: Collection[str]) -> Iter
 
 
 def _questions(arrays: tuple[ArrayDescription, ...]) -> Iterator[Question]:
-    made = [array for array in arrays if array.role == "output"]
+    outputs = [array for array in arrays if array.role == "output"]
     for array in arrays:
         if array.role == "constant" and not array.is_empty:
-            after = [one.name for one in made if (one.shape, one.dtype) == (array.shape, array.dtype)]
+            after = [output.name for output in outputs if (output.shape, output.dtype) == (array.shape, array.dtype)]
             state = f" Or is it a state, and {' or '.join(after)} its next value (model.state)?" if after else ""
             text = f"it is one {array.dtype}. Which value has it in every call?{state}{_if_new(array)}"
             yield Question(array.name, "constants", text)
@@ -147,20 +149,24 @@ def _if_new(array: ArrayDescription) -> str:
 
 def _if_a_state(arrays: tuple[ArrayDescription, ...]) -> str:
     """What to say where one input has the shape of the only output, as of a cell whose result is its next state."""
-    given, made = ([array for array in arrays if array.role == role] for role in ("input", "output"))
-    alike = [one for one in given if len(made) == 1 and (one.shape, one.dtype) == (made[0].shape, made[0].dtype)]
-    if len(alike) != 1 or len(given) == 1:
+    inputs, outputs = ([array for array in arrays if array.role == role] for role in ("input", "output"))
+    alike = [
+        array
+        for array in inputs
+        if len(outputs) == 1 and (array.shape, array.dtype) == (outputs[0].shape, outputs[0].dtype)
+    ]
+    if len(alike) != 1 or len(inputs) == 1:
         return ""
-    before, after = alike[0].name, made[0].name
+    before, after = alike[0].name, outputs[0].name
     return f" If {before} is a state, and {after} its next value, say so: {option(f'state.{before}={after}')}"
 
 
 def _notes(
-    flow: Flow, arrays: tuple[ArrayDescription, ...], operators: Collection[str], asked: Collection[Question]
+    flow: Flow, arrays: tuple[ArrayDescription, ...], operators: Collection[str], questions: Collection[Question]
 ) -> Iterator[str]:
     inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
     yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
-    if not (flow.states or asked or any(array.role == "state_in" for array in arrays)):
+    if not (flow.states or questions or any(array.role == "state_in" for array in arrays)):
         recurrent = ", ".join(name for name in operators if _RECURRENT.search(name))
         yield (
             f"No state was found: {recurrent} begins anew in each call, unless an input is a state "
@@ -173,7 +179,7 @@ def _notes(
             f"{', '.join(started)} begins in the file with values that are not zero. Every stream begins at zero here, "
             "so its first outputs are not those that the file gives first"
         )
-    given = (operator.inputs[_LENGTHS] for operator in flow.recurrent if _LENGTHS in operator.inputs)
-    lengths = {name for value in given for name in flow.sources(value)}
+    length_values = (operator.inputs[_LENGTHS] for operator in flow.recurrent if _LENGTHS in operator.inputs)
+    lengths = {name for value in length_values for name in flow.sources(value)}
     for name in sorted(lengths & inputs):
         yield f"{name} gives the length of each sequence to a recurrent operator."
