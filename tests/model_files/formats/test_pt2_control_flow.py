@@ -134,7 +134,7 @@ def test_the_state_of_a_loop_is_traced(tmp_path, network):
 
 @pytest.mark.parametrize(
     ("route", "network"),
-    [*(("eager", network) for network in NETWORKS), ("aoti", Scanned), ("aoti", WithBranches)],
+    [*(("eager", network) for network in NETWORKS), ("aoti", LoopInABranch)],
 )
 def test_torch_runs_it_as_the_oracle(tmp_path, route, network):
     path = exported(network(), tmp_path / "flow.pt2")
