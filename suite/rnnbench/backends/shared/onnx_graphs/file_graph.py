@@ -2,7 +2,7 @@
 
 The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them. Those are a Reshape
 where that is enough, and a Transpose where the order of axes differs. Constant inputs become constants of the graph,
-and branches that depend on them alone take the place of their Ifs.
+and branches that follow from constants and sizes take the place of their Ifs.
 Arrays of bfloat16 are float32 outside, with a Cast.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.file_layout import from_file, to_file
-from rnnbench.backends.shared.onnx_graphs.known_branches import put_known_branches
+from rnnbench.backends.shared.onnx_graphs.known_branches import with_known_branches
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.backends.shared.sessions import STORED_AS
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_version, read_whole
@@ -64,8 +64,6 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
         [*kept, *constants, *before.initializers, *after.initializers],
     )
     made.sparse_initializer.extend(model.graph.sparse_initializer)
-    if constants:
-        put_known_branches(made, opset)
     return _model(made, model)
 
 
@@ -90,7 +88,7 @@ def _constants(network: FileNetwork, batch: int) -> list[Any]:
 
 
 def _model(graph: Any, file: Any) -> Any:
-    from onnx import helper, shape_inference
+    from onnx import helper
 
     made = helper.make_model(
         graph,
@@ -100,7 +98,7 @@ def _model(graph: Any, file: Any) -> Any:
         functions=file.functions,
     )
     try:
-        return shape_inference.infer_shapes(made, data_prop=True)
+        return with_known_branches(made)
     except Exception as error:
         raise BuildError(f"ONNX's shape inference refuses the file at these sizes: {error}") from error
 
