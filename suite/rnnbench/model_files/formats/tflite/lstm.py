@@ -20,6 +20,7 @@ from rnnbench.model_files.formats.tflite.lstm_ranges import (
     CONVERT,
     GATES,
     ONE_STEP,
+    PROJECTION,
     SEQUENCE,
     STATES,
     SUMS,
@@ -32,8 +33,8 @@ from rnnbench.rnn import Arithmetic, Range
 
 _STATES_OF_BOTH = 35
 """Where h and c of each direction are in the inputs of that of both."""
-_X, _W, _R, _PEEPHOLES, _B, _PROJECTION = 0, 1, 5, 9, 12, 16
-"""Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes; the projection and its bias."""
+_X, _W, _R, _PEEPHOLES, _B = 0, 1, 5, 9, 12
+"""Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes."""
 RECURRENT_WEIGHTS = slice(_R, _PEEPHOLES)
 """Where the recurrent weights are in the inputs of the operators of one direction."""
 _BACKWARD = 17
@@ -119,8 +120,8 @@ def _weights(inputs: Sequence[Any], first: int, norms: Sequence[Any] = (None,) *
         own[_W:_R],
         own[_R:_PEEPHOLES],
         own[_PEEPHOLES:_B],
-        own[_B:_PROJECTION],
-        (own[_PROJECTION], own[_PROJECTION + 1]),
+        own[_B:PROJECTION],
+        (own[PROJECTION], own[PROJECTION + 1]),
         norms,
     )
 
@@ -162,12 +163,16 @@ def _steps(
     `by_step`: what enters a product has the range of its step.
 
     With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
-    LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
+    LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h
+    before and after a projection.
     """
-    joint, others = weights.x[0] is None, (*weights.peepholes, *weights.projection, *weights.norms)
-    if ranges is not None and (joint or any(each is not None for each in others)):
+    joint = weights.x[0] is None
+    if ranges is not None and any(each is not None for each in (*weights.peepholes, *weights.norms)):
+        raise ModelFileError(f"an LSTM in int8 with peepholes or a normalisation is not computed here; {CONVERT}")
+    if ranges is not None and form.projection_clip > 0 and 2 * ranges.h.zero != ranges.h.steps + 1:
         raise ModelFileError(
-            f"an LSTM in int8 with peepholes, projection, normalisation or a joint gate is not computed here; {CONVERT}"
+            "an LSTM in int8 has a clip of its projection, and LiteRT clips the bytes of h, whose zero point is not 0; "
+            f"{CONVERT}"
         )
     if any(each is None for each in (*weights.x[1:], *weights.h[1:], *states)):
         raise ModelFileError("an LSTM lacks weights or a state of its own, without which LiteRT does not run it")
@@ -175,7 +180,7 @@ def _steps(
     def within(value: np.ndarray, own: Range | None) -> np.ndarray:
         return value if own is None else arithmetic.quantised(value, own)
 
-    sums, gated, of_h, of_c = (SUMS, GATES, ranges.h, ranges.c) if ranges else (None,) * 4
+    sums, gated, of_h, of_c, inside = (SUMS, GATES, ranges.h, ranges.c, ranges.hidden) if ranges else (None,) * 5
     own = [gate for gate in range(4) if gate or not joint]
     entered = _entered(arithmetic, weights, own, x, auxiliary, by_step=by_step)
     if ranges is not None and ranges.of_parts:
@@ -195,7 +200,7 @@ def _steps(
     for of_step in entered:
         *of_i, of_f, of_g, of_o = np.split(arithmetic(of_step + from_h(h)), ends, axis=-1)
         f = sigmoid(_total(arithmetic, weights, 1, of_f, c))
-        i = sigmoid(_total(arithmetic, weights, 0, of_i[0], c)) if of_i else arithmetic(1 - f)
+        i = sigmoid(_total(arithmetic, weights, 0, of_i[0], c)) if of_i else within(arithmetic(1 - f), gated)
         g = shown(within(_total(arithmetic, weights, 2, of_g, c), sums))
         kept, added = within(arithmetic(f * c), of_c), within(arithmetic(i * g), of_c)
         c = arithmetic(kept + added)
@@ -203,9 +208,9 @@ def _steps(
         if form.cell_clip > 0:
             c = np.clip(c, -form.cell_clip, form.cell_clip)
         o = sigmoid(_total(arithmetic, weights, 3, of_o, c))  # Its peephole sees the new c.
-        h = within(arithmetic(o * shown(c.copy())), of_h)
+        h = within(arithmetic(o * shown(c.copy())), inside)
         if project is not None:
-            h = project(h)
+            h = within(project(h), of_h)
             h = np.clip(h, -form.projection_clip, form.projection_clip) if form.projection_clip > 0 else h
         outputs.append(h)
     return np.stack(outputs), h, c

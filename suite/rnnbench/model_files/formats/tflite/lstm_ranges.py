@@ -23,9 +23,12 @@ STATES = 18
 _MATRIX = 2
 """Where the basic kernel has the matrix of all its gates. Its inputs are x, h, the matrix, the bias, and c."""
 _HIDDEN = 4
-"""The intermediate that has the range of h before it is given."""
+"""The intermediate that has the range of h before a projection."""
+PROJECTION = 16
+"""Where the matrix of the projection is in the inputs of one direction. Its bias is the next one."""
 _INTERMEDIATES = 5
-"""The intermediates of the kernel whose cell state is in int16. Another one, of LSTM alone, has 12."""
+"""The intermediates of the kernel whose cell state is in int16. Another one, of LSTM alone, has 12. No known converter
+writes files for it."""
 _QUANTISED = ("x", "h", "c", "the value that h is rounded to", "y")
 _BASIC = {"x": "uint8", "h": "uint8", "weights": "uint8", "bias": "int32", "c": "int16"}
 """What the basic kernel of whole numbers takes."""
@@ -45,10 +48,11 @@ _SAME = 1e-5
 
 @dataclass(frozen=True)
 class LstmRanges:
-    """The ranges of the next h and of c of an LSTM that has whole numbers inside."""
+    """The ranges of an LSTM that has whole numbers inside: of the next h, of c, and of h before a projection."""
 
     h: Range
     c: Range
+    hidden: Range
     of_parts: bool = True
     """Whether what a gate gets of x alone is a whole number too, before that of h is added."""
 
@@ -78,7 +82,9 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
             f"intermediates{instead}; of those with scales, int8 with c in int16 and five is computed here; {CONVERT}"
         )
     ranges = [each.range if each else None for each in (*states, hidden, y)]
-    if len({ranges[0], ranges[2], ranges[3]}) != 1 or None in ranges:
+    has_projection = _at(graph, operator.inputs, PROJECTION) is not None
+    of_h = {ranges[0], ranges[3]} if has_projection else {ranges[0], ranges[2], ranges[3]}
+    if len(of_h) != 1 or None in ranges:
         told = ", ".join(
             f"{name} {_told(each)}" for name, each in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
         )
@@ -86,10 +92,11 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
             f"{operator.name} that gives {y.called} has several scales or zero points of h ({told}), and one of each "
             f"is expected; {CONVERT}"
         )
-    h, c = ranges[:2]
+    h, c, inside, _ = ranges
     assert h is not None
     assert c is not None
-    return LstmRanges(h, c)
+    assert inside is not None
+    return LstmRanges(h, c, inside)
 
 
 def _basic_ranges(operator: Operator, graph: Graph) -> LstmRanges:
@@ -117,7 +124,7 @@ def _basic_ranges(operator: Operator, graph: Graph) -> LstmRanges:
             f"{bias.called} of an LSTM in uint8 has the {_told(bias)}, and its product with x has the scale {scale:g}, "
             f"which LiteRT takes for that of the bias; {CONVERT}"
         )
-    return LstmRanges(_UNIT, _KEPT, of_parts=False)
+    return LstmRanges(_UNIT, _KEPT, _UNIT, of_parts=False)
 
 
 def may_have_zero_point(operator: Operator, place: int) -> bool:
