@@ -109,6 +109,22 @@ def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):
     assert {"y", "hn", "cn"} <= found["peepholes"]
 
 
+@pytest.mark.parametrize(("depth", "told"), [(1, False), (2, False), (3, True), (4, True)])
+def test_three_ifs_in_each_other_are_told(tmp_path, depth, told):
+    inner = [helper.make_node("Neg", ["x"], ["r0"])]
+    for place in range(depth):
+        branch = helper.make_graph(inner, "branch", [], files.arrays((f"r{place}", [1, 2])))
+        inner = [helper.make_node("If", ["yes"], [f"r{place + 1}"], then_branch=branch, else_branch=branch)]
+    model = files.model(
+        [*inner, helper.make_node("Add", [f"r{depth}", "h"], ["h_next"])],
+        files.arrays(("x", [1, 2]), ("h", [1, 2])),
+        files.arrays(("h_next", [1, 2])),
+        [files.weight("yes", np.array(True))],
+    )
+    found = of_onnx(tmp_path, model, "state.h=h_next", "time=null", "batch=null")
+    assert found == ({"nested-ifs": {"h_next", "h"}} if told else {})
+
+
 def test_what_does_not_depend_on_it_is_not_spoiled(tmp_path):
     model = files.recurrent("RNN", clip=0.5)
     model.graph.node.append(helper.make_node("Tanh", ["g0"], ["gn"]))

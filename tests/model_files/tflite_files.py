@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -239,16 +239,22 @@ def quantised(writer: Writer, kind: str = "int8") -> Writer:
     return writer
 
 
-def lstm(kind: str = "float32", steps: int = 6, hidden: int = 4) -> Writer:
+def lstm(
+    kind: str = "float32", steps: int = 6, hidden: int = 4, cells: int = 0, parts: Collection[str] = (), zero: int = 3
+) -> Writer:
     """x [1, steps, 3] through UNIDIRECTIONAL_SEQUENCE_LSTM, as the converter writes a layer of Keras.
 
     `kind`: float32; weights, with weights in int8 alone; int8, with all that it takes and gives in int8, c in int16.
+    `parts`: joint, projection (from `cells` to `hidden`), clips. `zero` is the zero point of h.
     """
     draw, writer, whole = np.random.default_rng(0), Writer(), kind == "int8"
+    cells = cells or hidden
     x, y = writer.value("serving_default_x:0", [1, steps, 3]), writer.value("Call:0", [1, steps, hidden])
-    h, c, inside = (writer.value(name, [1, hidden]) for name in ("h", "c", "inside"))
+    h, c, inside = (writer.value(name, [1, size]) for name, size in (("h", hidden), ("c", cells), ("inside", cells)))
     unused = [writer.value(f"unused{gate}", [1]) for gate in range(4)]
-    ranges = {x: (4 / 127, -7), c: (2.0**-12, 0), **dict.fromkeys((y, h, inside), (1 / 120, 3))}
+    ranges = {x: (4 / 127, -7), c: (2.0**-12, 0), **dict.fromkeys((y, h, inside), (1 / 120, zero))}
+    if "projection" in parts:
+        ranges |= dict.fromkeys((y, h), (1.5 / 120, zero))
     scales: list[float] = []
 
     def weight(name: str, *shape: int) -> int:
@@ -259,9 +265,9 @@ def lstm(kind: str = "float32", steps: int = 6, hidden: int = 4) -> Writer:
         return writer.whole(name, np.rint(values / scales[-1]).astype(np.int8), scales[-1])
 
     given, around = (
-        [weight(f"{name}{gate}", hidden, size) for gate in range(4)] for name, size in (("W", 3), ("R", hidden))
+        [weight(f"{name}{gate}", cells, size) for gate in range(4)] for name, size in (("W", 3), ("R", hidden))
     )
-    biases = (draw.standard_normal((4, hidden)) * 0.5).astype(np.float32)
+    biases = (draw.standard_normal((4, cells)) * 0.5).astype(np.float32)
     steps_of_sums = [scale * ranges[x][0] for scale in scales[:4]]
     bias = [
         writer.whole(f"b{gate}", np.rint(row / step).astype(np.int32), step)
@@ -275,8 +281,13 @@ def lstm(kind: str = "float32", steps: int = 6, hidden: int = 4) -> Writer:
         tensor.type = schema.TensorType.INT16 if number == c else schema.TensorType.INT8
     for number in (h, c):
         writer.graph.tensors[number].isVariable = True
-    given_to = [x, *given, *around, -1, -1, -1, *bias, -1, -1, h, c, -1, -1, -1, -1]
+    projection = [weight("P", hidden, cells) if "projection" in parts else -1, -1]
+    if "joint" in parts:
+        given[0] = around[0] = bias[0] = -1
+    given_to = [x, *given, *around, -1, -1, -1, *bias, *projection, h, c, -1, -1, -1, -1]
     options = {"fusedActivationFunction": schema.ActivationFunctionType.TANH}
+    if "clips" in parts:
+        options |= {"cellClip": 0.4, "projClip": 0.3}
     writer.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", given_to, y, "UnidirectionalSequenceLSTMOptions", **options)
     writer.model.operatorCodes[-1].version = {"float32": 1, "weights": 2, "int8": 3}[kind]
     writer.graph.operators[-1].intermediates = [*unused, inside] if whole else None

@@ -78,9 +78,8 @@ def build_description(
     flow, known_axes = flow or Flow(), dict(axes or {})
     merged = list(_merged(inputs, unused))
     settled = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
-    pairing = pair_states(
-        flow, *([a for a in s if a.name not in settled and not a.is_empty] for s in (inputs, outputs))
-    )
+    inputs_left, outputs_left = ([a for a in s if a.name not in settled and not a.is_empty] for s in (inputs, outputs))
+    pairing = pair_states(flow, inputs_left, outputs_left, facts.depends)
     pairs = (*known, *pairing.pairs)
     before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
     known_axes |= {pair.after: known_axes[pair.before] for pair in pairs if pair.before in known_axes}

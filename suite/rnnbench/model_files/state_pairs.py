@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rnnbench.model_files.description import ArrayDescription, FoundBy, Question, StatePair, same_elements
@@ -38,9 +38,17 @@ class Pairing:
     notes: tuple[str, ...] = ()
 
 
-def pair_states(flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]) -> Pairing:
-    """Pair inputs with outputs. What fits several ways is asked, and not decided."""
-    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs})
+def pair_states(
+    flow: Flow,
+    inputs: Sequence[ArrayDescription],
+    outputs: Sequence[ArrayDescription],
+    depends: Mapping[str, Collection[str]],
+) -> Pairing:
+    """Pair inputs with outputs. What fits several ways is asked, and not decided.
+
+    `depends` has the inputs that each output is computed from, where the format tells them.
+    """
+    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs}, depends)
     for state in flow.states:
         search.trace(flow, state)
     search.settle_traced()
@@ -53,7 +61,7 @@ def certain_pairs(
     flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]
 ) -> Iterable[StatePair]:
     """The pairs that operators or names tell, and no shape alone."""
-    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs})
+    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs}, {})
     for state in flow.states:
         search.trace(flow, state)
     search.settle_traced()
@@ -62,11 +70,18 @@ def certain_pairs(
 
 
 class _Search:
-    def __init__(self, inputs: Mapping[str, ArrayDescription], outputs: Mapping[str, ArrayDescription]) -> None:
-        self._inputs, self._outputs = inputs, outputs
+    def __init__(
+        self,
+        inputs: Mapping[str, ArrayDescription],
+        outputs: Mapping[str, ArrayDescription],
+        depends: Mapping[str, Collection[str]],
+    ) -> None:
+        self._inputs, self._outputs, self._depends = inputs, outputs, depends
         self.pairs: dict[str, StatePair] = {}
         self._groups: list[tuple[set[str], set[str]]] = []
         self._unclear: dict[str, list[str]] = {}
+        self._doubted: dict[str, Question] = {}
+        """What is asked of an input whose name or shape is not believed, by its name."""
 
     def trace(self, flow: Flow, state: OperatorState) -> None:
         """Note which inputs reach the initial state, and which outputs the final one."""
@@ -107,18 +122,17 @@ class _Search:
         taken = [other for others in alike.values() for other in others]
         if all(alike.values()) or not free_out - set(taken):
             return
-        unique = {
+        found = {
             name: o[0]
             for name, o in alike.items()
             if len(o) == 1 and taken.count(o[0]) == 1 and not _are_given_and_made(name, o[0])
         }
-        left_in, left_out = [name for name in free_in if name not in unique], free_out - {*unique.values()}
+        left_in, left_out = [name for name in free_in if name not in found], free_out - {*found.values()}
         if self._alike(dict.fromkeys(left_in, left_out)) or any(
             i != o and self._fits(i, o) for i in left_in for o in left_out
         ):
             return  # What is left may be states, and these what is given and made anew in each call.
-        for name, other in unique.items():
-            self._pair(name, other, "shape")
+        self._pair_or_ask(found, "shape")
 
     def by_name(self) -> None:
         """Pairs whose names differ in a beginning or an end that says before or after, where some input is left."""
@@ -127,8 +141,36 @@ class _Search:
         alike = self._alike({name: others for name, others in fits.items() if not _is_signal(name)})
         if len(alike) == len(free):
             return  # such as audio and audio_out: some input is new in each call
-        for name, other in alike.items():
-            self._pair(name, other, "name")
+        self._ask_crossed(alike)
+        self._pair_or_ask({name: other for name, other in alike.items() if name not in self._doubted}, "name")
+
+    def _pair_or_ask(self, pairs: Mapping[str, str], found: FoundBy) -> None:
+        """Pair them, but for floats of which the output is computed from the input alone, as an embedding is."""
+        for name, other in pairs.items():
+            if "float" in self._inputs[name].dtype and {*self._depends.get(other, ())} == {name}:
+                text = f"is {other} its next value? It is computed from {name} alone, and from no input of the call."
+                self._doubted[name] = Question(name, "state", text, is_guess=True)
+            else:
+                self._pair(name, other, found)
+
+    def _ask_crossed(self, named: Mapping[str, str]) -> None:
+        """Ask for states of one kind whose next values may have each other's names.
+
+        By their names a next value is not computed from its own state; in another order each of them is.
+        """
+        compared = set[str]()
+        for before, after in named.items():
+            if before in compared or before in self._depends.get(after, (before,)):
+                continue
+            alike = {b: a for b, a in named.items() if _identical(self._inputs[b], self._inputs[before])}
+            compared |= alike.keys()
+            for name, other in _by_dependence(alike, self._depends).items():
+                if other != named[name]:
+                    text = (
+                        f"is its next value {named[name]}, as the names say, or {other}? By the names, {after} is the "
+                        f"next value of {before}, but it is not computed from it."
+                    )
+                    self._doubted[name] = Question(name, "state", text)
 
     def questions(self) -> Iterable[Question]:
         """For inputs that may be a state, where it is not certain of which output."""
@@ -136,6 +178,9 @@ class _Search:
         others = [name for name in self._inputs if name not in self.pairs]
         for name in free_in:
             if self._inputs[name].dtype == "string":
+                continue
+            if name in self._doubted:
+                yield self._doubted[name]
                 continue
             traced = [other for other in self._unclear.get(name, ()) if other in free_out]
             alike = [o for o in free_out if o != name and _alike_shapes(self._inputs[name], self._outputs[o])]
@@ -151,19 +196,19 @@ class _Search:
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
         """For inputs, the one free output of those it fits whose name says that it comes after."""
         free, stems = self._free_outputs(), Counter(_before(name)[0] for name in self._free_inputs())
-        paired: dict[str, str] = {}
+        found: dict[str, str] = {}
         for is_alike in (_same_number, _next_number):
             for name, others in fits.items():
-                if name in paired or (is_alike is _next_number and stems[_before(name)[0]] > 1):
+                if name in found or (is_alike is _next_number and stems[_before(name)[0]] > 1):
                     continue
-                named = [other for other in others & (free - set(paired.values())) if is_alike(name, other)]
+                named = [other for other in others & (free - set(found.values())) if is_alike(name, other)]
                 if len(named) == 1:
-                    paired[name] = named[0]
-        return paired
+                    found[name] = named[0]
+        return found
 
     def _fits(self, before: str, after: str) -> bool:
-        array, output = self._inputs[before], self._outputs[after]
-        return array.dtype == output.dtype and same_elements(array, output)
+        one, other = self._inputs[before], self._outputs[after]
+        return one.dtype == other.dtype and same_elements(one, other)
 
     def misfits(self) -> Iterable[str]:
         """Inputs and outputs that are a state by their names, and not by what they hold."""
@@ -177,8 +222,8 @@ class _Search:
                 "no state"
             )
 
-    def _pair(self, before: str, after: str, found_by: FoundBy) -> None:
-        self.pairs[before] = StatePair(before, after, found_by)
+    def _pair(self, before: str, after: str, found: FoundBy) -> None:
+        self.pairs[before] = StatePair(before, after, found)
         self._unclear.pop(before, None)
 
     def _free_inputs(self) -> list[str]:
@@ -195,21 +240,38 @@ def state_notes(flow: Flow, inputs: Iterable[str], outputs: Iterable[str]) -> li
     for state in flow.states:
         if state.operator not in RECURRENT:
             continue
-        is_set = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
-        is_returned = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
-        if not (is_set and is_returned):
-            lost[state.operator, is_set, is_returned] += 1
+        given = state.before is not None and not names_in.isdisjoint(flow.computed_from(state.before))
+        kept = state.after is not None and not names_out.isdisjoint(flow.targets(state.after))
+        if not (given and kept):
+            lost[state.operator, given, kept] += 1
     return [
-        f"{count} of its {operator} states {_lost_how(is_set=is_set, is_returned=is_returned)}. If the network kept a "
-        "state when it was exported, the export has lost it"
-        for (operator, is_set, is_returned), count in lost.items()
+        f"{count} of its {operator} states {_lost_how(given=given, kept=kept)}. If the network kept a state when it "
+        "was exported, the export has lost it"
+        for (operator, given, kept), count in lost.items()
     ]
 
 
-def _lost_how(*, is_set: bool, is_returned: bool) -> str:
-    if not is_set and not is_returned:
+def _lost_how(*, given: bool, kept: bool) -> str:
+    if not given and not kept:
         return "start from the same value in every call, and their final values reach no output"
-    return "reach no output" if is_set else "start from the same value in every call"
+    return "reach no output" if given else "start from the same value in every call"
+
+
+def _by_dependence(named: Mapping[str, str], depends: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The pairs in which each next value is computed from its own state, those of `named` first; none if that fails."""
+    befores: dict[str, str] = {}
+
+    def place(before: str, tried: set[str]) -> bool:
+        for after in sorted(named.values(), key=lambda other: other != named[before]):
+            if after not in tried and before in depends.get(after, ()):
+                tried.add(after)
+                if after not in befores or place(befores[after], tried):
+                    befores[after] = before
+                    return True
+        return False
+
+    placed = all(place(before, set()) for before in named)
+    return {before: after for after, before in befores.items()} if placed else {}
 
 
 def _identical(one: ArrayDescription, other: ArrayDescription) -> bool:
@@ -271,6 +333,6 @@ def _stem(name: str, marks: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _numbered(name: str) -> tuple[str, str]:
-    match = _NUMBER.fullmatch(name)
-    assert match is not None
-    return match[1], match[2]
+    found = _NUMBER.fullmatch(name)
+    assert found is not None
+    return found[1], found[2]

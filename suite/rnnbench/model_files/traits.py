@@ -20,6 +20,7 @@ TRAITS = {
     "joint-gates": "ONNX: an LSTM operator with input_forget",
     "lstm-activation": "TFLite: an LSTM operator without an activation, or in int8 with another than tanh",
     "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",
+    "nested-ifs": "ONNX: an If in a branch of an If, which is in a branch of another one",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "other-activations": "ONNX: an LSTM or GRU operator with another activation than sigmoid, tanh and relu",

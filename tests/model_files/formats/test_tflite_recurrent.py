@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tflite_recurrent_files as files
 from ai_edge_litert.interpreter import Interpreter
+from tflite_files import lstm as sequence_lstm
 from tflite_files import saved, schema
 
 from rnnbench.model_files import ModelFileError, check_state, describe, oracle_of, section_of, with_float_ends
@@ -54,6 +55,18 @@ FILES = {
         for kind in KINDS
     },
     "sequence lstm, diagonal": lambda: files.lstm(SEQUENCE, parts=("diagonal",)),
+    **{
+        f"sequence lstm, {', '.join(parts) or 'plain'}, int8": lambda parts=parts, cells=cells: sequence_lstm(
+            "int8", cells=cells, parts=parts, zero=0 if "clips" in parts else 3
+        )
+        for parts, cells in (
+            ((), 0),
+            (("joint",), 0),
+            (("projection",), 6),
+            (("joint", "projection"), 3),
+            (("joint", "projection", "clips"), 6),
+        )
+    },
 }
 """Functions that make a file, by what it has."""
 
@@ -79,8 +92,8 @@ def test_a_stream_is_what_litert_gives_with_the_operators_own_state(tmp_path, na
         results = [each.run({**x, **state}) for each, state in ((oracle, exact), (nearest, rounded), (noise, noisy))]
         exact, rounded, noisy = ({state: result[after] for state, after in before.items()} for result in results)
         for output, theirs in given.items():
-            scale, zero = runner.get_output_details()[output]["quantization"]
-            theirs = (theirs.astype(np.float64) - zero) * scale if scale else theirs
+            scale, _ = runner.get_output_details()[output]["quantization"]
+            theirs = dequantised(runner.get_output_details()[output], theirs)
             allowed = {"dynamic": 1e-5, "static": scale}.get(found.activations, 2e-6)
             np.testing.assert_allclose(results[1][output], theirs, atol=allowed, rtol=1e-5)
             assert np.abs(results[2][output] - results[0][output]).max() < (0.2 if found.activations else 1e-5)
@@ -95,16 +108,16 @@ def test_the_state_that_a_call_leaves_is_litert_s(tmp_path, name):
     draw, given = np.random.default_rng(2), {}
     details = runner.get_input_details()
     for each in found.of_role("input", "state_in"):
-        scale, _ = details[each.name]["quantization"]
         drawn = draw.standard_normal(each.shape) * 0.5
-        given[each.name] = np.rint(drawn / scale).astype(np.int16) if scale else drawn.astype(np.float32)
+        is_whole = details[each.name]["dtype"] != np.float32
+        given[each.name] = quantised(details[each.name], drawn) if is_whole else drawn.astype(np.float32)
     theirs = runner(**given)
-    floats = {n: x * (details[n]["quantization"][0] or 1) for n, x in given.items()}
+    floats = {name: dequantised(details[name], value) for name, value in given.items()}
     dtype = f"int8_{found.activations}" if found.activations else "float32"
     ours = oracle_of(path).in_arithmetic(Arithmetic(dtype)).run(floats)
     for pair in found.state:
         scale, _ = details[pair.before]["quantization"]
-        state = theirs[pair.after] * (scale or 1)
+        state = dequantised(details[pair.before], theirs[pair.after])
         np.testing.assert_allclose(ours[pair.after], state, atol=2 * scale or 1e-5)
 
 
@@ -134,7 +147,13 @@ def test_the_basic_kernel_in_uint8_is_litert_s(tmp_path):
 
 def quantised(details, x):
     scale, zero = details["quantization"]
-    return np.clip(np.rint(x / scale) + zero, -128, 127).astype(details["dtype"])
+    ends = np.iinfo(details["dtype"])
+    return np.clip(np.rint(x / scale) + zero, ends.min, ends.max).astype(details["dtype"])
+
+
+def dequantised(details, x):
+    scale, zero = details["quantization"]
+    return (x.astype(np.float64) - zero) * scale if scale else x
 
 
 @pytest.mark.parametrize(
@@ -236,6 +255,11 @@ REFUSED = {
     "bias with a zero point": (lambda: files.basic_lstm("uint8"), with_zero_point(3, 1), "b has a zero point"),
     "weights of basic": (lambda: files.basic_lstm(), whole_weights, "x float32, h float32, weights int8"),
     "no weights": (lambda: files.lstm(LSTM), without_weights, "lacks weights or a state of its own"),
+    "clipped bytes": (
+        lambda: sequence_lstm("int8", cells=6, parts=("projection", "clips")),
+        lambda writer: None,
+        "a clip of its projection, and LiteRT clips the bytes of h",
+    ),
 }
 
 
@@ -249,18 +273,13 @@ def test_forms_that_are_not_computed_are_refused(tmp_path, name):
         oracle_of(path).run({a.name: np.ones(a.shape) for a in describe(path).of_role("input", "state_in")})
 
 
-@pytest.mark.parametrize("part", ["peepholes", "projection", "norms", "joint"])
-def test_an_lstm_in_int8_has_no_other_parts(tmp_path, part):
-    from tflite_files import lstm
-
-    writer = lstm("int8")
+@pytest.mark.parametrize(("part", "place"), [("peepholes", 10), ("norms", 21)])
+def test_an_lstm_in_int8_has_no_peepholes_and_no_normalisation(tmp_path, part, place):
+    writer = sequence_lstm("int8")
     inputs = writer.graph.operators[0].inputs
-    if part == "joint":
-        inputs[1] = inputs[5] = inputs[12] = -1
-    else:
-        inputs[{"peepholes": 10, "projection": 16, "norms": 21}[part]] = inputs[6]
-    path = saved(writer, tmp_path / "own.tflite")
-    with pytest.raises(ModelFileError, match="in int8 with peepholes, projection, normalisation or a joint gate"):
+    inputs[place] = inputs[6]
+    path = saved(writer, tmp_path / f"{part}.tflite")
+    with pytest.raises(ModelFileError, match="in int8 with peepholes or a normalisation"):
         oracle_of(path).run({a.name: np.ones(a.shape) for a in describe(path).of_role("input", "state_in")})
 
 

@@ -117,8 +117,9 @@ def test_packed_states_are_traced_through_split_concat_and_both_branches(tmp_pat
 
 
 def by_hand(before, after, shapes):
-    """h' = tanh(x + h) for each state: no operator says that it is one."""
-    nodes = [helper.make_node("Tanh", [name], [f"t_{name}"]) for name in before]
+    """h' = h plus the smallest of x for each state: no operator says that it is one."""
+    nodes = [helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0)]
+    nodes += [helper.make_node("Add", [name, "least"], [f"t_{name}"]) for name in before]
     nodes += [helper.make_node("Identity", [f"t_{b}"], [a]) for b, a in zip(before, after, strict=True)]
     nodes += [helper.make_node("Relu", ["x"], ["y"])]
     ins = files.arrays(("x", (1, 2)), *zip(before, shapes, strict=True))
@@ -163,9 +164,61 @@ def test_numbered_states_keep_their_numbers(tmp_path, before, after):
     assert pairs(description) == dict(zip(names[0], ((name, "name") for name in names[1]), strict=True))
 
 
+@pytest.mark.parametrize(
+    ("made_of", "asked"),
+    [
+        ({"a_out": "b", "b_out": "a"}, {"a": "b_out", "b": "a_out"}),
+        ({"a_out": "c", "b_out": "a", "c_out": "b"}, {"a": "b_out", "b": "c_out", "c": "a_out"}),
+        ({"a_out": "ab", "b_out": "a"}, {"a": "b_out", "b": "a_out"}),  # as a layer that reads the one before it
+        ({"a_out": "a", "b_out": "ab"}, {}),
+        ({"a_out": "", "b_out": "a"}, {}),  # a delay of two steps
+        ({"a_out": "ab", "b_out": "ab"}, {}),  # h and c of an LSTM: nothing tells
+    ],
+)
+def test_names_are_doubted_where_next_values_are_computed_from_each_other_s_states(tmp_path, made_of, asked):
+    """`made_of` has the states that each next value is computed from."""
+    befores = [after[0] for after in made_of]
+    nodes = [helper.make_node("Sum", ["x", *sources], [after]) for after, sources in made_of.items()]
+    proto = files.model(
+        [
+            *nodes,
+            helper.make_node("Sum", ["x", *befores], ["s"]),
+            helper.make_node("ReduceMax", ["s"], ["y"], axes=[1]),
+        ],
+        files.arrays(("x", (1,)), *((name, (1, 2)) for name in befores)),
+        files.arrays(("y", (1, 1)), *((name, (1, 2)) for name in made_of)),
+    )
+    description = described(tmp_path, proto)
+    expected = {name: (f"{name}_out", "name") for name in befores if name not in asked}
+    assert pairs(description) == expected
+    questions = {question.array: question.text for question in description.questions if question.key == "state"}
+    assert questions.keys() == asked.keys()
+    assert all(f"as the names say, or {other}?" in questions[name] for name, other in asked.items())
+
+
+@pytest.mark.parametrize(("before", "after"), [("speaker", "emb"), ("mask_in", "mask_out")])
+@pytest.mark.parametrize("reads", [[], ["least"]])
+def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, before, after, reads):
+    """As an embedding of a speaker, which has a shape of its own."""
+    nodes = [
+        helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0),
+        helper.make_node("Sum", [before, *reads], [after]),
+        helper.make_node("ReduceMax", [before], ["most"], axes=[1]),
+        helper.make_node("Sum", ["most", "least"], ["y"]),
+    ]
+    proto = files.model(
+        nodes, files.arrays(("x", (1, 3)), (before, (1, 2))), files.arrays(("y", (1, 1)), (after, (1, 2)))
+    )
+    description = described(tmp_path, proto)
+    assert (before in pairs(description)) is bool(reads)
+    texts = [question.text for question in description.questions if question.key == "state"]
+    told = f"is {after} its next value? It is computed from {before} alone, and from no input of the call."
+    assert [text.startswith(told) for text in texts] == ([] if reads else [True])
+
+
 def test_names_leave_an_input_that_is_new_in_each_call(tmp_path):
-    proto = by_hand(["audio"], ["audio_out"], [(1, 2)])
-    del proto.graph.input[0], proto.graph.output[0], proto.graph.node[-1]
+    nodes = [helper.make_node("Tanh", ["audio"], ["audio_out"])]
+    proto = files.model(nodes, files.arrays(("audio", (1, 2))), files.arrays(("audio_out", (1, 2))))
     assert pairs(described(tmp_path, proto)) == {}
 
 

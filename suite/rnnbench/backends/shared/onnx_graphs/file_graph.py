@@ -2,7 +2,7 @@
 
 The file's own nodes stand unchanged between nodes that only lay arrays out as the file has them. Those are a Reshape
 where that is enough, and a Transpose where the order of axes differs. Constant inputs become constants of the graph,
-and branches that depend on them alone take the place of their Ifs.
+and branches that follow from constants and sizes take the place of their Ifs.
 Arrays of bfloat16 are float32 outside, with a Cast.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared.file_layout import from_file, to_file
-from rnnbench.backends.shared.onnx_graphs.known_branches import put_known_branches
+from rnnbench.backends.shared.onnx_graphs.known_branches import with_known_branches
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.backends.shared.sessions import STORED_AS
 from rnnbench.model_files import FileNetwork, ModelFileError, graphs, opset_version, read_whole
@@ -48,25 +48,23 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     after.call(after.stored(y, network.dtype), "y")
     for name, state in states.items():
         after.call(after.stored(state, types[name]), NEXT + name)
-    declared_inputs = [_declared("x", network.dtype, (chunk, batch, network.input))]
+    given = [_declared("x", network.dtype, (chunk, batch, network.input))]
     results = [_declared("y", network.dtype, (chunk, batch, network.width))]
     for name, shape in shapes.items():
-        declared_inputs.append(_declared(name, types[name], shape))
+        given.append(_declared(name, types[name], shape))
         results.append(_declared(NEXT + name, types[name], shape))
     constants = _constants(network, batch)
     replaced = {*inputs.values(), *(constant.name for constant in constants)}
     kept = [value for value in model.graph.initializer if value.name not in replaced]
-    graph = helper.make_graph(
+    made = helper.make_graph(
         [*before.nodes, *model.graph.node, *after.nodes],
         "model_file",
-        declared_inputs,
+        given,
         results,
         [*kept, *constants, *before.initializers, *after.initializers],
     )
-    graph.sparse_initializer.extend(model.graph.sparse_initializer)
-    if constants:
-        put_known_branches(graph, opset)
-    return _model(graph, model)
+    made.sparse_initializer.extend(model.graph.sparse_initializer)
+    return _model(made, model)
 
 
 def _declared(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
@@ -90,9 +88,9 @@ def _constants(network: FileNetwork, batch: int) -> list[Any]:
 
 
 def _model(graph: Any, file: Any) -> Any:
-    from onnx import helper, shape_inference
+    from onnx import helper
 
-    model = helper.make_model(
+    made = helper.make_model(
         graph,
         producer_name="rnnbench",
         opset_imports=file.opset_import,
@@ -100,7 +98,7 @@ def _model(graph: Any, file: Any) -> Any:
         functions=file.functions,
     )
     try:
-        return shape_inference.infer_shapes(model, data_prop=True)
+        return with_known_branches(made)
     except Exception as error:
         raise BuildError(f"ONNX's shape inference refuses the file at these sizes: {error}") from error
 

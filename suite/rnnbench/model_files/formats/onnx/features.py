@@ -16,6 +16,8 @@ _ACTIVATIONS = (b"sigmoid", b"tanh", b"relu")
 """Those of recurrent operators that every importer knows."""
 _WITH_ALPHA = (b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu")
 """Those that take an alpha. Each takes the next one of `activation_alpha`."""
+_NESTED = 3
+"""Ifs in each other, of which ONNX Runtime loses a value."""
 
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
@@ -63,6 +65,8 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
         yield "joint-gates"
     if is_of_onnx and node.op_type == "RNN" and "clip" in attributes:
         yield "clipped-rnn"
+    if is_of_onnx and node.op_type == "If" and _ifs(node) >= _NESTED:
+        yield "nested-ifs"
     if is_of_onnx and node.op_type == "Scan":
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
@@ -74,6 +78,12 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
     if key in functions and key not in callers:
         for inner in functions[key].node:
             yield from _features_of_node(inner, functions, (*callers, key))
+
+
+def _ifs(node: Any) -> int:
+    """How many Ifs are in each other, in this node and the graphs inside it."""
+    inside = max((_ifs(inner) for graph in subgraphs(node) for inner in graph.node), default=0)
+    return inside + int(node.op_type == "If")
 
 
 def _convolutions_of_outputs(graph: Any) -> set[str]:

@@ -20,6 +20,7 @@ from rnnbench.model_files.formats.tflite.lstm_ranges import (
     CONVERT,
     GATES,
     ONE_STEP,
+    PROJECTION,
     SEQUENCE,
     STATES,
     SUMS,
@@ -32,8 +33,8 @@ from rnnbench.rnn import Arithmetic, Range
 
 _STATES_OF_BOTH = 35
 """Where h and c of each direction are in the inputs of that of both."""
-_X, _W, _R, _PEEPHOLES, _B, _PROJECTION = 0, 1, 5, 9, 12, 16
-"""Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes; the projection and its bias."""
+_X, _W, _R, _PEEPHOLES, _B = 0, 1, 5, 9, 12
+"""Where the inputs of a kind begin: four of the gates i, f, c, o each; three peepholes."""
 RECURRENT_WEIGHTS = slice(_R, _PEEPHOLES)
 """Where the recurrent weights are in the inputs of the operators of one direction."""
 _BACKWARD = 17
@@ -80,31 +81,31 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
     ranges = lstm_ranges(operator, graph)
     if is_basic(operator):
         return _basic(arithmetic, inputs, ranges)
-    options, arrays = operator.options, [*inputs, *[None] * (_AUXILIARY + 9 - len(inputs))]
+    options, given = operator.options, [*inputs, *[None] * (_AUXILIARY + 9 - len(inputs))]
     form = _Form(options.FusedActivationFunction(), options.CellClip(), options.ProjClip())
     by_step = ranges is None and any(graph.tensors[n].is_quantised for n in operator.inputs[_W:_R] if n >= 0)
     if operator.name == ONE_STEP:
         outputs, h, c = _steps(
             arithmetic,
-            _weights(arrays, 0, arrays[_NORMS : _NORMS + 4]),
+            _weights(given, 0, given[_NORMS : _NORMS + 4]),
             form,
-            arrays[_X][None],
-            arrays[STATES : STATES + 2],
+            given[_X][None],
+            given[STATES : STATES + 2],
             ranges,
         )
         return [outputs[0], h, c]
-    x = arrays[_X] if options.TimeMajor() else arrays[_X].swapaxes(0, 1)
+    x = given[_X] if options.TimeMajor() else given[_X].swapaxes(0, 1)
     if operator.name == SEQUENCE:
-        norms, own_states = arrays[_NORMS : _NORMS + 4], arrays[STATES : STATES + 2]
-        outputs, h, c = _steps(arithmetic, _weights(arrays, 0, norms), form, x, own_states, ranges, by_step=by_step)
+        norms, own = given[_NORMS : _NORMS + 4], given[STATES : STATES + 2]
+        outputs, h, c = _steps(arithmetic, _weights(given, 0, norms), form, x, own, ranges, by_step=by_step)
         return [outputs if options.TimeMajor() else outputs.swapaxes(0, 1), h, c]
-    states = arrays[_STATES_OF_BOTH:_AUXILIARY]
+    states = given[_STATES_OF_BOTH:_AUXILIARY]
     weights = [
-        _weights(arrays, first)._replace(auxiliary=arrays[place : place + 4])
+        _weights(given, first)._replace(auxiliary=given[place : place + 4])
         for first, place in zip((0, _BACKWARD), _A, strict=True)
     ]
     (x, aside), (other, other_aside) = entering(
-        x, arrays[_AUXILIARY], options.TimeMajor(), any(weight is not None for weight in weights[0].auxiliary)
+        x, given[_AUXILIARY], options.TimeMajor(), any(each is not None for each in weights[0].auxiliary)
     )
     forward, *after = _steps(arithmetic, weights[0], form, x, states[:2], auxiliary=aside, by_step=by_step)
     backward, *last = _steps(arithmetic, weights[1], form, other, states[2:], auxiliary=other_aside, by_step=by_step)
@@ -114,13 +115,13 @@ def lstm(arithmetic: Arithmetic, operator: Operator, graph: Graph, inputs: Seque
 
 def _weights(inputs: Sequence[Any], first: int, norms: Sequence[Any] = (None,) * 4) -> _Weights:
     """The arrays of a direction, whose places begin `first` further."""
-    arrays = inputs[first:]
+    own = inputs[first:]
     return _Weights(
-        arrays[_W:_R],
-        arrays[_R:_PEEPHOLES],
-        arrays[_PEEPHOLES:_B],
-        arrays[_B:_PROJECTION],
-        (arrays[_PROJECTION], arrays[_PROJECTION + 1]),
+        own[_W:_R],
+        own[_R:_PEEPHOLES],
+        own[_PEEPHOLES:_B],
+        own[_B:PROJECTION],
+        (own[PROJECTION], own[PROJECTION + 1]),
         norms,
     )
 
@@ -131,7 +132,7 @@ def _basic(arithmetic: Arithmetic, inputs: Sequence[Any], ranges: LstmRanges | N
     Its gates are in the order i, c, f, o. Source: kernels/internal/optimized/optimized_ops.h, LstmCell.
     """
     x, h, matrix, bias, c = inputs
-    gates, biases = (np.split(array, 4) for array in (matrix, bias))
+    gates, biases = (np.split(each, 4) for each in (matrix, bias))
     order = (0, 2, 1, 3)
     weights = _Weights(
         [gates[gate][:, : x.shape[1]] for gate in order],
@@ -162,26 +163,30 @@ def _steps(
     `by_step`: what enters a product has the range of its step.
 
     With `ranges`, each value that is rounded to whole numbers is put in its range (lite/kernels/lstm_eval.cc,
-    LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h.
+    LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h
+    before and after a projection.
     """
-    joint, others = weights.x[0] is None, (*weights.peepholes, *weights.projection, *weights.norms)
-    if ranges is not None and (joint or any(array is not None for array in others)):
+    joint = weights.x[0] is None
+    if ranges is not None and any(each is not None for each in (*weights.peepholes, *weights.norms)):
+        raise ModelFileError(f"an LSTM in int8 with peepholes or a normalisation is not computed here; {CONVERT}")
+    if ranges is not None and form.projection_clip > 0 and 2 * ranges.h.zero != ranges.h.steps + 1:
         raise ModelFileError(
-            f"an LSTM in int8 with peepholes, projection, normalisation or a joint gate is not computed here; {CONVERT}"
+            "an LSTM in int8 has a clip of its projection, and LiteRT clips the bytes of h, whose zero point is not 0; "
+            f"{CONVERT}"
         )
-    if any(array is None for array in (*weights.x[1:], *weights.h[1:], *states)):
+    if any(each is None for each in (*weights.x[1:], *weights.h[1:], *states)):
         raise ModelFileError("an LSTM lacks weights or a state of its own, without which LiteRT does not run it")
 
-    def within(value: np.ndarray, range_: Range | None) -> np.ndarray:
-        return value if range_ is None else arithmetic.quantised(value, range_)
+    def within(value: np.ndarray, own: Range | None) -> np.ndarray:
+        return value if own is None else arithmetic.quantised(value, own)
 
-    sums, gated, of_h, of_c = (SUMS, GATES, ranges.h, ranges.c) if ranges else (None,) * 4
-    gates = [gate for gate in range(4) if gate or not joint]
-    entered = _entered(arithmetic, weights, gates, x, auxiliary, by_step=by_step)
+    sums, gated, of_h, of_c, inside = (SUMS, GATES, ranges.h, ranges.c, ranges.hidden) if ranges else (None,) * 5
+    own = [gate for gate in range(4) if gate or not joint]
+    entered = _entered(arithmetic, weights, own, x, auxiliary, by_step=by_step)
     if ranges is not None and ranges.of_parts:
         entered = within(entered, sums)
-    from_h = _recurrent(arithmetic, [weights.h[gate] for gate in gates])
-    ends = np.cumsum([len(weights.h[gate]) for gate in gates])[:-1]
+    from_h = _recurrent(arithmetic, [weights.h[gate] for gate in own])
+    ends = np.cumsum([len(weights.h[gate]) for gate in own])[:-1]
     project = None if weights.projection[0] is None else arithmetic.affine(*weights.projection)
     h, c = states
     outputs = []
@@ -195,7 +200,7 @@ def _steps(
     for of_step in entered:
         *of_i, of_f, of_g, of_o = np.split(arithmetic(of_step + from_h(h)), ends, axis=-1)
         f = sigmoid(_total(arithmetic, weights, 1, of_f, c))
-        i = sigmoid(_total(arithmetic, weights, 0, of_i[0], c)) if of_i else arithmetic(1 - f)
+        i = sigmoid(_total(arithmetic, weights, 0, of_i[0], c)) if of_i else within(arithmetic(1 - f), gated)
         g = shown(within(_total(arithmetic, weights, 2, of_g, c), sums))
         kept, added = within(arithmetic(f * c), of_c), within(arithmetic(i * g), of_c)
         c = arithmetic(kept + added)
@@ -203,9 +208,9 @@ def _steps(
         if form.cell_clip > 0:
             c = np.clip(c, -form.cell_clip, form.cell_clip)
         o = sigmoid(_total(arithmetic, weights, 3, of_o, c))  # Its peephole sees the new c.
-        h = within(arithmetic(o * shown(c.copy())), of_h)
+        h = within(arithmetic(o * shown(c.copy())), inside)
         if project is not None:
-            h = project(h)
+            h = within(project(h), of_h)
             h = np.clip(h, -form.projection_clip, form.projection_clip) if form.projection_clip > 0 else h
         outputs.append(h)
     return np.stack(outputs), h, c
@@ -246,9 +251,9 @@ def _total(arithmetic: Arithmetic, weights: _Weights, gate: int, total: np.ndarr
 
 def _recurrent(arithmetic: Arithmetic, weights: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """The products of all gates' recurrent weights with h. Weights of one axis are the diagonal of a matrix."""
-    if all(weight.ndim > 1 for weight in weights):
+    if all(each.ndim > 1 for each in weights):
         return arithmetic.product(np.concatenate(weights))
-    products = [arithmetic.product(weight) if weight.ndim > 1 else _diagonal(arithmetic, weight) for weight in weights]
+    products = [arithmetic.product(each) if each.ndim > 1 else _diagonal(arithmetic, each) for each in weights]
     return lambda h: np.concatenate([product(h) for product in products], axis=-1)
 
 

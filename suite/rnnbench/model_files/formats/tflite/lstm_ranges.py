@@ -23,9 +23,12 @@ STATES = 18
 _MATRIX = 2
 """Where the basic kernel has the matrix of all its gates. Its inputs are x, h, the matrix, the bias, and c."""
 _HIDDEN = 4
-"""The intermediate that has the range of h before it is given."""
+"""The intermediate that has the range of h before a projection."""
+PROJECTION = 16
+"""Where the matrix of the projection is in the inputs of one direction. Its bias is the next one."""
 _INTERMEDIATES = 5
-"""The intermediates of the kernel whose cell state is in int16. Another one, of LSTM alone, has 12."""
+"""The intermediates of the kernel whose cell state is in int16. Another one, of LSTM alone, has 12. No known converter
+writes files for it."""
 _QUANTISED = ("x", "h", "c", "the value that h is rounded to", "y")
 _BASIC = {"x": "uint8", "h": "uint8", "weights": "uint8", "bias": "int32", "c": "int16"}
 """What the basic kernel of whole numbers takes."""
@@ -45,10 +48,11 @@ _SAME = 1e-5
 
 @dataclass(frozen=True)
 class LstmRanges:
-    """The ranges of the next h and of c of an LSTM that has whole numbers inside."""
+    """The ranges of an LSTM that has whole numbers inside: of the next h, of c, and of h before a projection."""
 
     h: Range
     c: Range
+    hidden: Range
     of_parts: bool = True
     """Whether what a gate gets of x alone is a whole number too, before that of h is added."""
 
@@ -69,57 +73,58 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
         )
     states = [_at(graph, operator.inputs, place) for place in (STATES, STATES + 1)]
     hidden = _at(graph, operator.intermediates, _HIDDEN)
-    kinds = [tensor.dtype if tensor else "none" for tensor in (x, states[0], states[1], hidden, y)]
+    kinds = [each.dtype if each else "none" for each in (x, states[0], states[1], hidden, y)]
     if kinds != ["int8", "int8", "int16", "int8", "int8"] or len(operator.intermediates) != _INTERMEDIATES:
-        types = ", ".join(f"{name} {kind}" for name, kind in zip(_QUANTISED, kinds, strict=True))
+        told = ", ".join(f"{name} {kind}" for name, kind in zip(_QUANTISED, kinds, strict=True))
         instead = "" if x.dtype == "int8" else f", and LiteRT has no kernel of x in {x.dtype}"
         raise ModelFileError(
-            f"{operator.name} that gives {y.called} has the types {types}, and {len(operator.intermediates)} "
+            f"{operator.name} that gives {y.called} has the types {told}, and {len(operator.intermediates)} "
             f"intermediates{instead}; of those with scales, int8 with c in int16 and five is computed here; {CONVERT}"
         )
-    ranges = [tensor.range if tensor else None for tensor in (*states, hidden, y)]
-    if len({ranges[0], ranges[2], ranges[3]}) != 1 or None in ranges:
-        shown = ", ".join(
-            f"{name} {_scales(tensor)}" for name, tensor in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
+    ranges = [each.range if each else None for each in (*states, hidden, y)]
+    has_projection = _at(graph, operator.inputs, PROJECTION) is not None
+    of_h = {ranges[0], ranges[3]} if has_projection else {ranges[0], ranges[2], ranges[3]}
+    if len(of_h) != 1 or None in ranges:
+        told = ", ".join(
+            f"{name} {_told(each)}" for name, each in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
         )
         raise ModelFileError(
-            f"{operator.name} that gives {y.called} has several scales or zero points of h ({shown}), and one of each "
+            f"{operator.name} that gives {y.called} has several scales or zero points of h ({told}), and one of each "
             f"is expected; {CONVERT}"
         )
-    h, c = ranges[:2]
+    h, c, inside, _ = ranges
     assert h is not None
     assert c is not None
-    return LstmRanges(h, c)
+    assert inside is not None
+    return LstmRanges(h, c, inside)
 
 
 def _basic_ranges(operator: Operator, graph: Graph) -> LstmRanges:
     """Those of the basic kernel of whole numbers, which LiteRT takes for granted (lstm.cc, basic::Eval)."""
     x, h, matrix, bias, c = (graph.tensors[number] for number in operator.inputs)
     y, kept, *between = (graph.tensors[number] for number in operator.outputs)
-    kinds = dict(zip(_BASIC, (tensor.dtype for tensor in (x, h, matrix, bias, c)), strict=True))
+    kinds = dict(zip(_BASIC, (each.dtype for each in (x, h, matrix, bias, c)), strict=True))
     if kinds != _BASIC:
-        got, expected_types = (", ".join(f"{name} {kind}" for name, kind in types.items()) for types in (kinds, _BASIC))
+        found, taken = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (kinds, _BASIC))
         raise ModelFileError(
-            f"{operator.name} by its basic kernel that gives {y.called} has the types {got}, and LiteRT takes "
-            f"{expected_types}, or float32 alone; {CONVERT}"
+            f"{operator.name} by its basic kernel that gives {y.called} has the types {found}, and LiteRT takes "
+            f"{taken}, or float32 alone; {CONVERT}"
         )
-    tensors = [(x, _UNIT), (h, _UNIT), (y, _UNIT), (c, _KEPT), (kept, _KEPT)]
-    tensors += [
-        (tensor, expected) for tensor, expected in zip(between, (_UNIT, SUMS), strict=True) if tensor.is_quantised
-    ]
-    for tensor, expected in tensors:
-        if tensor.range != expected:
+    own = [(x, _UNIT), (h, _UNIT), (y, _UNIT), (c, _KEPT), (kept, _KEPT)]
+    own += [(each, expected) for each, expected in zip(between, (_UNIT, SUMS), strict=True) if each.is_quantised]
+    for each, expected in own:
+        if each.range != expected:
             raise ModelFileError(
-                f"{tensor.called} of an LSTM in uint8 has the {_scales(tensor)}, and LiteRT takes its scale for "
+                f"{each.called} of an LSTM in uint8 has the {_told(each)}, and LiteRT takes its scale for "
                 f"{expected.scale:g}, whatever the file says; {CONVERT}"
             )
     scale = _UNIT.scale * matrix.range.scale if matrix.range is not None else 0.0
     if bias.quantisation is None or not np.allclose(bias.quantisation.scales, scale, rtol=_SAME, atol=0):
         raise ModelFileError(
-            f"{bias.called} of an LSTM in uint8 has the {_scales(bias)}, and its product with x has the scale "
-            f"{scale:g}, which LiteRT takes for that of the bias; {CONVERT}"
+            f"{bias.called} of an LSTM in uint8 has the {_told(bias)}, and its product with x has the scale {scale:g}, "
+            f"which LiteRT takes for that of the bias; {CONVERT}"
         )
-    return LstmRanges(_UNIT, _KEPT, of_parts=False)
+    return LstmRanges(_UNIT, _KEPT, _UNIT, of_parts=False)
 
 
 def may_have_zero_point(operator: Operator, place: int) -> bool:
@@ -132,14 +137,12 @@ def is_basic(operator: Operator) -> bool:
     return operator.name == ONE_STEP and operator.options.KernelType() == require_schema().LSTMKernelType.BASIC
 
 
-def _scales(tensor: Tensor | None) -> str:
+def _told(tensor: Tensor | None) -> str:
     """The ranges of a quantised value, for a message."""
     if tensor is None or tensor.quantisation is None:
         return "none"
-    quantisation = tensor.quantisation
-    scales, zeros = (
-        ", ".join(f"{number:g}" for number in numbers[:3]) for numbers in (quantisation.scales, quantisation.zeros)
-    )
+    found = tensor.quantisation
+    scales, zeros = (", ".join(f"{one:g}" for one in side[:3]) for side in (found.scales, found.zeros))
     return f"scale {scales}, zero point {zeros}"
 
 
