@@ -206,14 +206,16 @@ def read_or_copy(path: Path) -> tuple[bytes, bool]:
 
 
 @contextmanager
-def any_damage_is_told() -> Iterator[None]:
-    """Raise ValueError for what a reader raises beside it and OSError where a file is damaged.
+def any_damage_is_told(*told: type[Exception]) -> Iterator[None]:
+    """Raise ValueError for what a reader raises beside it, OSError and the errors `told` where a file is damaged.
 
     After one flipped bit, NumPy and zipfile raise errors of a dozen types: of a token, a struct, a compression, a size.
+    For an odd scalar, YAML's readers raise errors of an attribute, a key, an index, and arithmetic.
     """
+    known: tuple[type[Exception], ...] = (OSError, ValueError, *told)
     try:
         yield
-    except (OSError, ValueError):
+    except known:
         raise
     except Exception as error:
         raise ValueError(f"damaged ({type(error).__name__}: {error})") from error

@@ -68,6 +68,16 @@ def test_what_cannot_be_edited_without_loss_is_left_as_it_is(alerts: Alerts, mon
     assert alerts.file.read_text() == text
 
 
+@pytest.mark.parametrize("note", ["2026-13-45", "2026-02-30T25:00:00"])
+def test_a_note_that_another_reader_takes_for_a_wrong_date_is_left_as_it_is(alerts: Alerts, note: str) -> None:
+    """It is a text for people, and for the reader that knows places."""
+    text = alerts.file.read_text().replace("state: new\n", f"state: new\n  note: {note}\n", 1)
+    alerts.file.write_text(text)
+    with pytest.raises(AlertsError, match="cannot be edited without loss"):
+        Alerts.read(alerts.file).confirm("one", AB).write()
+    assert alerts.file.read_text() == text
+
+
 def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
     found = FOUND.model_dump_json(exclude_defaults=True)
     alerts.file.write_text(f"schema: 1\nalerts: [{{id: one, state: new, found: {found}}}]\n")

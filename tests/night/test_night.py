@@ -248,8 +248,13 @@ def test_a_night_without_one_of_its_backends_begins_anew(nights):
         ("good: {}\nheld: {}\ngood: {}\n", "the key 'good' is here twice"),
         ("held: {fake: {version: '1', alerts: []}, fake: {version: '2', alerts: []}}", "the key 'fake' is here twice"),
         ("#" * ((8 << 20) + 1), "expected at most 8 MiB, and it is larger"),
+        ("good: !!timestamp soon", "cannot be read: damaged (AttributeError"),
+        ("good: !!bool maybe", "cannot be read: damaged (KeyError"),
+        ("good: !!int ''", "cannot be read: damaged (IndexError"),
+        (f"good: 1:{'00:' * 300}1.5", "cannot be read: damaged (OverflowError"),
+        ('good: "\\U00110000"', "cannot be read: "),
     ],
-    ids=["an alias", "deep", "no time", "twice", "twice within", "large"],
+    ids=["an alias", "deep", "no time", "twice", "twice within", "large", "tag", "bool", "int", "float", "escape"],
 )
 def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
     file = tmp_path / "night.yaml"

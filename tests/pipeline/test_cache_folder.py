@@ -75,3 +75,26 @@ def test_a_home_that_no_shell_has_replaced_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv(FOLDER, "~/cache")
     assert user_cache().path == tmp_path / "cache"
+
+
+@pytest.mark.parametrize(("mode", "is_used"), [(0o755, True), (0o775, False), (0o777, False), (0o1777, False)])
+def test_a_folder_that_others_can_write_into_is_not_used(mode, is_used, monkeypatch, tmp_path):
+    """Runs execute the programs in it."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    monkeypatch.setenv(FOLDER, str(folder))
+    warnings = []
+    assert (usable_cache(warnings.append) is not None) == is_used
+    assert [f"{folder} belongs to another user, or others may write into it" in text for text in warnings] == (
+        [] if is_used else [True]
+    )
+
+
+def test_a_folder_of_another_user_is_not_used(monkeypatch, tmp_path):
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "theirs"))
+    monkeypatch.setattr("os.geteuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
+    warnings = []
+    assert usable_cache(warnings.append) is None
+    assert "belongs to another user" in warnings[0]

@@ -161,3 +161,8 @@ def test_no_text_whatever_ends_in_anything_but_data_or_a_located_refusal(text):
         source_of(text)
     except FileError as error:
         assert all(problem.place.line is not None for problem in error.problems)  # noqa: PT017
+
+
+@pytest.mark.parametrize("escape", ["\\U00110000", "\\UFFFFFFFF"])
+def test_an_escape_that_is_no_character_is_refused(escape):
+    assert refused(f'a: 1\nb: "{escape}"\n').startswith("f.yaml:2:1: not YAML after this: ")

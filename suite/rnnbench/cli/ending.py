@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from rnnbench.address_space import load_products_within_limit
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE, UNREAD
 from rnnbench.cli.output import make_streams_usable, tell
 from rnnbench.disk import PATH_ERRORS, is_disk_error
@@ -85,6 +86,7 @@ def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
 def end_well(command: Callable[[Ending], object]) -> None:
     """Run a command, and end the process with the right message and status."""
     make_streams_usable()
+    load_products_within_limit()
     ending = Ending()
     try:
         with _signals_interrupt() as interrupts:

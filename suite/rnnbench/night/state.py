@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
-from rnnbench.disk import followed, open_plain, write_text
+from rnnbench.disk import any_damage_is_told, followed, open_plain, write_text
 from rnnbench.history import Detection, Measured
 from rnnbench.locks import holder_of, locked
 from rnnbench.results import FrozenModel, StoreError, unwritable
@@ -173,7 +173,9 @@ def read_state(file: Path) -> State:
             content = opened.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise ValueError(f"expected at most {MOST_BYTES >> 20} MiB, and it is larger")
-        return State.model_validate(yaml.load(content, _Loader) or {})
+        with any_damage_is_told(yaml.YAMLError):
+            read = yaml.load(content, _Loader)
+        return State.model_validate(read or {})
     except FileNotFoundError:
         return State()
     except ValidationError as error:
@@ -182,7 +184,7 @@ def read_state(file: Path) -> State:
         raise StoreError(
             f"{file}: {where}: {first['msg']}; correct it, or delete it: then a first night begins"
         ) from error
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise StoreError(f"{file}: cannot be read: {reason}; correct it, or delete it") from error
 

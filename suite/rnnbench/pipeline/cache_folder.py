@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,8 @@ def user_cache(*, reads: bool = True) -> CacheFolder:
 def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheFolder | None:
     """The cache; None if its size is 0, or if it cannot be written or has no place, which gives a warning.
 
-    Only its owner can open the folder, since the programs in it are run. Raises CacheError.
+    Only its owner can open the folder, since the programs in it are run. One that others can write into is not used.
+    Raises CacheError.
     """
     try:
         cache = user_cache(reads=reads)
@@ -50,6 +52,12 @@ def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheF
         return None
     try:
         cache.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _others_may_write(cache.path):
+            warn(
+                f"{cache.path} belongs to another user, or others may write into it, and runs execute what is in it: "
+                f"every program is built, and none is kept; `chmod go-w` keeps others out; {FOLDER} names another"
+            )
+            return None
         with tempfile.TemporaryFile(dir=cache.path):
             return cache
     except OSError as error:
@@ -58,3 +66,8 @@ def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheF
             f"{FOLDER} names another folder"
         )
         return None
+
+
+def _others_may_write(folder: Path) -> bool:
+    found = folder.stat()
+    return found.st_uid != os.geteuid() or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

@@ -2,6 +2,7 @@
 
 import gc
 
+from rnnbench.address_space import load_products_within_limit
 from rnnbench.worker.kernel import die_with_parent
 
 
@@ -12,6 +13,7 @@ def _main() -> None:
     This saves 9 to 17 % of the processor time of a worker's start.
     """
     die_with_parent()
+    load_products_within_limit()
     gc.disable()
     from rnnbench.worker.trial_worker import main
 

@@ -119,6 +119,8 @@ def parse(text: str, name: str, locate: Locate, kind: FileKind) -> Source:
     builder = _Builder(text, locate, kind)
     try:
         data = builder.document()
+    except FileError:
+        raise
     except yaml.reader.ReaderError as error:
         place = locate(*_line_and_column(text, error.position))
         raise kind.error.at(place, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML") from error
@@ -127,6 +129,8 @@ def parse(text: str, name: str, locate: Locate, kind: FileKind) -> Source:
         place = locate(mark.line, mark.column) if mark else Place(name)
         context = f" ({error.context})" if error.context else ""
         raise kind.error.at(place, f"not YAML: {error.problem}{context}") from error
+    except (ValueError, OverflowError) as error:  # An escape that is no character of Unicode.
+        raise kind.error.at(builder.reached, f"not YAML after this: {error}") from error
     return Source(name, data, builder.values, builder.keys)
 
 
@@ -146,6 +150,8 @@ class _Builder:
         self.keys: dict[KeyPath, Place] = {}
         self._locate = locate
         self._kind = kind
+        self.reached = locate(0, 0)
+        """The place of the last event."""
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
 
     def document(self) -> object:
@@ -162,7 +168,8 @@ class _Builder:
 
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
-        return self._locate(mark.line, mark.column) if mark else self._locate(0, 0)
+        self.reached = self._locate(mark.line, mark.column) if mark else self._locate(0, 0)
+        return self.reached
 
     def _error(self, place: Place, message: str) -> FileError:
         return self._kind.error.at(place, message)
