@@ -14,10 +14,12 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench.disk import (
+    copy_of,
     error_of_disk,
     is_disk_error,
     open_own,
     read_cached,
+    read_or_copy,
     read_plain,
     write_bytes,
     write_given,
@@ -168,3 +170,26 @@ def test_a_file_that_the_user_named_stays_a_link_or_a_pipe(tmp_path):
     assert pipe.is_fifo()
     with pytest.raises(IsADirectoryError):
         write_given(tmp_path / "mine", lambda file: file.write(b"text"))
+
+
+@pytest.mark.parametrize(
+    ("content", "copy", "found"),
+    [
+        ("[1]", "[2]", ("[1]", False)),
+        ("[1", "[2]", ("[2]", True)),
+        (None, "[2]", ("[2]", True)),
+        ("[1", "[2", ("[1", False)),
+        ("[1", None, ("[1", False)),
+    ],
+)
+def test_a_copy_is_read_where_its_file_is_absent_or_torn_and_it_is_better(tmp_path, content, copy, found):
+    path = tmp_path / "run.json"
+    for file, text in ((path, content), (copy_of(path), copy)):
+        if text is not None:
+            file.write_text(text)
+    assert read_or_copy(path) == (found[0].encode(), found[1])
+
+
+def test_without_a_file_and_a_copy_there_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_or_copy(tmp_path / "run.json")

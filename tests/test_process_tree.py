@@ -12,7 +12,7 @@ import pytest
 from waiting import PATIENCE_S, join, wait_until
 
 from rnnbench import process_tree
-from rnnbench.process_tree import descendants, living_family
+from rnnbench.process_tree import descendants, living_family, parent_of
 from rnnbench.worker.memory import ResidentMemory
 
 SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
@@ -54,9 +54,10 @@ def test_descendants_are_the_children_of_all_threads_and_their_children(shell: p
 
 
 @pytest.mark.usefixtures("lists_children")
-def test_a_process_that_has_ended_has_no_descendants() -> None:
+def test_a_process_that_has_ended_has_no_descendants_and_no_parent() -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
+    assert parent_of(ended.pid) == 0
     assert descendants(ended.pid) == set()
     assert living_family({ended.pid}) == set()
 

@@ -192,17 +192,12 @@ def read_or_copy(path: Path) -> tuple[bytes, bool]:
 
     Where the copy is no better, the content is the file's. Raises OSError where neither can be read.
     """
-    try:
-        content = read_plain(path)
-        if is_json(content):
-            return content, False
-    except OSError:
-        content = None
-    with suppress(OSError):
-        copy = read_plain(copy_of(path))
-        if is_json(copy):
-            return copy, True
-    return read_plain(path) if content is None else content, False
+    for file, is_copy in ((path, False), (copy_of(path), True)):
+        with suppress(OSError):
+            content = read_plain(file)
+            if is_json(content):
+                return content, is_copy
+    return read_plain(path), False
 
 
 @contextmanager

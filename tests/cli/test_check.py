@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from forked_workers import write_python
 from harness_command import records_in
 
 from rnnbench.results import Store, read_run
@@ -86,3 +87,14 @@ def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
     )
     assert "smallest trial found" in rnnbench(*arguments, status=1).stdout
     assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout
+
+
+def test_another_environment_checks_its_own_program(rnnbench, folder):
+    write_python(folder / "old" / "bin" / "python", {"RNNBENCH_FAKE_VERSION": "0.1"})
+    given = ("check", "tiny.yaml", "--filter", "chunk=4,state=stitched", "--endurance=0", "--in", "./old")
+    rnnbench(*given, "--backend=fake:honest")
+    (record,) = records_in(folder)
+    assert (record["outcome"], record["version"]) == ("ok", {"rnnbench-fake": "0.1"})
+    assert "--in needs the backends that are checked there" in rnnbench(*given, status=2).stderr
+    elsewhere = rnnbench(*given, "--backend=fake:honest", "--on=ray", status=2)
+    assert "it cannot be given with --on" in elsewhere.stderr

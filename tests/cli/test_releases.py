@@ -25,8 +25,10 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
         "1.2: 'rnnbench-fake==1.2': the environment could not be made: ERROR: No matching distribution",
         "1.0: measured in",
         "1.2 was not measured: unavailable: ",
+        "bound latency over that of 1.0",
     ):
         assert said in done.stdout
+    assert "against the release before" not in done.stdout, "the intervals of each trial are on the page alone"
     query = (
         "SELECT release, outcome, len(bound_reference_ratios) AS pairs, runs.versions ->> '$.fake' AS versions "
         "FROM rows JOIN runs USING (run_id) ORDER BY release"
@@ -37,6 +39,7 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
         '1.2,unavailable,,"{""rnnbench-fake"":""1.2""}"',
     ]
     page = (folder / "reports" / "releases-rnnbench-fake" / "releases.md").read_text()
+    assert "against the release before" in page
     assert page.index("| 1.2 |") < page.index("| 1.10 |"), "the order is that of the versions"
     assert "measured in" not in rnnbench(*arguments, "--pairs=2").stdout, "all is there, also the reference"
 

@@ -222,8 +222,9 @@ def test_the_driver_says_its_newest_cuda(answers: Answers, cuda: int, major: int
 
 def test_without_the_package_no_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(NoGpuError, match="nvidia-ml-py is not installed"):
+    with pytest.raises(NoGpuError, match="nvidia-ml-py is not installed") as raised:
         first_gpu()
+    assert not raised.value.says_remedy, "an adapter then adds how to install it"
 
 
 def process(pid: int, nbytes: int | None = 600 << 20) -> SimpleNamespace:

@@ -87,6 +87,12 @@ def test_a_reply_that_never_comes_of_a_node_that_died_names_the_node(is_known):
     assert joined.cause(ActorError("its node has died"), None) == "its node was lost"
 
 
+def test_a_node_whose_end_ray_reports_after_that_of_its_task_is_named(monkeypatch):
+    joined = make_cluster(("a", True, {}))
+    monkeypatch.setattr(cluster.time, "sleep", lambda seconds: joined._ray.nodes()[0].update(Alive=False))
+    assert joined.cause(ActorError("gone"), Node("023456789", "a", True, {})) == "node a was lost"
+
+
 def test_a_node_without_the_suite_ends_the_run():
     joined = make_cluster(("a", True, {}))
     with pytest.raises(FleetError, match="a node of ray has no rnnbench, or an older one"):

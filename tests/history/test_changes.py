@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import fake_records as fake
@@ -76,6 +76,16 @@ def test_the_words_name_a_backend_once_with_what_moved_together(slow_backend: Hi
     assert "fakemlir-package 1.2.3 → fakemlir-package 2.0" in lines[1]
     assert lines[2].startswith("      moved together: ")
     assert "Trials" not in lines
+
+
+def test_the_words_have_a_title_for_each_kind_of_change(slow_backend: History) -> None:
+    backend = bound(slow_backend)[0]
+    trial = replace(backend, level="trial", subject="case/trial", together=())
+    moved = replace(trial, cause="environment", reason="the machine moved")
+    member = replace(trial, subject=backend.together[0])
+    lines = list(change_lines([trial, moved, backend, member]))
+    assert [line for line in lines if line[0] != " "][:3] == ["Backends", "Trials", "Environment"]
+    assert [sum(f" {subject}: " in line for line in lines) for subject in ("case/trial", member.subject)] == [2, 0]
 
 
 def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -> None:

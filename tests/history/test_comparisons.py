@@ -83,6 +83,7 @@ def test_false_alarms_are_counted_by_machine_with_an_exact_interval(compare, tmp
     compare(verdict("SLOWER", 1.1), verdict("FASTER", 0.9, "public"))
     compare(verdict("SLOWER", 1.1), b="x==2")
     compare(verdict("SAME"), cpu="Other CPU")
+    compare(verdict("SLOWER", 1.1), verdict("SAME", path="public"), cpu="Third CPU")
     alarms = {each.cpu: each for each in false_alarms(History(tmp_path / "history"))}
     first = alarms["Fake CPU"]
     assert (first.verdicts.count, first.verdicts.of, first.same, first.undecided) == (2, 20, 9, 9)
@@ -91,6 +92,8 @@ def test_false_alarms_are_counted_by_machine_with_an_exact_interval(compare, tmp
     assert first.verdicts.interval == pytest.approx((0.0123, 0.3170), abs=1e-4)
     assert first.comparisons.interval == pytest.approx((0.0025, 0.4450), abs=1e-4)
     assert alarms["Other CPU"].verdicts.count == 0
+    third = alarms["Third CPU"]
+    assert (third.verdicts.count, third.comparisons.count) == (1, 1), "one wrong verdict of two spoils a comparison"
     assert "wrong verdicts: 2 of 20, 10.0 % (1.2 % to 31.7 %)" in "\n".join(false_alarm_lines(list(alarms.values())))
 
 

@@ -24,6 +24,8 @@ from rnnbench.model_files import (
     open_questions,
     section_of,
 )
+from rnnbench.model_files.calling import batch_axis
+from rnnbench.model_files.description import ArrayDescription
 from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
 from rnnbench.rnn import network_of as decoded
 
@@ -269,6 +271,23 @@ def test_outputs_that_are_not_compared_are_left_out(tmp_path):
     assert network(path, outputs=("y",)).called == "x [1, 3], reset [1, 1], h → next_h [1, 4]: y [1, 2]"
     with pytest.raises(ModelFileError, match="it has no output z; its outputs are y, next_h, largest"):
         network(path, outputs=("z",))
+
+
+@pytest.mark.parametrize(
+    ("shape", "told", "rows", "axis"),
+    [
+        ((4, 4), 1, 4, 1),
+        (("n", 2), None, 2, 0),
+        ((4, 2), None, 2, 1),
+        ((1, 4), None, 1, None),
+        ((2, 4), None, None, None),
+    ],
+    ids=["told", "open", "as many as rows", "of one row", "of an unknown number of rows"],
+)
+def test_the_batch_of_a_state_is_the_told_axis_or_the_open_one_or_that_of_the_rows(shape, told, rows, axis):
+    stream = ArrayDescription("x", "input", ("t", "b", 3), "float32", time=0, batch=1)
+    state = ArrayDescription("h", "state", shape, "float32", batch=told)
+    assert batch_axis(state, rows, 1, stream) == axis
 
 
 def test_a_state_of_as_many_units_as_rows_is_refused_where_its_batch_is_not_clear(tmp_path):

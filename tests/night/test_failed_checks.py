@@ -87,6 +87,13 @@ def test_of_a_run_what_was_checked_and_what_failed_without_being_expected_is_kep
     assert {refused.trial, absent.trial}.isdisjoint(entry.trials)
 
 
+def test_each_reason_why_a_target_was_not_checked_is_kept_once_in_order():
+    routes = ("ops", "linalg", "onnx", "tir", "graph", "eager")
+    records = [fake.record(route=route, chunk=chunk, outcome="unavailable") for route in routes for chunk in (1, 2)]
+    (entry,) = checks_of(fake.run(records))
+    assert entry.unavailable == tuple(f"fakelib:{route}: {fake.REASONS['unavailable']}" for route in sorted(routes))
+
+
 @pytest.fixture
 def alerts(tmp_path):
     return Alerts.read(tmp_path / "alerts.yaml")

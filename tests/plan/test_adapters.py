@@ -18,7 +18,7 @@ from waiting import ended, wait_until
 
 from rnnbench.backends import AdapterError, Support, find, request_of
 from rnnbench.plan import adapters, examine_all
-from rnnbench.plan.adapters import ENOUGH
+from rnnbench.plan.adapters import ENOUGH, REQUESTS_AT_ONCE
 from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
 from rnnbench.worker import adapter_process
@@ -128,7 +128,9 @@ def test_many_requests_are_answered_by_one_process(monkeypatch):
 
 
 def test_one_failure_among_many_answers_is_of_its_request_alone():
-    routes = [("honest", "support-raises", "support-exits", "wrong-bound")[number % 4] for number in range(100)]
+    ways = ("honest", "support-raises", "honest", "support-exits", "wrong-bound")
+    routes = [ways[number % len(ways)] for number in range(100)]
+    assert REQUESTS_AT_ONCE % len(ways), "the requests that are asked together begin with another way each time"
     with unasked_adapters():
         requests = [request_of(make_trial(f"fake:{route}"), Weights(())) for route in routes]
         answers = adapters.supports("fake", requests)

@@ -59,6 +59,17 @@ def test_a_graph_is_another_line_than_its_stream_and_its_marks_are_half_white() 
     ]
 
 
+def test_a_mark_of_a_shared_measurement_is_hollow() -> None:
+    measured = fake.record()
+    same = fake.record(time="unrolled", bound=None, same_as=measured.trial)
+    made = canvas([measured])
+    ((key, (line,)),) = made.panels.items()
+    points = [(1.0, 2.0, Entry(measured, measured)), (2.0, 2.0, Entry(same, measured))]
+    made.mark(made.axes[key], line, points)
+    faces = {float(at): marks.get_markerfacecolor() for marks in made.axes[key].lines for at in marks.get_xdata()}
+    assert faces == {1.0: PALETTE[0], 2.0: "white"}
+
+
 def test_a_long_legend_ends_within_the_figure() -> None:
     made = canvas([fake.record(f"fake{index}", "ops") for index in range(16)])
     made.label("x", "y")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnbench.reports import COMMENT_CHARACTERS, NightSummary, night_page
-from rnnbench.reports.night import CUT
+from rnnbench.reports.night import CUT, SHOWN
 
 
 def night(problems: tuple[str, ...]) -> NightSummary:
@@ -21,3 +21,11 @@ def test_a_page_that_a_comment_holds_is_whole() -> None:
     page = night_page(night(("the site was not made",)))
     assert "## Machine" in page
     assert CUT not in page
+
+
+def test_of_many_lines_the_first_are_shown_and_the_others_are_counted() -> None:
+    problems = tuple(f"problem {number}" for number in range(SHOWN + 2))
+    assert f"\n- problem {SHOWN - 1}.\n- and 2 more\n" in night_page(night(problems))
+    whole = night_page(night(problems[:SHOWN]))
+    assert f"\n- problem {SHOWN - 1}.\n" in whole
+    assert "- and " not in whole

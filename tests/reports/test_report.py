@@ -295,6 +295,7 @@ def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
     assert ("cold build", "its artifact was found in the cache", "1") in reasons
     assert ("bound ± processes", "one process was sampled", "1") in reasons
     assert {figure for figure, *_ in reasons} >= {"public", "memory, steady"}
+    assert "± processes" not in section(markdown(fake.record(processes=2)), "Dashes in the tables, and why")
 
 
 @pytest.mark.parametrize("title", ["Build time (cold)", "Artifact size, weights included", "Memory"])

@@ -71,6 +71,12 @@ def test_where_no_program_holds_a_stream_the_answer_says_so() -> None:
     assert streams_answer(none) == "No program held a real-time stream on its core."
 
 
+def test_a_program_that_holds_no_stream_is_the_one_with_the_fewest() -> None:
+    answer = streams_answer(entries(holding(40, 43), holding(0, 2, "stateful")))
+    assert "its core: 40 (39 to 43); " in answer
+    assert "looped-stateful at chunk 16 the fewest: 0 (0 to 2)." in answer
+
+
 def test_the_answer_says_which_other_programs_may_hold_as_many() -> None:
     near = entries(holding(40, 43), holding(38, 44, "stateful"), holding(20, 30, backend="fakeslow"))
     assert "its core: 40 (39 to 43), which the bounds of 1 other reach; " in streams_answer(near)

@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from rnnbench.history import Acceptance, Alert, Alerts, Detection, History, Measured, News, UpstreamReport
+from rnnbench.history import SILENCE, Acceptance, Alert, Alerts, Detection, History, Measured, News, UpstreamReport
 from rnnbench.reports import triage_page
+from rnnbench.reports.triage import alert_sentence
 
 NOW = datetime(2026, 1, 20, 12)
 TRIALS = tuple(f"fake_case/fakemlir:linalg/c{k:02d}" for k in range(60))
@@ -131,6 +132,19 @@ def test_text_of_records_and_of_people_is_shown_and_nothing_else(saved: Alerts, 
     assert "\x1b" not in text
     assert "`@you`" in outside
     assert "rm -rf $HOME'" in block.partition("\n````")[0]
+
+
+@pytest.mark.parametrize(
+    ("cases", "whole", "told"),
+    [
+        (("a", "b"), True, "has run no case"),
+        (("a", "b"), False, "has not run `a`, `b`"),
+        (("a", "b", "c", "d"), False, "has not run 4 of its cases"),
+    ],
+)
+def test_a_silence_says_which_cases_are_missing_and_since_when(cases: tuple[str, ...], whole: bool, told: str) -> None:
+    silence = SLOW.model_copy(update={"what": SILENCE, "members": cases, "whole_backend": whole})
+    assert alert_sentence(silence) == f"Machine `fakemachine` {told} since 2026-01-09"
 
 
 def test_without_an_alert_the_page_says_so(saved: Alerts, news: News) -> None:

@@ -90,6 +90,11 @@ def test_a_loop_does_not_grow_with_the_chunk():
     assert claimed(record(16, operations=100), record(128, operations=130)) == []
 
 
+@pytest.mark.parametrize("form", ["fused", "fused + looped 1", "looped 1 + unrolled 3", "parallel 3"])
+def test_only_a_loop_alone_must_not_grow(form):
+    assert claimed(record(16, form, operations=100), record(128, form, operations=760)) == []
+
+
 def test_copies_grow_with_the_chunk():
     few, many = record(16, "unrolled 16", operations=200), record(128, "unrolled 128", operations=210)
     assert claimed(few, many) == [Claim.LOWERED]

@@ -92,12 +92,10 @@ def test_facts_that_are_no_numbers_are_told_in_words() -> None:
         ("failed_checks", "fails the checks: values, reset (it failed timed)", "worse"),
     ]
     assert result.found == {"checks": 1, "believed": 1, "support": 1, "lowered": 1}
-    assert [c.direction for c in compare_runs(fake.run(new), fake.run(base)).facts] == [
-        "neutral",
-        "better",
-        "better",
-        "worse",
-    ]
+    back = compare_runs(fake.run(new), fake.run(base))
+    assert [c.direction for c in back.facts] == ["neutral", "better", "better", "worse"]
+    believed = [c for facts in (result.facts, back.facts) for c in facts if c.fact == "believed"]
+    assert [(c.base, c.new) for c in believed] == [("true", "false"), ("false", "true")]
 
 
 def test_what_was_left_out_in_reading_a_run_is_a_warning() -> None:

@@ -30,6 +30,8 @@ ANY = st.text(st.characters(codec=None), max_size=300)
 
 @given(ANY, ANY)
 @example("../../x", "../y")
+@example("n" * 300, "x")
+@example("é" * 300, "x")
 def test_a_name_of_a_file_is_one_part_of_a_path(text: str, other: str) -> None:
     name = file_name(text)
     assert Path(name).name == name

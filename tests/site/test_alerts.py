@@ -9,7 +9,7 @@ import pytest
 
 from rnnbench.history import Acceptance, Alert, Detection, UpstreamReport
 from rnnbench.results import read_run
-from rnnbench.site.alerts import alert_rows, still_open
+from rnnbench.site.alerts import NAMED, alert_rows, still_open
 from rnnbench.site.content import Content, read_content
 
 
@@ -48,6 +48,24 @@ def test_alerts_that_wait_for_a_decision_come_first_and_candidates_are_left_out(
     assert shown[0].sentence == "bound latency +10.0 % (95 % interval +5.0 % to +15.0 %)"
     assert (shown[1].decided, shown[1].issue) == ("reported on 2026-02-01", issue)
     assert shown[2].decided == "accepted until 2026-03-01 by Kim: known"
+
+
+@pytest.mark.parametrize(
+    ("trials", "whole", "subject", "named"),
+    [
+        (NAMED, False, "fakelib", NAMED),
+        (NAMED + 1, False, "fakelib and 1 more trial", NAMED),
+        (NAMED + 2, False, "fakelib and 2 more trials", NAMED),
+        (NAMED + 2, True, "fakelib, all trials", 0),
+    ],
+)
+def test_of_an_alert_of_many_trials_some_are_named_and_the_others_are_counted(content, trials, whole, subject, named):
+    found = FOUND.model_copy(
+        update={"members": tuple(f"t{number}" for number in range(trials)), "whole_backend": whole}
+    )
+    (shown,) = alert_rows(replace(content, alerts=(Alert(id="m", state="new", found=found),)))
+    assert shown.subject == subject
+    assert [name for name, _ in shown.pages] == [f"t{number}" for number in range(named)]
 
 
 def test_a_fact_and_a_silence_are_said_in_words(content):

@@ -25,6 +25,22 @@ def test_a_build_of_an_earlier_run_is_no_figure_of_a_night(tmp_path, stored, bui
     assert [figures[name] is None for name in BUILD_FIGURES] == [bool(built)] * len(BUILD_FIGURES)
 
 
+def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history(tmp_path):
+    measured = fake.record()
+    bound = fake.with_interval(measured.timing.latency["bound"])
+    records = [
+        fake.with_latencies(measured, bound=bound),
+        fake.record(chunk=1, outcome="nonconforming"),
+        fake.record(chunk=2, bound=None, same_as=measured.trial),
+        fake.record(chunk=4, launch="graph", device=fake.SOFTWARE_DEVICE),
+    ]
+    folder, history = fake.write_run(tmp_path / "run", records), History(tmp_path / "history")
+    history.add(folder)
+    (from_run,), (from_history,) = nights_of(None, [read_run(folder)]), nights_of(history, [])
+    assert from_history.rows == from_run.rows
+    assert {row.same_as for row in from_run.rows} == {"", measured.trial}
+
+
 def test_a_run_of_the_future_hides_no_newer_one(tmp_path):
     """Given to the site, it is taken for the oldest. A night it is not: nobody knows which."""
     ahead = read_run(fake.write_run(tmp_path / "ahead", [fake.record()], started="8026-01-31T12:00:00Z", seed=1))

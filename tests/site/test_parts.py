@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.results import CheckResult, Run, read_run, view_runs
-from rnnbench.site.anatomy import call_parts, distribution, preparation_parts, span_of
+from rnnbench.results import CheckResult, LatencyFloor, Run, read_run, view_runs
+from rnnbench.site.anatomy import FLOOR, ONCE, ONE_PROCESS, call_parts, distribution, preparation_parts, span_of
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import html_of, slug_of
@@ -41,6 +41,13 @@ def test_a_build_of_an_earlier_run_has_its_day():
     earlier = record.timing.model_copy(update={"built": "2026-11-01T02:03:04Z"})
     assert preparation_parts(record)[0].name == "build"
     assert preparation_parts(record.model_copy(update={"timing": earlier}))[0].name == "build, 2026-11-01"
+
+
+def test_a_time_without_an_interval_says_why():
+    record = fake.record(floor=LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", seconds=1e-6))
+    of_calls = {part.name: part.why_none for part in call_parts(record)}
+    assert of_calls == {"latency floor": FLOOR, "bound": ONE_PROCESS, "public": ONE_PROCESS}
+    assert {part.why_none for part in preparation_parts(record)} == {ONCE}
 
 
 @pytest.mark.parametrize(

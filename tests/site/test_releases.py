@@ -69,6 +69,7 @@ def test_the_page_of_a_trial_has_every_release_and_leads_to_their_rows(content, 
         page = content.pages[machine, trial]
         text = (site / "trials" / f"{page}.html").read_text(encoding="utf-8")
         assert all(point.version in text for each in series for point in each.points)
+        assert "its 99.0\N{NO-BREAK SPACE}% interval over pairs of processes" in text
         rows = json.loads((site / "records" / f"{page}-releases.json").read_text())
         assert {row["trial"] for row in rows} == {trial}
         assert len(rows) >= len(series[0].points)

@@ -95,6 +95,16 @@ def test_each_way_has_its_outcome_and_its_words(start, does, limit, outcome, wor
     assert words in error.reason
 
 
+def test_a_worker_that_does_not_read_the_whole_of_its_first_command_is_timed_out(start, monkeypatch):
+    monkeypatch.setattr(launcher, "START_LIMIT_S", 0.1)
+    monkeypatch.setattr(launcher, "encode_command", lambda command: b"x" * (4 << 20))
+    worker = start("time.sleep(3600)")
+    with pytest.raises(WorkerError, match=r"no answer within 0\.1 s") as raised:
+        worker.ready(0.1)
+    assert raised.value.outcome == "timed-out"
+    assert has_ended(worker.pid)
+
+
 def test_a_worker_that_closes_its_channel_and_runs_on_is_killed(start, monkeypatch):
     monkeypatch.setattr(launcher, "EXIT_LIMIT_S", 0.1)
     error = failure(start(ANSWER_ONCE + "line.close(); time.sleep(3600)"), 300)

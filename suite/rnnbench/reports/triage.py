@@ -180,11 +180,10 @@ def _mended(alert: Alert) -> Markdown:
 def alert_sentence(detection: Detection) -> Markdown:
     """One sentence: what became worse or better, since when, in how many trials."""
     if detection.what == SILENCE:
-        who = "no case" if detection.whole_backend else "not the cases"
-        cases = Markdown("") if detection.whole_backend else Markdown(" {}").format(_names(detection.members))
-        return Markdown("Machine {} has run {}{} since {}").format(
-            code(detection.machine), who, cases, _day(detection.night)
-        )
+        has = Markdown("has run no case")
+        if not detection.whole_backend:
+            has = Markdown("has not run {}").format(_names(detection.members, "of its case"))
+        return Markdown("Machine {} {} since {}").format(code(detection.machine), has, _day(detection.night))
     if not detection.is_level:
         what = fact_sentence(detection.what, detection.before, detection.after, detection.detail)
         return Markdown("{}: **{}** (since {})").format(_subject(detection), what, _day(detection.night))
@@ -201,9 +200,9 @@ def _subject(detection: Detection) -> Markdown:
     return Markdown("{}, {}").format(detection.backend, _names(detection.members))
 
 
-def _names(members: Sequence[str]) -> Markdown:
+def _names(members: Sequence[str], noun: str = "trial") -> Markdown:
     if len(members) > NAMED:
-        return Markdown("{}").format(count(len(members), "trial"))
+        return Markdown("{}").format(count(len(members), noun))
     return Markdown(", ").join(map(code, members))
 
 

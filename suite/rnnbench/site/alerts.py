@@ -11,6 +11,7 @@ from rnnbench.results import fact_sentence
 from rnnbench.site.changes import INTERVAL, NAMED, ChangeRow, versions_change, week_before
 from rnnbench.site.content import Content
 from rnnbench.site.page import Folder
+from rnnbench.spelling import count
 
 MOST = 300
 """Changes of the page. `rnnbench history changes` has all."""
@@ -87,7 +88,7 @@ def _row(alert: Alert, content: Content) -> AlertRow:
         state=alert.state,
         night=detection.night,
         backend=detection.backend,
-        subject=f"{subject} and {more} more trials" if more > 0 and not detection.whole_backend else subject,
+        subject=f"{subject} and {count(more, 'more trial')}" if more > 0 and not detection.whole_backend else subject,
         pages=() if detection.whole_backend else tuple(members),
         sentence=sentence,
         versions=versions_change(detection.versions),

@@ -11,6 +11,7 @@ import tflite_files as files
 from ai_edge_litert.interpreter import Interpreter
 
 from rnnbench.model_files import ModelFileError, check_state, describe, main_first, oracle_of, section_of
+from rnnbench.model_files.formats.tflite import oracle
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.rewriting import with_float_ends
 from rnnbench.rnn import Arithmetic, RandomRounding
@@ -469,6 +470,11 @@ def test_quantised_ends_are_float32_and_the_oracle_rounds_as_litert_does(tmp_pat
         theirs, ours = got["h_out"], made["h_out"]
     step = 1.5 / (127 if kind == "int8" else 32767)
     assert max(differences) <= (2.01 if kind == "int8" else 12) * step, np.array(differences) / step
+
+
+def test_operators_that_are_computed_are_operators_of_the_format():
+    """One with another name would never be met, and each file with the right one would be refused."""
+    assert set(vars(files.schema.BuiltinOperator)) >= {*oracle._COMPUTED, *oracle._QUANTISED_OPERATORS}
 
 
 def test_a_quantised_file_saturates_in_float64_and_is_rounded_at_random_by_half_a_step(tmp_path):

@@ -40,6 +40,32 @@ def test_axes_are_followed_to_inputs_outputs_and_states(tmp_path):
     assert axes == {"x": (0, 1), "y": (0, 1), **dict.fromkeys(("h0", "c0", "hn", "cn"), (None, 1))}
 
 
+KEEPS_AXES = {
+    **dict.fromkeys(("Identity", "Dropout", "Relu", "Tanh", "Sigmoid", "Sqrt", "Exp", "Log", "Neg", "Abs", "Clip"), ()),
+    **dict.fromkeys(("LeakyRelu", "Elu", "Gelu", "Softplus", "Cast"), ()),
+    **dict.fromkeys(("LayerNormalization", "Add", "Sub", "Mul", "Div"), ("row",)),
+    "BatchNormalization": ("row",) * 4,
+    "MatMul": ("square",),
+}
+"""Operators, with their operands that are weights."""
+
+
+@pytest.mark.parametrize("operator", KEEPS_AXES)
+def test_axes_are_followed_through_operators_that_keep_them(tmp_path, operator):
+    """The names of sizes say nothing."""
+    proto = files.recurrent("LSTM", inputs=3)
+    proto.opset_import[0].version = 20  # the first with Gelu
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim, ("p", "q"), strict=False):
+        dim.dim_param = name
+    proto.graph.input[0].name = "raw"
+    attributes = {"to": onnx.TensorProto.FLOAT} if operator == "Cast" else {}
+    proto.graph.node.insert(0, helper.make_node(operator, ["raw", *KEEPS_AXES[operator]], ["x"], **attributes))
+    proto.graph.initializer.append(files.weight("row", np.ones(3, np.float32)))
+    proto.graph.initializer.append(files.weight("square", np.eye(3, dtype=np.float32)))
+    raw = described(tmp_path, proto).arrays[0]
+    assert (raw.name, raw.time, raw.batch) == ("raw", 0, 1)
+
+
 def test_a_description_has_the_files_format_producer_and_size(tmp_path):
     proto = files.recurrent("GRU", inputs=3, hidden=4)
     proto.producer_name, proto.producer_version = "a\x1b[31mtool", "2"

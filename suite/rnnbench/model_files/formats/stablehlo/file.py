@@ -7,6 +7,7 @@ Source: https://github.com/openxla/stablehlo/blob/main/docs/spec.md, and MLIR's 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -198,10 +199,8 @@ class _Unique:
         self._names = set[str]()
 
     def array(self, name: str, type_: TensorType, path: tuple[str, ...] = ()) -> MlirArray:
-        numbers = (f"{name}_{number}" for number in range(1, 2 * limits.ARRAYS))
-        unique = (
-            name if name not in self._names else next(numbered for numbered in numbers if numbered not in self._names)
-        )
+        names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+        unique = next(numbered for numbered in names if numbered not in self._names)
         self._names.add(unique)
         if math.prod(type_.shape) > limits.ELEMENTS:
             raise ModelFileError(f"{unique} has the shape {list(type_.shape)}; that many elements are not read")
