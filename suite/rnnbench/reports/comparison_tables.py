@@ -222,6 +222,7 @@ def _thresholds(comparison: Comparison) -> str:
 
 
 def _cost_table(comparison: Comparison) -> Table:
+    base, new = _sides(comparison)
     rows = [
         (
             Markdown(c.result + mark(comparison)),
@@ -236,7 +237,7 @@ def _cost_table(comparison: Comparison) -> Table:
     ]
     return Table(
         "Build time, memory, size and operations beyond their thresholds",
-        ("result", "trial", "measure", "base", "new", "ratio", "threshold"),
+        ("result", "trial", "measure", base, new, "ratio", "threshold"),
         tuple(rows),
         text=3,
         note=Markdown(" ").join([COST_RESULTS, *_scatter(comparison)]),
