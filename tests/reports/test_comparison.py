@@ -119,3 +119,10 @@ def test_the_sides_of_an_ab_have_the_same_names_in_every_table() -> None:
     tables = {table.title: table.columns for table in comparison_tables(paired)}
     assert len(tables) == 2
     assert all({"A", "B"} <= set(columns) and not {"base", "new"} & set(columns) for columns in tables.values())
+
+
+def test_a_comparison_says_which_latency_it_has_since_a_report_has_another() -> None:
+    """Of a run whose processes differ the two have other digits."""
+    apart = compare_runs(run([fake.record(spread=1e-3)], "old"), run([fake.record(spread=1e-3, seed=1)], "new"))
+    note = next(table.note for table in comparison_tables(apart) if table.title.startswith("Latency"))
+    assert "the geometric mean of its processes' medians; in a report it is the median of all calls" in note

@@ -399,6 +399,11 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     found = compare_runs(made.runs[5], made.runs[13]).latencies
     assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
     assert "SLOWER" in shown.values()
+    # A cell has the latency, and below it the range of the processes.
+    figures = {change.trial: (change.base, change.new) for change in found if change.path == "bound"}
+    for row in rows(page, "#compared"):
+        for cell, seconds in zip(row[2:4], figures[row[1]], strict=True):
+            assert cell.startswith(units.seconds(seconds))
 
 
 def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desktop):
