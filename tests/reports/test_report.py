@@ -105,6 +105,12 @@ def test_the_answer_says_of_the_next_program_whether_it_is_slower(ratios: tuple[
     assert ("Signs:" in answer) is bool(word)
 
 
+def test_a_ranking_says_that_a_place_is_no_verdict(whole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert section(whole, "Ranking").count("A place is no verdict") == 6
+    print_summary(run(fake.whole_run()), Console(width=200))
+    assert "A place is no verdict" in capsys.readouterr().out
+
+
 def test_rankings_stand_by_origin_with_call_and_step(whole: str) -> None:
     ranking = section(whole, "Ranking")
     assert ranking.index("#### library") < ranking.index("#### imported") < ranking.index("#### authored")
