@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 
 import click
@@ -30,6 +33,25 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
     for command in cli.cli.commands:
         assert command in done.stdout
+
+
+def commands(of: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Each command with the words that call it."""
+    if isinstance(of, click.Group):
+        for name, command in of.commands.items():
+            yield from commands(command, f"{path} {name}")
+    else:
+        yield path, of
+
+
+@pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0].strip()) for each in commands(cli.cli)])
+def test_a_command_that_takes_an_argument_has_an_example_that_it_understands(path: str, command: click.Command) -> None:
+    text = re.sub(r"\\\n *", "", command.help or "")
+    examples = re.findall(rf"Example:\s+rnnbench{path} (.*)", text)
+    takes_an_argument = any(isinstance(each, click.Argument) for each in command.params)
+    assert len(examples) == 1 or not takes_an_argument
+    for example in examples:
+        command.make_parser(click.Context(command)).parse_args(shlex.split(example))
 
 
 def test_help_lists_each_command_in_one_section():

@@ -80,6 +80,18 @@ def test_a_long_legend_ends_within_the_figure() -> None:
     assert extent.y1 <= figure.bbox.y1
 
 
+def test_a_long_name_leaves_the_panels_and_the_legend_apart() -> None:
+    made = canvas([fake.record("a" * 150, "$_" * 40), fake.record("fake", "ops")], (1.0, 9.0))
+    made.label("x", "y")
+    made.legend("chunk", {"1": dict(GREY)})
+    figure = drawn(made)
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x1 <= figure.bbox.x1
+    for axis in made.axes.values():
+        assert axis.get_window_extent().x1 < legend.x0
+        assert axis.get_window_extent().width > legend.width / 2
+
+
 @pytest.mark.parametrize("latencies", [(94.0, 96.0), (85.0, 190.0), (9.0, 45.0), (0.005, 2.0), (1.0, 9e5)])
 def test_an_axis_has_numbers_whatever_it_spans(latencies: tuple[float, float]) -> None:
     made = canvas([fake.record()], latencies)

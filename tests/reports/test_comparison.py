@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import fake_records as fake
 import pytest
 from rich.console import Console
@@ -100,3 +102,19 @@ def test_the_target_with_the_most_slower_latencies_comes_first() -> None:
 
     summaries = by_target(compare_runs(of(1.0, "old"), of(1.5, "new")))
     assert [(one.target, one.counts[0]) for one in summaries] == [("fakemlir:linalg", 4), ("fakelib:ops", 0)]
+
+
+def test_the_sides_of_an_ab_have_the_same_names_in_every_table() -> None:
+    old, new = (fake.record(spread=1e-3), fake.record(spread=1e-3, seed=1))
+    built = new.model_copy(update={"timing": new.timing.model_copy(update={"build_s": 60.0})})
+    paired = dataclasses.replace(compare_runs(fake.run([old], "old"), fake.run([built], "new")), paired=True)
+    tables = {table.title: table.columns for table in comparison_tables(paired)}
+    assert len(tables) == 2
+    assert all({"A", "B"} <= set(columns) and not {"base", "new"} & set(columns) for columns in tables.values())
+
+
+def test_a_comparison_says_which_latency_it_has_since_a_report_has_another() -> None:
+    """Of a run whose processes differ the two have other digits."""
+    apart = compare_runs(fake.run([fake.record(spread=1e-3)], "old"), fake.run([fake.record(spread=1e-3, seed=1)], "new"))
+    note = next(table.note for table in comparison_tables(apart) if table.title.startswith("Latency"))
+    assert "the geometric mean of its processes' medians; in a report it is the median of all calls" in note

@@ -163,6 +163,12 @@ def test_the_answer_names_the_faster_device() -> None:
     assert "on several devices" not in page(view(on("cuda", 1, 30.0)), ())
 
 
+def test_three_devices_have_one_answer_with_a_sentence_for_each_two() -> None:
+    text = page(view(on("cpu", 1, 10.0), on("cuda", 1, 20.0), on("vulkan", 1, 40.0)), ())
+    assert text.count("on several devices**") == 1
+    assert "The faster of cpu and cuda: cpu at chunk 1. The faster of cpu and vulkan: cpu at chunk 1." in text
+
+
 def test_the_chunk_is_named_at_which_one_overtakes_the_other() -> None:
     (tables,) = by_title(view(*CROSSING)).values()
     fastest, program = tables["Faster device by chunk"]

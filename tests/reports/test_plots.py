@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import fake_records as fake
@@ -9,10 +11,11 @@ import pytest
 
 from rnnbench.reports.canvas import BEST, Canvas
 from rnnbench.reports.drawing import PALETTE
-from rnnbench.reports.panels import arrange
-from rnnbench.reports.plots import draw_latencies
+from rnnbench.reports.panels import arrange, legible, named_chunks, targets_of
+from rnnbench.reports.plots import draw, draw_latencies
 from rnnbench.results.record import Record
-from rnnbench.results.views import Entry
+from rnnbench.results.store import Run
+from rnnbench.results.views import Entry, view_runs
 
 matplotlib = pytest.importorskip("matplotlib.figure") and pytest.importorskip("matplotlib")
 
@@ -46,10 +49,30 @@ def test_with_one_chunk_the_times_are_columns_that_no_two_programs_share_a_place
     assert sorted(round(x) for x in marks) == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(("bound", "label"), [(100e-6, "µs per step"), (20e-3, "ms per step")])
+@pytest.mark.parametrize(("bound", "label"), [(100e-6, "µs per step, log scale"), (20e-3, "ms per step, log scale")])
 def test_latencies_have_a_unit_that_fits(bound: float, label: str) -> None:
     canvas, _ = drawn(*(fake.record(chunk=1, bound=bound, time=time) for time in ("looped", "unrolled")))
     assert canvas._figure.get_supylabel() == label
+
+
+def test_few_marks_of_a_time_stand_around_its_name() -> None:
+    _, axis = drawn(
+        *(
+            fake.record(chunk=1, time=time, state=state)
+            for time in ("looped", "unrolled")
+            for state in ("stitched", "stateful")
+        )
+    )
+    marks = [x for line in axis.lines if line.get_marker() in ("o", "s") for x in line.get_xdata()]
+    assert max(abs(x - round(x)) for x in marks) <= 0.1
+
+
+def test_a_legend_has_times_where_lines_are_drawn() -> None:
+    for chunks, is_there in (((1,), False), ((1, 16), True)):
+        canvas, _ = drawn(*(fake.record(chunk=chunk, time=time) for chunk in chunks for time in ("looped", "unrolled")))
+        texts = [text.get_text() for text in canvas._figure.legends[0].get_texts()]
+        assert ("time" in texts) is is_there
+        assert ("unrolled" in texts) is is_there
 
 
 def test_the_fastest_stream_of_a_single_chunk_is_marked_there_alone() -> None:
@@ -63,3 +86,47 @@ def test_a_legend_has_the_fastest_stream_where_there_is_one() -> None:
         canvas, _ = drawn(fake.record(chunk=1, state=state))
         texts = [text.get_text() for text in canvas._figure.legends[0].get_texts()]
         assert ("fastest but kernels" in texts) is is_there
+
+
+def many_programs() -> list[Record]:
+    """As many as a run of all routes has, and each a tenth slower than the one before; the last one at one chunk."""
+    names = [f"fake{number:02d}" for number in range(25)]
+    bounds = [100e-6 * 1.1**number for number in range(25)]
+    records = [fake.record(name, bound=bound, spread=0.0) for name, bound in zip(names, bounds, strict=True)]
+    return [*records, fake.record(names[-1], chunk=1, bound=1e-6), fake.record(names[0], chunk=1, bound=100e-6)]
+
+
+def test_of_more_programs_than_colours_the_slowest_are_left_out() -> None:
+    """One that is fast at one chunk only is kept."""
+    panels, left_out = legible(arrange({128: [Entry(record, record) for record in many_programs()]}), 20)
+    assert targets_of(panels) == [*(f"fake{number:02d}:ops" for number in range(19)), "fake24:ops"]
+    assert left_out == 5
+    few = arrange({128: [Entry(fake.record(), fake.record())]})
+    assert legible(few, 20) == (few, 0)
+
+
+def test_a_picture_says_how_many_programs_are_left_out_and_no_two_of_it_have_one_colour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Canvas] = []
+    monkeypatch.setattr(Canvas, "save", lambda self, folder, stem: made.append(self))
+    draw(view_runs([Run(tmp_path, fake.info(), tuple(many_programs()))]), tmp_path)
+    for canvas in made:
+        assert "5 slowest programs" in " ".join(canvas._figure.get_suptitle().split())
+        colours = {canvas.look(line)["color"] for lines in canvas.panels.values() for line in lines}
+        assert len(colours) == 20
+    assert made
+
+
+@pytest.mark.parametrize("chunks", [(1, 16, 128), (8, 16, 32, 64, 128, 256, 512), (4,), tuple(range(1, 65))])
+def test_numbers_of_chunks_do_not_touch(chunks: tuple[int, ...]) -> None:
+    canvas, axis = drawn(*(fake.record(chunk=chunk, time=time) for chunk in chunks for time in ("looped", "unrolled")))
+    canvas._figure.draw_without_rendering()
+    shown = [text for text in axis.get_xticklabels() if text.get_text() and len(chunks) > 1]
+    boxes = sorted((text.get_window_extent() for text in shown), key=lambda box: box.x0)
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_the_first_and_the_last_chunk_have_numbers_and_seven_doubling_ones_have_all() -> None:
+    assert named_chunks((8, 16, 32, 64, 128, 256, 512)) == {8, 16, 32, 64, 128, 256, 512}
+    assert {1, 64} <= named_chunks(tuple(range(1, 65)))

@@ -62,7 +62,8 @@ def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
     alone = section(markdown(fake.record(chunk=1)), "The answer")
     assert "the only one" in alone
     level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
-    assert "equal to `fakelib:ops` unrolled-stitched" in level
+    assert "level with `fakelib:ops` unrolled-stitched" in level
+    assert "Signs: level with: a shared place: the process medians overlap." in level
     assert "next" not in level
 
 
@@ -70,6 +71,39 @@ def test_a_small_difference_is_told_with_the_digits_that_show_it() -> None:
     bounds = {"looped": fake.latency(1e-3, spread=0.0), "unrolled": fake.latency(1.004e-3, spread=0.0)}
     records = [fake.with_latencies(fake.record(time=time), bound=bound) for time, bound in bounds.items()]
     assert "next `fakelib:ops` unrolled-stitched, 1.004× the latency" in section(markdown(*records), "The answer")
+
+
+@pytest.mark.parametrize(
+    ("ratios", "word"),
+    [
+        ((1.2, 1.2, 1.21), ""),
+        ((1.01, 1.005, 1.012), ", SAME"),
+        ((1.02, 1.4, 1.1), ", UNDECIDED"),
+        ((1.2,), ", UNDECIDED"),
+    ],
+)
+def test_the_answer_says_of_the_next_program_whether_it_is_slower(ratios: tuple[float, ...], word: str) -> None:
+    """A place is of medians that do not overlap: with three processes that happens by chance, too."""
+    plain = fake.latency(1e-3, processes=len(ratios), spread=0.0)
+    slower = plain.model_copy(
+        update={
+            "process_medians": tuple(1e-3 * ratio for ratio in ratios),
+            "median": 1e-3 * sorted(ratios)[len(ratios) // 2],
+        }
+    )
+    records = [
+        fake.with_latencies(fake.record(time=time), bound=bound)
+        for time, bound in {"looped": plain, "unrolled": slower}.items()
+    ]
+    answer = section(markdown(*records), "The answer")
+    assert re.search(r"next `fakelib:ops` unrolled-stitched, [\d.]+× the latency(.*)", answer)[1] == word
+    assert ("Signs:" in answer) is bool(word)
+
+
+def test_a_ranking_says_that_a_place_is_no_verdict(whole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert section(whole, "Ranking").count("A place is no verdict") == 6
+    print_summary(fake.run(fake.whole_run()), Console(width=200))
+    assert "A place is no verdict" in capsys.readouterr().out
 
 
 def test_rankings_stand_by_origin_with_call_and_step(whole: str) -> None:

@@ -106,7 +106,22 @@ def test_what_a_stateful_call_costs_is_a_figure() -> None:
     table = stateful_cost_table(entries[::-1])
     assert table.columns[2:] == tuple(f"chunk {chunk}" for chunk in sorted(CHUNKS))
     (row,) = table.rows
-    assert row[2:] == ("12.0 µs",) * 4
+    assert row[2:] == ("12.0 µs SLOWER",) * 4
+
+
+def test_a_stateful_cost_within_the_noise_of_the_processes_is_undecided() -> None:
+    entries = [
+        entry(8, bound=100e-6, spread=0.2, state=state, seed=seed)
+        for seed, state in enumerate(("stitched", "stateful"))
+    ]
+    (row,) = stateful_cost_table(entries).rows
+    assert row[2].endswith(" UNDECIDED")
+
+
+def test_no_exponent_is_a_negative_zero() -> None:
+    """Files and answers that differ in the last bit do not read as different, and no reader looks for a sign."""
+    (row,) = scaling_table([entry(chunk, 0.1 - 1e-9 * chunk) for chunk in CHUNKS]).rows
+    assert row[2].startswith("0.00 ± 0.00")
 
 
 def test_a_stateful_call_that_shares_the_measurement_of_the_stitched_one_has_no_cost() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rnnbench
 from rnnbench.reports import units
 
 
@@ -52,6 +54,20 @@ def test_seconds_keep_the_value_to_three_digits(value: float) -> None:
 )
 def test_multiples_of_rounding_may_be_anything(value: float, text: str) -> None:
     assert units.multiple(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.9999, "+0.0 %"), (1.0001, "+0.0 %"), (0.969, "-3.1 %"), (20.0, ">+1000 %")]
+)
+def test_a_change_that_rounds_to_nothing_has_no_minus(ratio: float, text: str) -> None:
+    assert units.relative_change(ratio) == text
+
+
+def test_no_signed_figure_of_the_suite_is_a_negative_zero() -> None:
+    """`z` of a format makes -0.0 to 0.0."""
+    signed = re.compile(r"(:\+|%\+)\.\df?")
+    files = [path for kind in ("*.py", "*.html") for path in Path(rnnbench.__file__).parent.rglob(kind)]
+    assert [path.name for path in files if signed.search(path.read_text(encoding="utf-8"))] == ["impossible.py"]
 
 
 def test_an_end_of_an_interval_may_lie_beyond_all_numbers() -> None:

@@ -395,6 +395,11 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
     found = compare_runs(made.runs[5], made.runs[13]).latencies
     assert shown == {change.trial: change.verdict for change in found if change.path == "bound"}
     assert "SLOWER" in shown.values()
+    # A cell has the latency, and below it the range of the processes.
+    figures = {change.trial: (change.base, change.new) for change in found if change.path == "bound"}
+    for row in rows(page, "#compared"):
+        for cell, seconds in zip(row[2:4], figures[row[1]], strict=True):
+            assert cell.startswith(units.seconds(seconds))
 
 
 def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desktop):
@@ -723,6 +728,22 @@ def test_the_scale_of_a_chart_says_what_it_is_of(made, desktop):
     ):
         page.locator("[name=measure]").select_option(name)
         page.wait_for_function("(label) => window.texts.includes(label)", arg=label)
+
+
+def test_noise_of_a_chart_is_no_trend_and_an_axis_that_does_not_begin_at_zero_says_so(made, desktop):
+    """The scatter of the nights is 0.5 %: it takes no tenth of an axis that spans a fifth of the latency."""
+    desktop.page.add_init_script(
+        "window.numbers = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = "
+        "function (text, ...rest) { window.numbers.push(text); return fill.call(this, text, ...rest); };"
+    )
+    page = desktop.open(made.root, trial_page(made, "fakebase"))
+    page.wait_for_function("() => window.numbers.some((text) => text.endsWith(' µs'))")
+    ticks = [float(text.split()[0]) for text in page.evaluate("window.numbers") if text.endswith(" µs")]
+    assert max(ticks) > 1.05 * min(ticks)
+    said = re.search(r"begins at ([\d.]+) µs, and not at 0", page.locator("#scale").inner_text())
+    assert said
+    assert 0 < float(said[1]) <= min(ticks)
 
 
 def test_thousands_sort_as_numbers(made, desktop):

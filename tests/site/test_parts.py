@@ -169,11 +169,16 @@ def test_a_sparkline_needs_two_values_and_says_their_range():
     assert len(str(made[0]).split()) == 3
 
 
-def test_a_sparkline_fills_its_height_and_one_that_does_not_move_lies_at_its_foot():
+def test_a_sparkline_fills_its_height_and_one_that_does_not_move_lies_in_its_middle():
     heights = [int(point.split(",")[1]) for point in str((sparkline([1.0, 3.0, 2.0]) or [""])[0]).split()]
     assert heights == [HEIGHT - 1, 1, HEIGHT // 2]
     level = [int(point.split(",")[1]) for point in str((sparkline([2.0, 2.0]) or [""])[0]).split()]
-    assert level == [HEIGHT - 1, HEIGHT - 1]
+    assert level == [HEIGHT // 2, HEIGHT // 2]
+
+
+def test_noise_of_one_per_cent_is_a_sparkline_that_is_almost_flat():
+    heights = [int(point.split(",")[1]) for point in str((sparkline([1.0, 1.01, 1.0]) or [""])[0]).split()]
+    assert max(heights) - min(heights) <= 1
 
 
 def test_documents_show_html_as_text_and_link_to_pages_of_the_site_only():

@@ -53,6 +53,11 @@ def ab(
     they are sampled together in fresh processes, pair by pair, until there is a verdict.
 
     \b
+    Example:
+      rnnbench ab cases/smoke.yaml --backend=onnxruntime \\
+        --a onnxruntime==1.30.0 --b onnxruntime==1.31.1
+
+    \b
     Exit status:
       0  none of the following was found
       1  a trial is SLOWER in B, or ok in A and not in B, or nonconforming

@@ -89,6 +89,14 @@ def check(
     CASE may be a folder of case files. Without --backend, every route of every installed backend is checked, on few
     trials that together contain every pair of values that the route supports. Routes into one compiler share these
     pairs, and each has every value. Routes that build slowly are checked on trials that contain every value once.
+
+    Example: rnnbench check cases/conformance --backend=iree
+
+    \b
+    Exit status:
+      0  every trial is ok, not supported, not installed, or fails as expected
+      1  a trial is nonconforming, or passes and was expected to fail
+      3  a trial failed
     """
     from rnnbench.cli.exit_status import OK
     from rnnbench.pipeline import ProgressBar, check_trials

@@ -58,6 +58,8 @@ def compare(
 ) -> None:
     """Compare two runs, trial by trial.
 
+    Example: rnnbench compare main pull --fail-on slower,vanished
+
     Exit with 1 if something was found that --fail-on names. Runs made at different times also differ by the drift of
     the machine; `rnnbench ab` avoids that.
     """

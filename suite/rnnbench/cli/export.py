@@ -42,6 +42,8 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
     """Write RUN, which is a folder, a name, or 'latest', in the format of another tool.
 
     docs/exports.md says which command reads each format, and what becomes of trials without figures.
+
+    Example: rnnbench export latest --format=junit -o trials.xml
     """
     from rnnbench.results import Store, StoreError, sound
     from rnnbench.results.exports import EXPORTS, FolderExport

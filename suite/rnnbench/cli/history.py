@@ -49,6 +49,8 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
 
     Each shard of a merged run is added as a run of its own.
+
+    Example: rnnbench history add latest
     """
     from rnnbench.history import History
     from rnnbench.plan import compress_run
@@ -87,6 +89,8 @@ def sql(statement: str, as_csv: bool, history_folder: Path) -> None:
     """Answer one SELECT over the tables 'rows' (one row for each trial of each run) and 'runs'.
 
     The statement can read no other file, and write none.
+
+    Example: rnnbench history sql "SELECT trial, bound_median_s FROM rows WHERE chunk = 1"
     """
     from rnnbench.history import csv_lines, plain_table
 

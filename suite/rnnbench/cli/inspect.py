@@ -34,6 +34,8 @@ def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     the file is called in float64. Exit with 1 if a state is lost, or if two halves of a stream differ from the whole.
 
     The file is read and called in processes of their own, with limits of memory and time.
+
+    Example: rnnbench inspect vad.onnx --set constants.sr=16000 --set time=null
     """
     from rnnbench.model_files import (
         answered,

@@ -24,6 +24,8 @@ def list_trials(selection: Selection, shard: Shard | None, no_baseline: bool, an
 
     `rnnbench run` adds those of NumPy, its baseline. They are printed with --shard, or with --backend=numpy.
 
+    Example: rnnbench list cases/smoke.yaml --backend=iree --filter=chunk=1
+
     With --shard, print the trials that `rnnbench run` with the same options runs: also the baseline's and the pinned
     anchors.
     """

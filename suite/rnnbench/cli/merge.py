@@ -27,6 +27,8 @@ def merge(runs: tuple[str, ...], results: Path, output: Path | None, incomplete:
     Every command that takes a run takes the merged one. Each record keeps its machine: latencies of two machines are
     never ranked or compared. If trials are missing, nothing is written, unless --incomplete is given. A shard may be
     given again after it was resumed, and a merged run counts as its shards.
+
+    Example: rnnbench merge shard-1 shard-2 -o results/whole
     """
     from rnnbench.reports import print_shards
     from rnnbench.results import Store, StoreError, merge_shards, write_merged

@@ -32,6 +32,8 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, …).
 
     A file that is there already stays as it is.
+
+    Example: rnnbench new my.onnx -o my.yaml
     """
     from rnnbench.cases import case_of_network, names_of_networks
     from rnnbench.disk import write_text

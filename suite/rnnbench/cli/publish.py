@@ -19,6 +19,8 @@ def publish(folder: Path) -> None:
     person closed stays closed. Open pull requests that change versions get the summary as a comment, which is replaced
     each night.
 
+    Example: rnnbench publish reports/night
+
     It calls `gh` in the folder of a clone; `gh` needs a token that may write issues and pull requests.
     """
     from rnnbench.night import GitHub, tell_github

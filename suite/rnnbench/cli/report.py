@@ -16,7 +16,10 @@ from rnnbench.cli.output import tell, tell_warnings
 @RESULTS
 @REPORTS
 def report(runs: tuple[str, ...], results: Path, reports: Path) -> None:
-    """Write a report of RUN… in Markdown, with plots. A RUN is a folder, a name or 'latest'."""
+    """Write a report of RUN… in Markdown, with plots. A RUN is a folder, a name or 'latest'.
+
+    Example: rnnbench report latest
+    """
     from rnnbench.reports import write_report
     from rnnbench.results import Store, file_name
 

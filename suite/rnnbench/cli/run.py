@@ -96,6 +96,12 @@ def run(
     """Build, check and time every trial of CASE…, and write a report.
 
     Example: rnnbench run cases/smoke.yaml --backend=iree
+
+    \b
+    Exit status:
+      0  every trial is ok, not supported, not installed, or fails as expected
+      1  a trial is nonconforming, or passes and was expected to fail
+      3  a trial failed
     """
     from rnnbench.plan import resume_run
     from rnnbench.results import Store

@@ -26,17 +26,20 @@ _SELECTION = (
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Replace a value of the cases, for example model.hidden=256.",
+        help="Replace a value of the cases, for example model.hidden=256. May be repeated.",
     ),
     click.option(
-        "--only", multiple=True, metavar="ID", help="Keep only the trial with this id, or with these last 8 hex digits."
+        "--only",
+        multiple=True,
+        metavar="ID",
+        help="Keep only the trial with this id, or with these last 8 hex digits. Repeat it to keep several.",
     ),
     click.option(
         "--filter",
         "filters",
         multiple=True,
         metavar="EXPR",
-        help="Keep only trials that match, for example time=looped,chunk=1|16.",
+        help="Keep only trials that match, for example time=looped,chunk=1|16: looped, and 1 or 16 steps a call.",
     ),
     click.option(
         "--max-trials",

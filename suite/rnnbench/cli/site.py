@@ -32,6 +32,8 @@ def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file:
     'latest'). Without a RUN, they show the newest run of each case in the history. If the folder of results does not
     have such a run, they show its rows in the history, which have all figures, but no samples and no details of checks.
     Series, changes and releases come from the history, if there is one, and the states of alerts from their file.
+
+    Example: rnnbench site latest -o reports/site
     """
     from rnnbench.history import Alerts, History
     from rnnbench.results import Store, StoreError

@@ -51,7 +51,7 @@ def _row(figure: Fidelity) -> str:
         seconds(figure.bound),
         seconds(figure.tool_s),
         f"{figure.ratio:.3f}{interval}",
-        f"{figure.difference * 1e6:+.2f} µs",
+        f"{figure.difference * 1e6:+z.2f} µs",
         seconds(figure.empty),
         seconds(figure.empty_after_call),
     )

@@ -141,7 +141,7 @@ def _environment(series_step: _SeriesStep, trials: Trials, moves: Sequence[Step]
         near = abs(move.index - series_step.step.index) <= NEAR
         if near and abs(series_step.step.size) < MACHINE_SHARE * abs(move.size):
             moved = 100 * (math.exp(move.size) - 1)
-            return f"the machine moved by {moved:+.1f} % at that time, and programs differ in how much"
+            return f"the machine moved by {moved:+z.1f} % at that time, and programs differ in how much"
     if series_step.measure.anchored_by and _program_change(series_step, trials) is None:
         return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
     return ""

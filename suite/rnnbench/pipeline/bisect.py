@@ -131,7 +131,7 @@ class LatencyJudge:
         if change is None:
             return Step(release, "skipped", _why_unmeasured(both), command)
         low, high = change.judged.interval or (change.ratio, change.ratio)
-        ratio, lowest, highest = (f"{100 * (end - 1):+.1f} %" for end in (change.ratio, low, high))
+        ratio, lowest, highest = (f"{100 * (end - 1):+z.1f} %" for end in (change.ratio, low, high))
         seen = f"{change.verdict}, {ratio} ({lowest} to {highest})"
         states: dict[str, State] = {"SLOWER": "bad", "SAME": "good", "FASTER": "good"}
         return Step(release, states.get(change.verdict, "skipped"), seen, command)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rnnbench.measure import half_width
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
-from rnnbench.results import CallCost, Entry, Estimate, SideLatency, by_chunk, fit_call
+from rnnbench.results import CallCost, Entry, Estimate, SideLatency, by_chunk, fit_call, judge_bound
 
 CALL_COST_NOTE = (
     "Bound latency is split into a cost per call (dispatch, and the state in and out) and a cost per step. "
@@ -72,19 +72,20 @@ def stateful_cost_table(entries: Sequence[Entry]) -> Table:
             if (target, time, "stateful", chunk) in groups and (target, time, "stitched", chunk) in groups
         }
         costs = {
-            chunk: inside.bound.median - outside.bound.median
+            chunk: f"{_signed(inside.bound.median - outside.bound.median)} {judge_bound(inside, outside).verdict}"
             for chunk, (inside, outside) in pairs.items()
             if inside.bound and outside.bound and inside.measured != outside.measured
         }
         if costs:
-            rows.append((target, time, *(_signed(costs.get(chunk)) for chunk in chunks)))
+            rows.append((target, time, *(costs.get(chunk, units.MISSING) for chunk in chunks)))
     return Table(
         "Cost of keeping the state inside the program",
         ("program", "time", *(f"chunk {chunk}" for chunk in chunks)),
         tuple(rows),
         text=2,
         note="Bound latency of a stateful call minus that of a stitched call. Below zero, keeping the state inside is "
-        "cheaper. A difference within '± processes' of either latency does not count.",
+        "cheaper. The verdict is that of the two strategies in 'Strategy pairs': a difference that is UNDECIDED may be "
+        "noise, whatever its size, and one that is SAME is less than what matters.",
     )
 
 
@@ -111,7 +112,5 @@ def _estimated(estimate: Estimate) -> str:
     return f"{_signed(estimate.value)} ± {units.seconds(estimate.half_width)}"
 
 
-def _signed(seconds: float | None) -> str:
-    if seconds is None:
-        return units.MISSING
-    return f"−{units.seconds(-seconds)}" if seconds < 0 else units.seconds(seconds)
+def _signed(seconds: float) -> str:
+    return f"-{units.seconds(-seconds)}" if seconds < 0 else units.seconds(seconds)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.reports.drawing import save_figure
-from rnnbench.reports.escape import in_picture
+from rnnbench.reports.escape import LONGEST_IN_PICTURE, in_picture
 from rnnbench.reports.panels import Line, Panels
-from rnnbench.results import ORIGINS, Entry, size_label
+from rnnbench.results import ORIGINS, Entry, size_label, visible
 
 LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (1, 3.5))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
@@ -35,7 +35,11 @@ ALONE_POINTS = 16
 ALONE_MARGIN = 0.1
 """Part of an axis that is left free for it on either side."""
 LEGEND_INCHES = 2.7
+LEGEND_CHARACTERS = 36
+"""Characters of a line of the legend."""
 LEGEND_LINE_INCHES = 0.2
+LOGARITHMIC = "log scale"
+"""Says of an axis that equal distances on it are equal ratios. A narrow one has the numbers of any other axis."""
 NARROW = 10.0
 """An axis that spans less than this factor has evenly spaced numbers."""
 LONGEST_TITLE = 300
@@ -125,20 +129,27 @@ class Canvas:
             axis.set_yscale("log")
             self.ticks(axis.yaxis, (1, 2, 5))
         self._figure.supxlabel(x, fontsize=9.5)
-        self._figure.supylabel(y, fontsize=9.5)
+        self._figure.supylabel(f"{y}, {LOGARITHMIC}", fontsize=9.5)
 
-    def legend(self, also: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Right of the panels: programs, time, state, launch if one is a graph, and what is special to this picture."""
+    def legend(self, also: str, looks: Mapping[str, Mapping[str, Any]], *, times: bool = True) -> None:
+        """Right of the panels: programs, time, state, launch if one is a graph, and what is special to this picture.
+
+        `times`: whether lines tell how time advances.
+        """
         lines = [line for group in self.panels.values() for line in group]
         entries = [entry for line in lines for entry in line.points]
         approximate = {entry.target for entry in entries if entry.approximate}
         programs = {
-            t: f"{in_picture(t)} (approximate)" if t in approximate else in_picture(t)
+            t: _wrapped(f"{t} (approximate)" if t in approximate else t)
             for t in sorted({line.target for line in lines})
         }
         sections: dict[str, dict[str, Mapping[str, Any]]] = {
             "program": {name: {"color": self._colours[target], "linewidth": 3} for target, name in programs.items()},
-            "time": {in_picture(time): {**GREY, "linestyle": _dashes(time)} for time in self.times},
+            **(
+                {"time": {in_picture(time): {**GREY, "linestyle": _dashes(time)} for time in self.times}}
+                if times
+                else {}
+            ),
             "state": {
                 f"{state} ({CARRIES[state]})": {**GREY, "linestyle": "none", "marker": marker}
                 for state, marker in MARKERS.items()
@@ -157,7 +168,8 @@ class Canvas:
             titles.append(len(handles))
             handles.append(self._matplotlib.lines.Line2D([], [], linestyle="none", label=title))
             handles.extend(self._matplotlib.lines.Line2D([], [], label=label, **look) for label, look in items.items())
-        self._figure.set_figheight(max(self._figure.get_figheight(), LEGEND_LINE_INCHES * (len(handles) + 2)))
+        rows = sum(handle.get_label().count("\n") + 1 for handle in handles)
+        self._figure.set_figheight(max(self._figure.get_figheight(), LEGEND_LINE_INCHES * (rows + 2)))
         legend = self._figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.6)
         for index in titles:
             legend.get_texts()[index].set_fontweight("bold")
@@ -176,6 +188,11 @@ class Canvas:
             layout.execute(self._figure)
             self._figure.set_layout_engine("none")
         save_figure(self._figure, file)
+
+
+def _wrapped(name: str) -> str:
+    """A name of a program in lines that the legend has room for."""
+    return "\n".join(map(in_picture, textwrap.wrap(visible(name, LONGEST_IN_PICTURE), LEGEND_CHARACTERS)))
 
 
 def _dashes(time: str) -> Any:

@@ -36,6 +36,8 @@ PAIRED = (
     "left out. SAME excludes a change as large as the "
     "threshold on each side with 99 %; the interval excludes both at once and may reach a little further."
 )
+OF_ALL_CALLS = "the median of all calls"
+OF_PROCESSES = "the geometric mean of its processes' medians; in a report it is the median of all calls"
 APART = (
     "The runs were not sampled in turn: a drift of the machine between them is part of the ratio. `rnnbench ab` "
     "samples in turn."
@@ -205,7 +207,8 @@ def latency_note(comparison: Comparison) -> str:
     base, new = _sides(comparison)
     return (
         f"The smallest change that matters is {_thresholds(comparison)}. Ratio: {new} over {base}, then its "
-        f"{100 * (1 - ERROR_RATE):.0f} % interval. n: processes of each side. {how_sampled(comparison)}"
+        f"{100 * (1 - ERROR_RATE):.0f} % interval. n: processes of each side. A latency is "
+        f"{OF_ALL_CALLS if comparison.paired else OF_PROCESSES}. {how_sampled(comparison)}"
     )
 
 
@@ -222,6 +225,7 @@ def _thresholds(comparison: Comparison) -> str:
 
 
 def _cost_table(comparison: Comparison) -> Table:
+    base, new = _sides(comparison)
     rows = [
         (
             Markdown(c.result + mark(comparison)),
@@ -236,7 +240,7 @@ def _cost_table(comparison: Comparison) -> Table:
     ]
     return Table(
         "Build time, memory, size and operations beyond their thresholds",
-        ("result", "trial", "measure", "base", "new", "ratio", "threshold"),
+        ("result", "trial", "measure", base, new, "ratio", "threshold"),
         tuple(rows),
         text=3,
         note=Markdown(" ").join([COST_RESULTS, *_scatter(comparison)]),

@@ -20,6 +20,8 @@ from rnnbench.results import (
     strategy_pairs,
 )
 
+NO_VERDICT = "A place is no verdict: medians of few processes may lie apart by chance."
+
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
     """The rankings of one workload: a table for each origin, sorted by chunk and then by place."""
@@ -46,9 +48,9 @@ def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
             ),
             tuple(rows),
             text=5,
-            note="± processes: half the range of the process medians, relative to the median. × of floor: bound "
-            "latency over the latency floor, with its 95 % interval. p99 in brackets: several calls were timed as one "
-            "sample.",
+            note=f"{NO_VERDICT} ± processes: half the range of the process medians, relative to the median. × of "
+            "floor: bound latency over the latency floor, with its 95 % interval. p99 in brackets: several calls were "
+            "timed as one sample.",
         )
 
 

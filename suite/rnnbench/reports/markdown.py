@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from rnnbench.measure import PATHS, SCENARIOS
 from rnnbench.reports import findings, lowered, units
@@ -26,14 +27,28 @@ from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
 from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend, markdown_table
-from rnnbench.results import ORIGIN_MEANS, Entry, Place, Ranking, View, Workload, file_name, rank
+from rnnbench.results import (
+    ORIGIN_MEANS,
+    SMALLEST,
+    Entry,
+    Place,
+    Ranking,
+    View,
+    Workload,
+    file_name,
+    judge_bound,
+    rank,
+)
 from rnnbench.spelling import count
 
 ANSWER_SIGNS = {
-    "=": "= the same program, called the same way; measured once",
-    APPROXIMATE: f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
+    " = ": "= the same program, called the same way; measured once",
+    f" {APPROXIMATE} ": f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
+    "; level with ": f"level with: {SIGNS['1='].meaning}",
+    ", SAME": f"SAME: a difference that is smaller than {100 * SMALLEST:.0f} %",
+    ", UNDECIDED": "UNDECIDED: the processes are too few, or differ too much, to tell which of the two is faster",
 }
-"""What signs between words of the answer mean."""
+"""What signs and words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)
 COSTS = (
     build_table,
@@ -82,11 +97,12 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
         yield sentence
     answers = [part for workload, entries in view.workloads.items() for part in _answer(workload, entries)]
     yield from answers
-    if meanings := [meaning for sign, meaning in ANSWER_SIGNS.items() if any(f" {sign} " in part for part in answers)]:
+    if meanings := [meaning for sign, meaning in ANSWER_SIGNS.items() if any(sign in part for part in answers)]:
         yield f"Signs: {'. '.join(meanings)}."
-    for title, sentence in device_answers(view):
+    for title, answers_of in groupby(device_answers(view), key=lambda answer: answer[0]):
         yield Markdown("**{}, on several devices**").format(title)
-        yield Markdown("{} Each device has its fastest program; see *Devices*.").format(sentence)
+        sentences_of = " ".join(sentence for _, sentence in answers_of)
+        yield Markdown("{} Each device has its fastest program; see *Devices*.").format(sentences_of)
     if sentences := reliability_sentences(view):
         yield " ".join(sentences)
     yield Markdown("## Ranking")
@@ -154,10 +170,12 @@ def _fastest(ranking: Ranking) -> Markdown:
     first, *level = ranking.leaders
     text = Markdown("{}: {}, **{}**").format(ranking.origin, _named(first), _latency(first.entry))
     if level:
-        text = Markdown("{}; equal to {}").format(text, Markdown(", ").join(map(_named, level)))
+        text = Markdown("{}; level with {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
-        return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), _times(behind))
+        verdict = judge_bound(others[0].entry, first.entry).verdict
+        doubt = "" if verdict == "SLOWER" else f", {verdict}"
+        return Markdown("{}; next {}, {} the latency{}").format(text, _named(others[0]), _times(behind), doubt)
     return text if level else Markdown("{}; the only one").format(text)
 
 

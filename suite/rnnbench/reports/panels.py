@@ -16,6 +16,10 @@ WIDEST_DODGE = 0.5
 """Most octaves of that."""
 COLUMN = 0.8
 """Part of a column of a picture with a single chunk over which its lines are spread."""
+WIDEST_STEP = 0.1
+"""Most of a column between two of its lines: marks that are few stand around the name of their time."""
+LETTER = 0.028
+"""Part of a panel's width that a letter of a number takes."""
 Places = Mapping[int, float]
 """By chunk, where on the horizontal axis a point stands."""
 
@@ -65,6 +69,44 @@ def fastest(panels: Panels, path: str) -> dict[int, dict[int, float]]:
     return {hidden: dict(sorted(seconds.items())) for hidden, seconds in best.items()}
 
 
+def targets_of(*some: Panels) -> list[str]:
+    return sorted({line.target for panels in some for lines in panels.values() for line in lines})
+
+
+def legible(panels: Panels, most: int) -> tuple[Panels, int]:
+    """The panels with the lines of as many programs at most, and how many programs are left out.
+
+    Those are the slowest: of each program the chunk counts at which it is nearest to the fastest of its size.
+    """
+    least: dict[tuple[int, int], float] = {}
+    latencies = [
+        (line.target, (hidden, entry.chunk), entry.bound.median)
+        for (_, hidden), lines in panels.items()
+        for line in lines
+        for entry in line.points
+        if entry.bound
+    ]
+    for _, at, seconds in latencies:
+        least[at] = min(seconds, least.get(at, seconds))
+    nearest = dict.fromkeys(targets_of(panels), math.inf)
+    for target, at, seconds in latencies:
+        nearest[target] = min(seconds / least[at], nearest[target])
+    kept = sorted(nearest, key=lambda target: (nearest[target], target))[:most]
+    shown = {key: [line for line in lines if line.target in kept] for key, lines in panels.items()}
+    return {key: lines for key, lines in shown.items() if lines}, len(nearest) - len(kept)
+
+
+def named_chunks(chunks: Sequence[int]) -> set[int]:
+    """Those whose numbers do not touch along a logarithmic axis. The ends are first, and then the larger ones."""
+    span = math.log2(chunks[-1] / chunks[0])
+    named: list[int] = []
+    for chunk in (chunks[0], *reversed(chunks[1:])):
+        width = LETTER * span * (len(str(chunk)) + 1)
+        if all(abs(math.log2(chunk / other)) >= width for other in named):
+            named.append(chunk)
+    return set(named)
+
+
 def stream_tests(entry: Entry) -> list[StreamTest]:
     """The tests of numbers of streams, by number; of equal numbers the last. None where no stream was asked for.
 
@@ -107,8 +149,9 @@ def by_time(lines: Sequence[Line], times: Sequence[str]) -> Iterator[tuple[Line,
     """Each line of a single chunk with its place: beside the others of its time. No line is drawn that tells times."""
     for column, time in enumerate(times):
         group = [line for line in lines if line.time == time]
+        spread = min(COLUMN, WIDEST_STEP * (len(group) - 1))
         for line, place in zip(group, _side_by_side(len(group)), strict=True):
-            yield line, {entry.chunk: column + COLUMN * place for entry in line.points}
+            yield line, {entry.chunk: column + spread * place for entry in line.points}
 
 
 def _side_by_side(number: int) -> list[float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.measure import PATHS, LatencyPath
-from rnnbench.reports.canvas import BEST, GREY, Canvas
+from rnnbench.reports.canvas import BEST, GREY, LOGARITHMIC, Canvas
 from rnnbench.reports.drawing import PALETTE, drawing
 from rnnbench.reports.errors import ReportError
 from rnnbench.reports.escape import in_picture
@@ -29,13 +29,17 @@ from rnnbench.reports.panels import (
     chunks_of,
     fastest,
     latencies_of,
+    legible,
+    named_chunks,
     stream_tests,
+    targets_of,
 )
 from rnnbench.reports.tables import p99
 from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
 from rnnbench.spelling import count
 
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
+CHUNKS = f"chunk: time steps per call, {LOGARITHMIC}"
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
 
 
@@ -50,14 +54,15 @@ class Picture:
 
 def draw(view: View, folder: Path) -> list[Picture]:
     """Draw every picture of a report into `folder`. Needs Matplotlib, of the extra `report`."""
-    colours = _colours(view)
     pictures = []
+    of_families = {family: legible(arrange(sizes), len(PALETTE)) for family, sizes in view.families.items()}
+    targets = targets_of(*(panels for panels, _ in of_families.values()))
     with drawing("drawing plots") as matplotlib:
-        for family, sizes in view.families.items():
-            panels = arrange(sizes)
+        for family, (panels, left_out) in of_families.items():
             kernels = any(origin == "kernel" for origin, _ in panels)
+            colours = _colours(targets if len(targets) <= len(PALETTE) else targets_of(panels))
             for picture, fill in _pictures(family, panels):
-                canvas = Canvas(matplotlib, panels, colours, (picture.title, str(family)))
+                canvas = Canvas(matplotlib, panels, colours, _titles(picture, family, left_out))
                 fill(canvas)
                 canvas.save(folder, picture.stem)
                 pictures.append(replace(picture, caption=f"{picture.caption} {KERNELS}") if kernels else picture)
@@ -76,19 +81,25 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
             f"one plot shows one workload, and these runs have {len(view.families)}; plot them one by one"
         )
     ((family, sizes),) = view.families.items()
-    panels = arrange(sizes)
+    panels, left_out = legible(arrange(sizes), len(PALETTE))
     if path not in PATHS or not latencies_of(panels, path):
         raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
     with drawing("drawing plots") as matplotlib:
-        title = _latency_picture(family, PATHS[path], panels).title
-        canvas = Canvas(matplotlib, panels, _colours(view), (title, str(family)))
+        titles = _titles(_latency_picture(family, PATHS[path], panels), family, left_out)
+        canvas = Canvas(matplotlib, panels, _colours(targets_of(panels)), titles)
         draw_latencies(canvas, path=path)
         canvas.save_as(file)
     return file
 
 
-def _colours(view: View) -> dict[str, str]:
-    return {target: PALETTE[index % len(PALETTE)] for index, target in enumerate(view.targets)}
+def _colours(targets: Sequence[str]) -> dict[str, str]:
+    return dict(zip(targets, PALETTE, strict=False))
+
+
+def _titles(picture: Picture, family: Family, left_out: int) -> tuple[str, ...]:
+    """`left_out`: programs that have no colour."""
+    slowest = f"Without the {count(left_out, 'slowest program')}: colours tell {len(PALETTE)}. The tables have all."
+    return (picture.title, str(family), *([slowest] if left_out else []))
 
 
 def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
@@ -157,11 +168,11 @@ def draw_latencies(canvas: Canvas, path: str) -> None:
             axis.set_xticks(range(len(canvas.times)), map(in_picture, canvas.times))
             axis.set_xlim(-0.5, len(canvas.times) - 0.5)
     one_chunk = f"how time advances in a call of {count(chunks[0], 'step')}"
-    canvas.label("chunk: time steps per call" if len(chunks) > 1 else one_chunk, f"{unit} per step")
+    canvas.label(CHUNKS if len(chunks) > 1 else one_chunk, f"{unit} per step")
     looks: dict[str, dict[str, Any]] = {"bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"}}
     if any(best.values()):
         looks["fastest but kernels"] = BEST
-    canvas.legend("latency", looks)
+    canvas.legend("latency", looks, times=len(chunks) > 1)
 
 
 def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -> None:
@@ -195,7 +206,7 @@ def _streams(canvas: Canvas) -> None:
                 _draw_streams(canvas, axis, line, entry)
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    canvas.label("real-time streams on one core", "latency of a frame, ms")
+    canvas.label(f"real-time streams on one core, {LOGARITHMIC}", "latency of a frame, ms")
     looks: dict[str, dict[str, Any]] = {"end: p99": {**GREY, "linestyle": "none", "marker": "|"}, "period": PERIOD}
     canvas.legend("frame", looks)
 
@@ -227,7 +238,7 @@ def _builds(canvas: Canvas) -> None:
                 canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
         canvas.ticks(axis.xaxis, (1, 3))
-    canvas.label("build time, s", f"{unit} per step")
+    canvas.label(f"build time, s, {LOGARITHMIC}", f"{unit} per step")
     sizes = {str(c): {**GREY, "linestyle": "none", "marker": "o", "markersize": width} for c, width in widths.items()}
     canvas.legend("chunk", sizes)
 
@@ -248,14 +259,15 @@ def _growth(canvas: Canvas) -> None:
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _chunk_axis(axis, chunks)
         axis.set_ylim(shortest / 1.5, most * 1.5)
-    canvas.label("chunk: time steps per call", "build time, s")
+    canvas.label(CHUNKS, "build time, s")
     canvas.legend("growth", {"chunk¹; steeper: chunk²": thin})
 
 
 def _chunk_axis(axis: Any, chunks: Sequence[int]) -> None:
-    """Chunks along an axis, each with its number."""
+    """Chunks along an axis, each with its number where that touches no other one."""
     axis.set_xscale("log", base=2)
-    axis.set_xticks(chunks, [str(chunk) for chunk in chunks])
+    named = named_chunks(chunks)
+    axis.set_xticks(chunks, [str(chunk) if chunk in named else "" for chunk in chunks])
     axis.minorticks_off()
 
 

@@ -13,6 +13,7 @@ SIGNS = {"SLOWER": "▲", "FASTER": "▼"}
 RELEASE_LEGEND = (
     "A figure is the latency over that of the reference release, which was sampled in turn with it. "
     "▲ slower, ▼ faster than the measured release before it; a dash was not measured. "
+    "The reference stands beside itself, too: how far that is from 1 is noise. "
     f"All verdicts of one trial and path hold together with a chance of {100 * (1 - ERROR_RATE):.0f} %."
 )
 

@@ -65,7 +65,7 @@ def _sampled(latency: Latency) -> Iterator[str]:
     yield units.seconds(warmup.seconds) if warmup else units.MISSING
     yield f"{warmup.stationary} of {processes}" if warmup else units.MISSING
     yield units.MISSING if sampling.disturbed_blocks is None else f"{sampling.disturbed_blocks} of {sampling.blocks}"
-    yield units.MISSING if sampling.drift is None else f"{100 * sampling.drift:+.1f} %"
+    yield units.MISSING if sampling.drift is None else f"{100 * sampling.drift:+z.1f} %"
 
 
 def groups_table(entries: Sequence[Entry]) -> Table:

@@ -55,7 +55,7 @@ def growth_answer(entries: Sequence[Entry]) -> Markdown | str:
         if growth is not None:
             failed = f"; {_beyond(group)}" if _beyond(group) else ""
             text = Markdown("{} {} (chunk^{}{})").format(
-                code(group[0].target), how, Markdown(f"{growth.exponent.value:.2f}"), failed
+                code(group[0].target), how, Markdown(f"{growth.exponent.value:z.2f}"), failed
             )
             named.setdefault(growth_word(growth.exponent), []).append((growth.exponent.value, text))
     lines = [
@@ -77,7 +77,7 @@ def _growth(group: Sequence[Entry], cost: Cost, shown: Shown) -> str:
         return units.MISSING
     exponent = growth.exponent
     fixed = f", above {shown(growth.fixed)}" if growth.fixed else ""
-    return f"{exponent.value:.2f} ± {exponent.half_width:.2f}, {growth_word(exponent)}{fixed}"
+    return f"{exponent.value:z.2f} ± {exponent.half_width:.2f}, {growth_word(exponent)}{fixed}"
 
 
 def _build_s(record: Record) -> float | None:

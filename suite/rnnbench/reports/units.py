@@ -61,8 +61,8 @@ def end_of_ratio(value: float) -> str:
 
 
 def relative_change(ratio: float) -> str:
-    """A ratio as a change: `+3.1 %`; `>+1000 %` beyond that."""
-    return f"{100 * (ratio - 1):+.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
+    """A ratio as a change: `+3.1 %`; `>+1000 %` beyond that. A zero is never negative (`z`)."""
+    return f"{100 * (ratio - 1):+z.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
 
 
 def change_with_interval(ratio: float, interval: tuple[float, float] | None, label: str = "") -> str:

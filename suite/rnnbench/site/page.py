@@ -19,7 +19,7 @@ from typing import Any
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
-from rnnbench.reports import device_facts, multiple, nbytes, ratio, seconds
+from rnnbench.reports import change_with_interval, device_facts, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
 from rnnbench.spelling import count
 
@@ -84,6 +84,7 @@ class Folder:
             "ratio": ratio,
             "multiple": multiple,
             "issue": issue_address,
+            "change": change_with_interval,
             "day": lambda night: night[:10],
         }
         environment.globals |= {"count": count, "device_facts": device_facts}

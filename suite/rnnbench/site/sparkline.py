@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 NIGHTS = 28
 WIDTH, HEIGHT = 81, 18
+LEAST_SPAN = 0.2
+"""Part of the largest value that the height spans at the least: noise of one per cent is a line that is almost flat.
+The chart of a trial (`static/series.js`) has the same."""
 
 
 def sparkline(values: Sequence[float | None]) -> list[object] | None:
@@ -15,9 +18,10 @@ def sparkline(values: Sequence[float | None]) -> list[object] | None:
     if len(last) < 2:
         return None
     low, high = min(last), max(last)
-    height = (high - low) or 1.0
+    spanned = max(high - low, LEAST_SPAN * abs(high)) or 1.0
+    foot = (low + high - spanned) / 2
     step = WIDTH / (len(last) - 1)
     points = " ".join(
-        f"{k * step:.0f},{HEIGHT - 1 - (HEIGHT - 2) * (v - low) / height:.0f}" for k, v in enumerate(last)
+        f"{k * step:.0f},{HEIGHT - 1 - (HEIGHT - 2) * (v - foot) / spanned:.0f}" for k, v in enumerate(last)
     )
     return [points, low, high]

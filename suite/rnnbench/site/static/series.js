@@ -4,7 +4,10 @@
   const form = document.querySelector('form[data-filters="series"]');
   const box = document.getElementById("chart");
   const reading = document.getElementById("reading");
+  const scale = document.getElementById("scale");
   const select = form.elements.measure;
+  /* Part of the largest value that the axis spans at the least (sparkline.py): noise of one per cent is no trend. */
+  const LEAST_SPAN = 0.2;
   const DAYS = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 86400);
   let chart;
   let tell;
@@ -14,6 +17,16 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
+  /* Ends of the vertical axis, with a tenth of room. It begins at 0 where the values come near to it. */
+  function span(values) {
+    const known = values.filter((value) => value !== null);
+    if (!known.length) return [0, 1];
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const missing = Math.max(0, LEAST_SPAN * high - (high - low)) / 2;
+    const [from, to] = uPlot.rangeNum(low - missing, high + missing, 0.1, true);
+    return [Math.max(0, from), to];
+  }
+
   function draw(series) {
     const measure = series.measures.find((each) => each.name === select.value) || series.measures[0];
     const last = Number(form.elements.last.value) || series.started.length;
@@ -21,6 +34,7 @@
     const days = series.started.slice(first).map((started) => Date.parse(started + "Z") / 1000);
     const of = (name) => (measure[name] || measure.value).slice(first);
     const shown = rnnbench.figure[measure.unit];
+    const ends = span([...of("low"), ...of("high"), ...of("value")]);
     const changes = series.changes.filter((change) => change.at >= first && (change.measure === measure.name || change.level === "machine"));
     tell = (place) => {
       const low = measure.low && measure.low[first + place];
@@ -33,7 +47,7 @@
       height: 320,
       padding: [null, 40, null, null],
       legend: { show: false },
-      scales: { x: { time: true } },
+      scales: { x: { time: true }, y: { range: () => ends } },
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
       axes: [{ ...axis, space: 90, incrs: DAYS, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(0, 10)) }, { ...axis, size: 74, label: measure.title + " (" + (measure.unit === "s" ? "time a call" : "bytes") + ")", values: (_, ticks) => ticks.map(shown) }],
       series: [
@@ -50,6 +64,7 @@
       },
     };
     if (measure.name === "build") options.axes[1].label = measure.title;
+    scale.textContent = "The vertical axis begins at " + (ends[0] > 0 ? shown(ends[0]) + ", and not at 0." : "0.");
     if (chart) chart.destroy();
     box.replaceChildren();
     chart = new uPlot(options, [days, of("low"), of("high"), of("value")], box);
