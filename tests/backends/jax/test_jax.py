@@ -63,6 +63,33 @@ def test_loops_and_copies_are_found_in_what_xla_made(tmp_path: Path, request_: R
     assert artifact(tmp_path, request_).lowered == lowered
 
 
+@pytest.mark.parametrize(
+    ("request_", "has_loop"),
+    [
+        (ask(), True),
+        (ask(time="unrolled:2"), True),
+        (ask(chunk=1), False),
+        (ask(time="unrolled:4"), False),
+        (ask(time="unrolled"), False),
+    ],
+    ids=["loop", "loop of copies", "loop of one step", "loop of one pass", "copies"],
+)
+def test_programs_with_a_loop_have_a_level_of_optimisation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request, has_loop: bool
+) -> None:
+    """The flags say it, and XLA is given it: an option that it does not know ends the build."""
+    from rnnbench.backends.jax import placement
+
+    flags = artifact(tmp_path, request_).flags
+    assert ("xla_backend_optimization_level=1" in flags) is has_loop
+    monkeypatch.setattr(placement, "IN_LOOPS", {"xla_no_such_option": 1})
+    if has_loop:
+        with pytest.raises(BuildError, match="xla_no_such_option"):
+            artifact(tmp_path / "other", request_)
+    else:
+        artifact(tmp_path / "other", request_)
+
+
 def test_operations_are_counted_before_and_after_xla(tmp_path: Path) -> None:
     operations = artifact(tmp_path, ask()).operations
     assert operations["input"]["stablehlo.while"] == operations["compiled"]["while"] == 1

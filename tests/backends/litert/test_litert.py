@@ -346,3 +346,22 @@ def test_a_bound_ring_of_a_file_is_the_callers_again(tmp_path: Path) -> None:
     for y in expected:
         bound()
         np.testing.assert_array_equal(bound.output()["y"], y)
+
+
+def test_a_bound_stream_goes_on_from_a_state_that_was_set_and_after_another_one(build) -> None:
+    """A call copies the state from where the last call left it, or from what was set since."""
+    program = build(state="stitched", time="unrolled", chunk=1)
+    model = program.request.model
+    x, given = draw_inputs(model, 4, 1, 0), draw_state(model, 1, 5)
+    expected = run_reference(model, program.request.weights, x, given)
+    session = program.open()
+    ring = [{"x": step} for step in np.split(x, 4)]
+    first, second = session.bind(ring[:2]), session.bind(ring[2:])
+    session.set_state(given)
+    outputs = []
+    for bound in (first, first, second, second):
+        bound()
+        outputs.append(bound.output()["y"])
+    np.testing.assert_allclose(np.concatenate(outputs), expected.y, atol=2e-5)
+    for name, value in session.get_state().items():
+        np.testing.assert_allclose(value, expected.final[name], atol=2e-5)

@@ -13,6 +13,7 @@ from rnnbench.backends.jax.environment import ON_CUDA
 from rnnbench.backends.program_identity import processor
 from rnnbench.backends.shared import CUDA
 from rnnbench.cases import Launch
+from rnnbench.rnn import runs_together
 
 MATMUL_PRECISION = "highest"
 """JAX's word for products of float32 in float32. On CUDA its default allows TF32.
@@ -30,6 +31,10 @@ LAUNCHES: Mapping[Launch, Options] = {
 }
 """XLA's options for CUDA, by launch. Its command buffers are CUDA graphs. By default it records what has five
 operations or more, and of a loop its body alone; `graph` has all of a call in one, and `stream` has none."""
+
+IN_LOOPS: Options = {"xla_backend_optimization_level": 1}
+"""XLA's option for programs with a loop over steps on the processor. By its default level, 3, LLVM makes slower code of
+the elementwise operations in such a loop (docs/backends/jax.md)."""
 
 
 def device_of(request: Request) -> jax.Device:
@@ -67,13 +72,21 @@ def facts(request: Request) -> Mapping[str, object]:
 def flags(request: Request) -> tuple[str, ...]:
     """The flags and variables that a program was compiled with, as its artifact says them."""
     xla_flags = tuple(os.environ.get("XLA_FLAGS", "").split())
+    options = (f"{name}={value}" for name, value in (compiler_options(request) or {}).items())
     if request.device != CUDA:
-        return xla_flags
+        return (*xla_flags, *options)
     variables = tuple(f"{name}={os.environ.get(name, '(not set)')}" for name in ON_CUDA)
-    options = (f"{name}={value}" for name, value in LAUNCHES[request.strategy.launch].items())
     return (*xla_flags, *variables, f"jax_default_matmul_precision={MATMUL_PRECISION}", *options)
 
 
 def compiler_options(request: Request) -> dict[str, str | int | bool] | None:
-    """XLA's options for one program, as `Lowered.compile` takes them; None on the processor, which needs none."""
-    return dict(LAUNCHES[request.strategy.launch]) if request.device == CUDA else None
+    """XLA's options for one program, as `Lowered.compile` takes them; None where it needs none."""
+    if request.device == CUDA:
+        return dict(LAUNCHES[request.strategy.launch])
+    return dict(IN_LOOPS) if _loops(request) else None
+
+
+def _loops(request: Request) -> bool:
+    """Whether a program has a loop over steps, or over copies of a step. XLA folds a loop of one pass."""
+    strategy = request.strategy
+    return strategy.copies is not None and strategy.copies < strategy.chunk and not runs_together(strategy.time)

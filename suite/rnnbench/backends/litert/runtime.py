@@ -142,16 +142,19 @@ class FusedSession(LitertSession):
 
 
 class LitertBound(SynchronousBound):
-    """A call copies the next chunk in and runs the interpreter. It returns when the work is done."""
+    """A call copies the next chunk in and runs the interpreter. It returns when the work is done.
+
+    Arrays are copied as bytes. `np.copyto` takes 0.4 µs for each, a tenth of a step of 128 units.
+    """
 
     def __init__(self, session: LitertSession, ring: list[np.ndarray]) -> None:
         self._session = session
         self._invoke = session.invoke()
-        self._x = session.view(session.inputs["x"])
-        self._ring = cycle([x.copy() for x in ring])
+        x = session.view(session.inputs["x"])
+        self._next_copy = cycle([copying(x, chunk.copy()) for chunk in ring]).__next__
 
     def __call__(self) -> None:
-        np.copyto(self._x, next(self._ring))
+        self._next_copy()()
         self._invoke()
 
     def output(self) -> Arrays:
@@ -165,14 +168,24 @@ class StitchedBound(LitertBound):
 
     def __init__(self, session: StitchedSession, ring: list[np.ndarray]) -> None:
         super().__init__(session, ring)
-        self._state_inputs = [session.view(session.inputs[name]) for name in session.state_inputs]
-        self._state_outputs = [session.view(tensor) for _, tensor in session.outputs[1:]]
+        self._inputs = [session.view(session.inputs[name]) for name in session.state_inputs]
+        self._outputs = [session.view(tensor) for _, tensor in session.outputs[1:]]
+        self._moves = list(map(copying, self._inputs, self._outputs))
 
     def __call__(self) -> None:
-        for view, value in zip(self._state_inputs, self._session.state, strict=True):
-            np.copyto(view, value)
+        if self._session.state is self._outputs:
+            for move in self._moves:
+                move()
+        else:
+            for place, value in zip(self._inputs, self._session.state, strict=True):
+                np.copyto(place, value)
+            self._session.state = self._outputs
         super().__call__()
-        self._session.state = self._state_outputs
+
+
+def copying(to: np.ndarray, source: np.ndarray) -> Callable[[], None]:
+    """A function that copies one array over another one of the same type and size."""
+    return partial(to.data.cast("B").__setitem__, slice(None), source.data.cast("B"))
 
 
 def _from_zeros(reset: Callable[[], None], advance: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """OpenVINO's C API, through ctypes. It is in the same wheel as the Python API.
 
 A call is the inference alone. The Python API makes a new dictionary of all outputs for each call. The C API has no
-variables, so stateful programs are called through the Python API.
+variables: `variables` reaches them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Model:
         self.shapes: dict[str, tuple[int, ...]] = {}
         """The shape of every input and output, by name."""
         for role in ("input", "output"):
-            for index in range(_result(ctypes.c_size_t, f"ov_compiled_model_{role}s_size", self._compiled)):
+            for index in range(value_of(ctypes.c_size_t, f"ov_compiled_model_{role}s_size", self._compiled)):
                 self._describe(role, index)
 
-    def request(self, arrays: Mapping[str, np.ndarray]) -> Callable[[], object]:
-        """A function that runs an inference. Its tensors are in the memory of these arrays."""
+    def request(self, arrays: Mapping[str, np.ndarray]) -> Handle:
+        """An inference request. Its tensors are in the memory of these arrays."""
         request = _created("ov_compiled_model_create_infer_request", "ov_infer_request_free", self._compiled)
         for name, shape in self.shapes.items():
             dims = (ctypes.c_int64 * len(shape))(*shape)
@@ -55,21 +55,21 @@ class Model:
             tensor = _created("ov_tensor_create_from_host_ptr", "ov_tensor_free", *description)
             _call("ov_infer_request_set_tensor", request, name.encode(), tensor)
         request.memory = (*arrays.values(), self._blob)
-        return partial(_infer(), request)
+        return request
 
     def _describe(self, role: str, index: int) -> None:
         by_index = self._compiled, ctypes.c_size_t(index)
         port = _created(f"ov_compiled_model_{role}_by_index", "ov_output_const_port_free", *by_index)
-        text = _result(ctypes.c_char_p, "ov_port_get_any_name", port)
+        text = value_of(ctypes.c_char_p, "ov_port_get_any_name", port)
         shape = _Shape()
         _call("ov_const_port_get_shape", port, ctypes.byref(shape))
         name = text.decode()
         self.shapes[name] = tuple(shape.dims[: shape.rank])
-        self._types[name] = _result(ctypes.c_int, "ov_port_get_element_type", port)
+        self._types[name] = value_of(ctypes.c_int, "ov_port_get_element_type", port)
         _call("ov_shape_free", ctypes.byref(shape))
 
 
-class _Handle(ctypes.c_void_p):
+class Handle(ctypes.c_void_p):
     """An object of the API, freed when nothing refers to it. `memory` keeps the arrays that it uses alive."""
 
     memory: tuple[np.ndarray | None, ...] = ()
@@ -89,6 +89,11 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+def inference(request: Handle) -> Callable[[], object]:
+    """A function that runs a request."""
+    return partial(_infer(), request)
+
+
 @cache
 def _infer() -> Any:
     infer = _library().ov_infer_request_infer
@@ -105,15 +110,15 @@ def _call(function: str, *arguments: object) -> None:
     _checked(getattr(_library(), function)(*arguments))
 
 
-def _result(type_: Any, function: str, *arguments: object) -> Any:
+def value_of(type_: Any, function: str, *arguments: object) -> Any:
     """The value that a function writes through its last argument, a pointer to this type."""
     value = type_()
     _call(function, *arguments, ctypes.byref(value))
     return value.value
 
 
-def _created(function: str, free: str, *arguments: object) -> _Handle:
-    handle = _Handle()
+def _created(function: str, free: str, *arguments: object) -> Handle:
+    handle = Handle()
     _call(function, *arguments, ctypes.byref(handle))
     weakref.finalize(handle, getattr(_library(), free), ctypes.c_void_p(handle.value)).atexit = False
     return handle

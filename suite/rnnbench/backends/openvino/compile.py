@@ -14,6 +14,7 @@ import openvino as ov
 
 from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
+from rnnbench.backends.openvino.variables import called_by_python
 from rnnbench.backends.shared import describe_lowered, int8_notes, int8_operations
 from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, lowered_or_given, origin
 from rnnbench.model_files import FileNetwork
@@ -212,7 +213,7 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("OpenVINO exports this compiled model wrongly, so every load compiles it again.")
     if request.strategy.state == "stitched":
         notes.append("Two requests alternate: each reads the state buffer that the other one writes.")
-    if request.strategy.state != "stateful":
+    if not called_by_python(request):
         notes.append("Calls use the C API, which makes no dictionary of the outputs.")
     if request.file is None and request.strategy.time != "fused" and not request.model.is_exact:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")

@@ -17,6 +17,7 @@ import openvino as ov
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request
 from rnnbench.backends.openvino import c_api, device
+from rnnbench.backends.openvino.variables import PythonVariables, Variables, called_by_python
 from rnnbench.backends.shared import AlternatingSession, ChunkedProgram, SynchronousBound
 from rnnbench.backends.shared.onnx_graphs import NEXT
 
@@ -28,23 +29,25 @@ class OpenVinoProgram(ChunkedProgram):
         super().__init__(request, artifact, cached, build_tail)
         self.files = ProgramFiles(device.files(folder))
         self.folder = folder
-        api = device if request.strategy.state == "stateful" else c_api
+        api = device if called_by_python(request) else c_api
         self.compiled: device.Model | c_api.Model = api.Model(folder, request)
 
     def open(self) -> OpenVinoSession:
-        return (VariableSession if isinstance(self.compiled, device.Model) else OpenVinoSession)(self)
+        return (VariableSession if self.request.strategy.state == "stateful" else OpenVinoSession)(self)
 
     def close(self) -> None:
         super().close()
         del self.compiled
 
 
-def least_call(request: Any) -> Callable[[], object]:
-    """An inference on tensors that are already set, without the package's wrapper.
+def inference(request: Any) -> Callable[[], object]:
+    """An inference on tensors that are already set, by the API that made the request.
 
-    The wrapper looks for inputs and wraps the results, which takes 1.3 µs. The results are views of the tensors; by
-    default each would be copied into a new array.
+    Python's package has a wrapper that looks for inputs and wraps the results, which takes 1.3 µs. It is left out. The
+    results are views of the tensors; by default each would be copied into a new array.
     """
+    if isinstance(request, c_api.Handle):
+        return c_api.inference(request)
     parent: Any = super(ov.InferRequest, request)
     return partial(parent.infer, {}, share_outputs=True, decode_strings=False)
 
@@ -64,7 +67,7 @@ class OpenVinoSession(AlternatingSession):
 
     def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
         """One for each turn."""
-        return [compiled.request(self.arrays(turn)) for turn in range(2)]
+        return [inference(compiled.request(self.arrays(turn))) for turn in range(2)]
 
     def arrays(self, turn: int) -> Arrays:
         """The arrays that a call of this turn reads and writes, by the model's names."""
@@ -104,25 +107,22 @@ class VariableSession(OpenVinoSession):
     """The state is in the request's variables. Both turns use one request."""
 
     def _inferences(self, compiled: Any) -> list[Callable[[], object]]:
-        self._request = compiled.request(self.arrays(0))
+        request = compiled.request(self.arrays(0))
+        kind = Variables if isinstance(request, c_api.Handle) else PythonVariables
+        self._variables: Variables | PythonVariables = kind(request)
         # A variable that OpenVINO made from an input and an output has both names, one after the other.
-        self._variables = {variable.name.rpartition(NEXT)[2]: variable for variable in self._request.query_state()}
-        return [least_call(self._request)] * 2
+        self._names = {name.rpartition(NEXT)[2]: name for name in self._variables.names}
+        return [inference(request)] * 2
 
     def reset(self) -> None:
-        self._request.reset_state()
+        self._variables.reset()
 
     def _read_state(self) -> dict[str, np.ndarray]:
-        return {s.name: self._variables[s.name].state.data.reshape(self._shape(s)).copy() for s in self._states}
+        return {s.name: self._variables.read(self._names[s.name]).reshape(self._shape(s)) for s in self._states}
 
     def _write_state(self, state: Arrays) -> None:
-        for name, variable in self._variables.items():
-            variable.state = ov.Tensor(_as_taken(state[name]).reshape(tuple(variable.state.shape)))
-
-
-def _as_taken(array: np.ndarray) -> np.ndarray:
-    """The device has whole numbers in int32, and refuses to set a variable from a tensor of int64 (2026.4)."""
-    return array.astype(np.int32) if array.dtype.kind in "iu" else array
+        for short, name in self._names.items():
+            self._variables.write(name, state[short])
 
 
 class OpenVinoBound(SynchronousBound):

@@ -19,7 +19,7 @@ from openvino.tools.benchmark.benchmark import Benchmark
 
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.openvino import device
-from rnnbench.backends.openvino.runtime import OpenVinoProgram, least_call
+from rnnbench.backends.openvino.runtime import OpenVinoProgram, inference
 from rnnbench.backends.shared.onnx_graphs import NEXT
 from rnnbench.backends.timing_tool import Tool
 from rnnbench.rnn import draw_inputs
@@ -67,4 +67,4 @@ def _empty(program: OpenVinoProgram, cache: Path) -> Callable[[], object]:
     device.save(ov.Model([ov.opset13.result(parameter) for parameter in parameters], parameters), folder)
     model = type(program.compiled)(folder, program.request)
     request = model.request({name: np.zeros(1, np.float32) for name in names})
-    return least_call(request) if isinstance(model, device.Model) else request
+    return inference(request)
