@@ -214,6 +214,13 @@ def test_what_is_larger_than_the_bound_is_not_kept(built, tmp_path):
     assert cache.uses() == []
 
 
+def test_what_there_is_is_listed_by_kind(cache, built):
+    kinds = ["tvm", "iree", "torch", "jax", "references", "litert"]
+    for kind in kinds:
+        cache.keep(kind, KEY, built, FACTS)
+    assert [use.kind for use in cache.uses()] == sorted(kinds)
+
+
 def test_uses_are_told_by_kind_and_clear_removes_every_entry(cache, built, tmp_path):
     before = time.time()
     cache.keep("iree", KEY, built, FACTS)

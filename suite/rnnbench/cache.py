@@ -166,7 +166,7 @@ class Cache:
             by_kind.setdefault(entry.path.parent.name, []).append(entry)
         return [
             Use(kind, len(entries), sum(entry.nbytes for entry in entries), min(entries).used, max(entries).used)
-            for kind, entries in sorted(by_kind.items())
+            for kind, entries in by_kind.items()
         ]
 
     def clear(self) -> int:

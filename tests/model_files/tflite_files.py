@@ -209,6 +209,15 @@ def behind_another(writer: Writer) -> Writer:
     return writer
 
 
+def without_signature(writer: Writer) -> Writer:
+    """Its ends have the names of their tensors, as in files of older converters."""
+    (signature,) = writer.model.signatureDefs
+    for end in (*signature.inputs, *signature.outputs):
+        writer.graph.tensors[end.tensorIndex].name = end.name
+    writer.model.signatureDefs = []
+    return writer
+
+
 def quantised(writer: Writer, kind: str = "int8") -> Writer:
     """`elman` in int8 or int16, as the converter writes it: each array has a scale and a zero point of its own."""
     of_bias, high = ("int32", 127) if kind != "int16" else ("int64", 32767)

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from rnnbench.devices import Device
+from rnnbench.measure import PATHS
 from rnnbench.reports.paths import path_answer, path_table, plain_path_answer
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.record import Record
@@ -44,6 +45,8 @@ def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
         "0.100",
         "30 of 3,000 (1.00 %)",
     )
+    for name in ("cold", "paced"):
+        assert f"{name.capitalize()}: {PATHS[name].meaning}" in table.note
 
 
 def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:

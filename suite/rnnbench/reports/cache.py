@@ -26,7 +26,7 @@ def _table(uses: Sequence[Use]) -> Table:
     rows = tuple(
         (use.kind, f"{use.entries:,}", units.nbytes(use.nbytes), _time(use.oldest), _time(use.newest)) for use in uses
     )
-    return Table("Entries", ("of", "entries", "size", "oldest use (UTC)", "newest use (UTC)"), rows, text=1)
+    return Table("Entries", ("of", "entries", "size", "oldest use (UTC)", "newest use (UTC)"), rows)
 
 
 def _time(seconds: float) -> str:

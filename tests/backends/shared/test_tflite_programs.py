@@ -23,6 +23,7 @@ STEPS = 6
 FILES = {
     "alone": files.elman,
     "behind another": lambda: files.behind_another(files.elman()),
+    "without a signature": lambda: files.without_signature(files.elman()),
     "adding x": files.adding,
     "giving its state": lambda: files.giving_its_state(files.elman()),
 }
