@@ -115,6 +115,8 @@ def test_the_sides_of_an_ab_have_the_same_names_in_every_table() -> None:
 
 def test_a_comparison_says_which_latency_it_has_since_a_report_has_another() -> None:
     """Of a run whose processes differ the two have other digits."""
-    apart = compare_runs(fake.run([fake.record(spread=1e-3)], "old"), fake.run([fake.record(spread=1e-3, seed=1)], "new"))
+    apart = compare_runs(
+        fake.run([fake.record(spread=1e-3)], "old"), fake.run([fake.record(spread=1e-3, seed=1)], "new")
+    )
     note = next(table.note for table in comparison_tables(apart) if table.title.startswith("Latency"))
     assert "the geometric mean of its processes' medians; in a report it is the median of all calls" in note
