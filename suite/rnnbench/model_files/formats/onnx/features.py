@@ -39,6 +39,8 @@ def features_of(model: Any) -> Iterator[Feature]:
             found.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
         found["convolution-of-an-output"] = values
+    if values := _bfloat16_lists(model.graph):
+        found["bfloat-lists"] = values
     for name, values in found.items():
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
@@ -98,6 +100,22 @@ def _convolutions_of_outputs(graph: Any) -> set[str]:
             # A value that nothing makes is an input.
             if any(value in kept and operator not in ("", "Transpose") for value, operator in way[turned + 1 :]):
                 found.update(node.output)
+    return found
+
+
+def _bfloat16_lists(graph: Any) -> set[str]:
+    """Names of the weights and constants in bfloat16 that are a list of numbers, and no bytes.
+
+    Of one in an inner graph, what its node gives.
+    """
+
+    def is_list(tensor: Any) -> bool:
+        return tensor.data_type == tensor.BFLOAT16 and bool(tensor.int32_data)
+
+    found = {tensor.name for tensor in graph.initializer if is_list(tensor)}
+    for node in graph.node:
+        if any(is_list(attribute.t) for attribute in node.attribute) or any(map(_bfloat16_lists, subgraphs(node))):
+            found.update(node.output)
     return found
 
 
