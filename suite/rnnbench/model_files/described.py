@@ -78,8 +78,8 @@ def described(
     flow, found = flow or Flow(), dict(axes or {})
     merged = list(_merged(inputs, unused))
     told = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
-    free = ([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs))
-    pairing = pair_states(flow, *free, facts.depends)
+    given, made = ([a for a in s if a.name not in told and not a.is_empty] for s in (inputs, outputs))
+    pairing = pair_states(flow, given, made, facts.depends)
     pairs = (*known, *pairing.pairs)
     before, after = {pair.before for pair in pairs}, {pair.after for pair in pairs}
     found |= {pair.after: found[pair.before] for pair in pairs if pair.before in found}

@@ -85,7 +85,7 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
 def _ifs(node: Any) -> int:
     """How many Ifs are in each other, in this node and the graphs inside it."""
     inside = (_ifs(inner) for graph in subgraphs(node) for inner in graph.node)
-    return max(inside, default=0) + (node.op_type == "If")
+    return max(inside, default=0) + int(node.op_type == "If")
 
 
 def _convolutions_of_outputs(graph: Any) -> set[str]:
