@@ -58,5 +58,7 @@ def rows(begin: str) -> list[list[float]]:
 
 
 equal, different = rows("0.0"), rows("1.0")
-print(f"a and b: expected [1, 2] and [2, 4]; found {equal} where both begin with 0, and {different} where b begins with 1")
+print(
+    f"a and b: expected [1, 2] and [2, 4]; found {equal} where both begin with 0, and {different} where b begins with 1"
+)
 sys.exit(equal != [[1, 2], [2, 4]] or different != [[1, 2], [2, 4]])

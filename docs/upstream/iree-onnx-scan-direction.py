@@ -30,8 +30,11 @@ with tempfile.TemporaryDirectory() as name:
     onnx.save(model, folder / "g.onnx")
     subprocess.run([tools / "iree-import-onnx", "g.onnx", "-o", "g.mlir"], cwd=folder, check=True)
     target = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-    subprocess.run([tools / "iree-compile", "g.mlir", "-o", "g.vmfb", *target, "--iree-llvmcpu-target-cpu=host"],
-                   cwd=folder, check=True)
+    subprocess.run(
+        [tools / "iree-compile", "g.mlir", "-o", "g.vmfb", *target, "--iree-llvmcpu-target-cpu=host"],
+        cwd=folder,
+        check=True,
+    )
     module = runtime.load_vm_flatbuffer_file(str(folder / "g.vmfb"), driver="local-sync")
     y = module["g"](*map(np.float32, INPUTS))[1].to_host().ravel()
 print("expected", EXPECTED, "found", y)

@@ -37,8 +37,11 @@ with tempfile.TemporaryDirectory() as name:
     folder, tools = Path(name), Path(sys.executable).parent
     (folder / "g.mlir").write_text(PROGRAM)
     target = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-    subprocess.run([tools / "iree-compile", "g.mlir", "-o", "g.vmfb", *target, "--iree-llvmcpu-target-cpu=host"],
-                   cwd=folder, check=True)
+    subprocess.run(
+        [tools / "iree-compile", "g.mlir", "-o", "g.vmfb", *target, "--iree-llvmcpu-target-cpu=host"],
+        cwd=folder,
+        check=True,
+    )
     module = runtime.load_vm_flatbuffer_file(str(folder / "g.vmfb"), driver="local-sync")
     shapes = (2, 4), (4, 4), (2, 4), (2, 4)
     arguments = [runtime.asdevicearray(runtime.get_device("local-sync"), np.ones(s, np.float32)) for s in shapes]

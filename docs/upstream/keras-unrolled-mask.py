@@ -17,8 +17,15 @@ x, mask = np.ones((1, 4, 1), np.float32), np.array([[True, True, False, False]])
 
 def outputs(unroll):
     layer = keras.layers.SimpleRNN(
-        1, activation="linear", use_bias=False, kernel_initializer="ones", recurrent_initializer="zeros",
-        return_sequences=True, go_backwards=True, zero_output_for_mask=True, unroll=unroll,
+        1,
+        activation="linear",
+        use_bias=False,
+        kernel_initializer="ones",
+        recurrent_initializer="zeros",
+        return_sequences=True,
+        go_backwards=True,
+        zero_output_for_mask=True,
+        unroll=unroll,
     )
     return np.ravel(layer(x, mask=mask))
 

@@ -25,9 +25,15 @@ def program(x):
     zeros, kernel = tf.zeros((1, 1)), tf.constant([[0.0, 0, 100, 0]])  # gates in the order i f g o
     arguments = [x, zeros, zeros, kernel, tf.zeros((1, 4)), tf.constant([100.0, 100, 0, 100])]
     lstm = tf.function(
-        replaced, [tf.TensorSpec(each.shape, each.dtype) for each in arguments], autograph=False,
-        experimental_attributes={"api_implements": "lstm_reproduction", "time_major": True, "go_backwards": False,
-                                 "api_preferred_device": "CPU"},
+        replaced,
+        [tf.TensorSpec(each.shape, each.dtype) for each in arguments],
+        autograph=False,
+        experimental_attributes={
+            "api_implements": "lstm_reproduction",
+            "time_major": True,
+            "go_backwards": False,
+            "api_preferred_device": "CPU",
+        },
     )
     return lstm(*arguments)[1]
 

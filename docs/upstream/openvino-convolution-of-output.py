@@ -37,6 +37,8 @@ def y_of(convolution, with_s):
 wrong = False
 for name, convolution in CONVOLUTIONS.items():
     alone, both = y_of(convolution, False), y_of(convolution, True)
-    print(f"{name}: largest element of y {np.abs(alone).max():.3f} with y alone, {np.abs(both).max():.3g} with s beside")
+    print(
+        f"{name}: largest element of y {np.abs(alone).max():.3f} with y alone, {np.abs(both).max():.3g} with s beside"
+    )
     wrong |= not np.abs(alone - both).max() < 1e-4
 sys.exit(int(wrong))

@@ -20,8 +20,10 @@ g (float[3, 2, 2] x, float[1, 8, 2] w, float[1, 8, 2] r) => (float[3, 1, 2, 2] y
 """
 model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> ' + GRAPH)
 drawn = np.random.default_rng(0)
-inputs = {name: drawn.standard_normal(shape).astype(np.float32)
-          for name, shape in {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2)}.items()}
+inputs = {
+    name: drawn.standard_normal(shape).astype(np.float32)
+    for name, shape in {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2)}.items()
+}
 weights = [onnx.numpy_helper.from_array(inputs.pop(name), name) for name in "wr"]
 model.graph.initializer.extend(weights)
 del model.graph.input[1:]

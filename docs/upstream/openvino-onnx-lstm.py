@@ -19,8 +19,15 @@ g (float[1, 1, 1] x, float[1, 4, 1] w, float[1, 4, 1] r, float[1, 8] b, float[1,
   y = LSTM <hidden_size = 1, input_forget = FORGET> (x, w, r, b, , h, c, p)
 }
 """
-ORDINARY = {"x": [[[1]]], "w": [[[0], [100], [100], [100]]], "r": [[[0]] * 4], "b": [[0] * 8], "h": [[[0]]],
-            "c": [[[1]]], "p": [[0, 0, 0]]}  # gates in the order i o f c
+ORDINARY = {
+    "x": [[[1]]],
+    "w": [[[0], [100], [100], [100]]],
+    "r": [[[0]] * 4],
+    "b": [[0] * 8],
+    "h": [[[0]]],
+    "c": [[[1]]],
+    "p": [[0, 0, 0]],
+}  # gates in the order i o f c
 FORMS = {
     "an ordinary LSTM": (0, ORDINARY, 0.905),
     "with a peephole": (0, ORDINARY | {"p": [[100, 0, 0]]}, 0.964),

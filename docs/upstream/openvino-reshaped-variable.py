@@ -19,7 +19,9 @@ def compiled(reshaped):
     info = VariableInfo()
     info.data_shape, info.data_type, info.variable_id = ov.PartialShape([1]), ov.Type.f32, "h"
     variable = Variable(info)
-    reshape = (lambda value, shape: ops.reshape(value, np.int64(shape), False)) if reshaped else lambda value, shape: value
+    reshape = (
+        (lambda value, shape: ops.reshape(value, np.int64(shape), False)) if reshaped else lambda value, shape: value
+    )
     x = ops.parameter([1], np.float32, "x")
     h = ops.read_value(ops.constant(np.zeros(1, np.float32)), variable)
     total = ops.add(reshape(x, [1, 1]), reshape(h, [1, 1]))

@@ -27,7 +27,9 @@ def by_variable(values):
     variable = Variable(info)
     x = ops.parameter([1, 1, 1], np.float32, "x")
     ring = moved(ops.read_value(ops.constant(np.zeros((1, 3, 1), np.float32)), variable), x)
-    model = ov.Model([ops.result(ops.reduce_sum(ring, np.int64([2]), False))], [ops.assign(ring, variable)], [x], "ring")
+    model = ov.Model(
+        [ops.result(ops.reduce_sum(ring, np.int64([2]), False))], [ops.assign(ring, variable)], [x], "ring"
+    )
     request = ov.compile_model(model, "CPU").create_infer_request()
     return [request.infer({0: np.full((1, 1, 1), value, np.float32)})[0].ravel().tolist() for value in values]
 

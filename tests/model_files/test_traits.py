@@ -12,7 +12,7 @@ import pytest
 import tflite_files as lite
 import tflite_recurrent_files as recurrent
 import torch
-from onnx import helper
+from onnx import TensorProto, helper
 from pt2_modules import Ring, Streaming
 
 from rnnbench.model_files import answered, describe, network_of, section_of
@@ -107,6 +107,29 @@ def test_peepholes_are_told_by_the_last_input_of_an_lstm(tmp_path):
     found = of_onnx(tmp_path, model)
     assert found.keys() == {"peepholes"}
     assert {"y", "hn", "cn"} <= found["peepholes"]
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+@pytest.mark.parametrize("raw", [False, True])
+def test_numbers_of_bfloat16_in_a_list_are_told(tmp_path, raw, is_inside):
+    bits = np.array([0x3F80, 0xC000], np.uint16)
+    tensor = helper.make_tensor("w", TensorProto.BFLOAT16, [1, 2], bits.tobytes(), raw=True)
+    if not raw:
+        tensor.ClearField("raw_data")
+        tensor.int32_data.extend(bits.tolist())
+    nodes = [helper.make_node("Cast", ["w"], ["wide"], to=TensorProto.FLOAT)]
+    if is_inside:
+        constant = helper.make_node("Constant", [], ["w"], value=tensor)
+        branch = helper.make_graph([constant, *nodes], "branch", [], files.arrays(("wide", [1, 2])))
+        nodes = [helper.make_node("If", ["yes"], ["wide"], then_branch=branch, else_branch=branch)]
+    model = files.model(
+        [*nodes, helper.make_node("Add", ["x", "wide"], ["y"]), helper.make_node("Add", ["x", "h"], ["h_next"])],
+        files.arrays(("x", [1, 2]), ("h", [1, 2])),
+        files.arrays(("y", [1, 2]), ("h_next", [1, 2])),
+        [files.weight("yes", np.array(True)), *([] if is_inside else [tensor])],
+    )
+    found = of_onnx(tmp_path, model, "state.h=h_next", "time=null", "batch=null")
+    assert found == ({} if raw else {"bfloat-lists": {"y"}})
 
 
 @pytest.mark.parametrize(("depth", "told"), [(1, False), (2, False), (3, True), (4, True)])

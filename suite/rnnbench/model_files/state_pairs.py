@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rnnbench.model_files.description import ArrayDescription, FoundBy, Question, StatePair, same_elements
-from rnnbench.model_files.flow import RECURRENT, Flow, OperatorState
+from rnnbench.model_files.flow import OUTERMOST, RECURRENT, Flow, OperatorState, Value
 
 _BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
 _AFTER = re.compile(
@@ -48,9 +48,9 @@ def pair_states(
 
     `depends` has the inputs that each output is computed from, where the format tells them.
     """
-    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs}, depends)
+    search = _Search(flow, {a.name: a for a in inputs}, {a.name: a for a in outputs}, depends)
     for state in flow.states:
-        search.trace(flow, state)
+        search.trace(state)
     search.settle_traced()
     search.by_shape()
     search.by_name()
@@ -61,9 +61,9 @@ def certain_pairs(
     flow: Flow, inputs: Sequence[ArrayDescription], outputs: Sequence[ArrayDescription]
 ) -> Iterable[StatePair]:
     """The pairs that operators or names tell, and no shape alone."""
-    search = _Search({a.name: a for a in inputs}, {a.name: a for a in outputs}, {})
+    search = _Search(flow, {a.name: a for a in inputs}, {a.name: a for a in outputs}, {})
     for state in flow.states:
-        search.trace(flow, state)
+        search.trace(state)
     search.settle_traced()
     search.by_name()
     return search.pairs.values()
@@ -72,23 +72,24 @@ def certain_pairs(
 class _Search:
     def __init__(
         self,
+        flow: Flow,
         inputs: Mapping[str, ArrayDescription],
         outputs: Mapping[str, ArrayDescription],
         depends: Mapping[str, Collection[str]],
     ) -> None:
-        self._inputs, self._outputs, self._depends = inputs, outputs, depends
+        self._flow, self._inputs, self._outputs, self._depends = flow, inputs, outputs, depends
         self.pairs: dict[str, StatePair] = {}
         self._groups: list[tuple[set[str], set[str]]] = []
         self._unclear: dict[str, list[str]] = {}
         self._doubted: dict[str, Question] = {}
         """What is asked of an input whose name or shape is not believed, by its name."""
 
-    def trace(self, flow: Flow, state: OperatorState) -> None:
+    def trace(self, state: OperatorState) -> None:
         """Note which inputs reach the initial state, and which outputs the final one."""
         if state.before is None or state.after is None:
             return
-        before = set(flow.sources(state.before)) & self._inputs.keys()
-        after = set(flow.targets(state.after)) & self._outputs.keys()
+        before = set(self._flow.sources(state.before)) & self._inputs.keys()
+        after = set(self._flow.targets(state.after)) & self._outputs.keys()
         if before and after and (before, after) not in self._groups:
             self._groups.append((before, after))
 
@@ -145,9 +146,14 @@ class _Search:
         self._pair_or_ask({name: other for name, other in alike.items() if name not in self._doubted}, "name")
 
     def _pair_or_ask(self, pairs: Mapping[str, str], found: FoundBy) -> None:
-        """Pair them, but for floats of which the output is computed from the input alone, as an embedding is."""
+        """Pair them, but for floats of which the output is computed from the input alone, as an embedding is.
+
+        An output that is the input itself, moved, is a state that an export has lost. Not all formats tell that.
+        """
         for name, other in pairs.items():
-            if "float" in self._inputs[name].dtype and {*self._depends.get(other, ())} == {name}:
+            is_alone = "float" in self._inputs[name].dtype and {*self._depends.get(other, ())} == {name}
+            end = Value(OUTERMOST, other)
+            if is_alone and end in self._flow.makers and name not in self._flow.sources(end):
                 text = f"is {other} its next value? It is computed from {name} alone, and from no input of the call."
                 self._doubted[name] = Question(name, "state", text, is_guess=True)
             else:

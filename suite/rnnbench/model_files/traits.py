@@ -14,6 +14,7 @@ from rnnbench.model_files.description import ArrayDescription, FileDescription
 
 TRAITS = {
     "backward-scan": "ONNX: a Scan that runs backward",
+    "bfloat-lists": "ONNX: weights or constants of bfloat16 that have the bits of each number in a list",
     "clipped-rnn": "ONNX: an RNN operator with a clip",
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "default-threshold": "ONNX: an LSTM, GRU or RNN operator with a ThresholdedRelu that has no alpha",

@@ -101,6 +101,22 @@ def _convolutions_of_outputs(graph: Any) -> set[str]:
     return values
 
 
+def _bfloat16_lists(graph: Any) -> set[str]:
+    """Names of the weights and constants in bfloat16 that are a list of numbers, and no bytes.
+
+    Of one in an inner graph, what its node gives.
+    """
+
+    def is_list(tensor: Any) -> bool:
+        return tensor.data_type == tensor.BFLOAT16 and bool(tensor.int32_data)
+
+    found = {tensor.name for tensor in graph.initializer if is_list(tensor)}
+    for node in graph.node:
+        if any(is_list(attribute.t) for attribute in node.attribute) or any(map(_bfloat16_lists, subgraphs(node))):
+            found.update(node.output)
+    return found
+
+
 def _of_16_bits(graph: Any) -> set[str]:
     """Names of the weights and constants in int16 or uint16. A QuantizeLinear has the type of its zero point."""
     constants = [(a.t, node.output[0]) for node in graph.node if node.op_type == "Constant" for a in node.attribute]
