@@ -11,7 +11,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench import locks
-from rnnbench.locks import holder_of, locked
+from rnnbench.locks import LockHeldError, holder_of, locked
 
 HOLDS = """
 import sys, time
@@ -127,4 +127,14 @@ def test_a_lock_on_a_full_disk_is_a_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pwrite", full)
     file = tmp_path / "a.lock"
     with locked(file), pytest.raises(BlockingIOError), locked(file, wait=False):
+        pass
+
+
+def test_a_limited_wait_ends_where_the_holder_was_stopped_and_not_where_it_is_done(tmp_path, hold):
+    file = tmp_path / "a.lock"
+    holder = hold(file)
+    with pytest.raises(LockHeldError, match=f"held by process {holder.pid} on "), locked(file, patience_s=0.05):
+        pass
+    holder.stdin.close()
+    with locked(file, patience_s=PATIENCE_S):
         pass

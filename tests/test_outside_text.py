@@ -90,7 +90,7 @@ def test_wherever_it_enters_it_is_safe():
 
 
 def test_what_another_program_wrote_on_the_channel_is_safe_too():
-    line = json.dumps({"failed": {"outcome": "crashed", "reason": ODD}}).encode()
+    line = json.dumps({"number": 0, "failed": {"outcome": "crashed", "reason": ODD}}).encode()
     assert decode_reply(line, Load).reply.reason == SAFE
     assert decode_reply(encode_reply(Failed("crashed", ODD)), Load).reply.reason == SAFE
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -35,6 +36,9 @@ MAKING = ".making-"
 """Begins the name of an entry that is being written."""
 ABANDONED_S = 3600.0
 """Age of such a folder at which its writer is taken to have been killed. The largest artifact is written in seconds."""
+PATIENCE_S = 30.0
+"""Seconds after which a run goes on without the cache, whose lock another process holds. It needs the lock for
+milliseconds, or seconds for the largest artifact, and may have been stopped."""
 SHARE_LEFT = 0.9
 """Share of the bound down to which entries are removed once it is exceeded: not every new entry then removes one."""
 _KEYS = "[0-9a-f]" * 32 + "/"
@@ -171,7 +175,7 @@ class Cache:
 
     def clear(self) -> int:
         """Remove every entry, and what killed writers left. Returns the number of entries. Raises OSError."""
-        with self._locked():
+        with self._locked(patience_s=math.inf):
             entries = [entry.path for entry in self._entries()]
             removed = [*entries, *self._being_written()]
             for place in removed:
@@ -241,9 +245,9 @@ class Cache:
         return self._root / ".bytes"
 
     @contextmanager
-    def _locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Shared while an entry is read; alone while entries come to their place or are removed."""
-        with locked(self._root / ".lock", shared=shared):
+    def _locked(self, *, shared: bool = False, patience_s: float = PATIENCE_S) -> Iterator[None]:
+        """Shared while an entry is read; alone while entries come to their place or are removed. Raises OSError."""
+        with locked(self._root / ".lock", shared=shared, patience_s=patience_s):
             yield
 
 

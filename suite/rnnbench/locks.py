@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import math
 import os
 import re
 import shlex
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -19,17 +22,23 @@ from rnnbench.outside_text import one_line
 
 SILENT_S = 1.0
 """Seconds that a command waits for a lock without a word. Nearly every lock is held for less."""
+LOOK_S = 0.02
+"""Seconds between two looks whether a lock is free."""
 _NOTE_LIMIT = 400
 """Characters of a note that are shown. A command may have many options."""
 
 
+class LockHeldError(TimeoutError):
+    """Another process holds a lock for longer than one waits for it: it may have been stopped."""
+
+
 @contextmanager
-def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[None]:
+def locked(path: Path, *, wait: bool = True, shared: bool = False, patience_s: float = math.inf) -> Iterator[None]:
     """While no other process holds the lock of this file, which is made and stays behind.
 
     Others that are `shared` may hold it meanwhile, if this one is. One that waits for more than a second says on
-    standard error for whom. Without `wait`, raises BlockingIOError where another one holds it. Raises OSError where it
-    is no plain file.
+    standard error for whom. Without `wait`, raises BlockingIOError where another one holds it, and LockHeldError where
+    it still does after `patience_s`. Raises OSError where it is no plain file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = open_own(path, os.O_RDWR)
@@ -41,7 +50,7 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[N
             if not wait:
                 raise
             with _said_after(SILENT_S, path):
-                fcntl.flock(descriptor, kind)
+                _wait_for(descriptor, kind, path, patience_s)
         with suppress(OSError):  # A full disk has no room for the note. The lock is as good without it.
             os.ftruncate(descriptor, 0) if shared else note_holder(descriptor)
         try:
@@ -52,6 +61,23 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[N
                     os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, kind: int, path: Path, patience_s: float) -> None:
+    """Lock it once it is free. The kernel has no limit for this, so a limited wait looks now and then."""
+    if patience_s == math.inf:
+        fcntl.flock(descriptor, kind)
+        return
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise LockHeldError(errno.ETIMEDOUT, f"held by {holder_of(path)}", str(path)) from None
+            time.sleep(LOOK_S)
+        else:
+            return
 
 
 @contextmanager

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from rnnbench.backends import Allocated, Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, EnergyUse, GrowthStep, Roof, Served
-from rnnbench.results import Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
+from rnnbench.results import MOST, Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
 
+Size = Annotated[int, Field(ge=0, le=MOST)]
+"""Bytes or a count that a worker sends."""
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Seconds that a worker sends. Others are compared with the suite's own clock, which refuses what is no time."""
 StoppedBy = Literal["precision", "budget"]
 Stage = Literal["probe", "support", "import", "build", "load", "check", "sample"]
 
@@ -57,9 +63,9 @@ class Examined:
 class ImportFigures:
     """The cost of importing a framework in a worker. Memory is resident bytes, time is seconds."""
 
-    harness: int
+    harness: Size
     """Bytes before the import: Python, NumPy and the suite."""
-    imported: int
+    imported: Size
     """Bytes after the import."""
     import_s: float
 
@@ -72,7 +78,7 @@ class BuildFigures:
     build_s: float | None = None
     import_s: float | None = None
     """Seconds of the imports that the build made. They are not part of `build_s`."""
-    peak: int | None = None
+    peak: Size | None = None
     """Resident bytes of the building process, and of the largest of its children."""
     modules: tuple[str, ...] = ()
     """Modules that the build imported."""
@@ -107,9 +113,9 @@ class LoadFigures:
     import_s: float
     """Seconds of imports from the start of the load to the end of the first call. No other time contains them."""
     first_call_s: float
-    run_peak: int
+    run_peak: Size
     """Most resident bytes so far."""
-    steady: int
+    steady: Size
     """Resident bytes after some calls."""
     artifact: Artifact
     metrics: dict[str, float] = field(default_factory=dict)
@@ -142,8 +148,8 @@ class LoadFigures:
 class WorkerState:
     """The threads and cores of a worker's process."""
 
-    threads: int
-    affinity: tuple[int, ...]
+    threads: Size
+    affinity: tuple[Size, ...]
 
 
 @dataclass(frozen=True)
@@ -151,9 +157,9 @@ class CheckResults:
     """The result of every conformance check, by name, in their order."""
 
     results: dict[str, CheckResult]
-    tail_build_s: float | None
+    tail_build_s: Seconds | None
     """Seconds to build the program of one step for ragged rests; None if none was needed."""
-    reference_s: float
+    reference_s: Seconds
     """Seconds to compute the reference."""
     state: WorkerState
     checked: str = ""

@@ -8,8 +8,9 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from rnnbench.conformance.array_files import ArrayStore, load_arrays, save_arrays
+from rnnbench.conformance.array_files import ArrayStore, key_digest, load_arrays, save_arrays
 from rnnbench.disk import read_cached
+from rnnbench.locks import locked
 from rnnbench.rnn import products
 
 
@@ -49,6 +50,12 @@ def test_arrays_are_computed_on_all_cores(tmp_path, monkeypatch):
         seen.extend(products._threads)
         return {"y": products.times(np.ones((1, 2)), np.ones((3, 2)))}
 
-    np.testing.assert_array_equal(ArrayStore(tmp_path, None).get("run", {}, compute)["y"], [[2, 2, 2]])
+    np.testing.assert_array_equal(ArrayStore(tmp_path, None, 60).get("run", {}, compute)["y"], [[2, 2, 2]])
     assert len(seen) == 1
     assert not products._threads
+
+
+def test_a_process_that_was_stopped_while_it_computed_is_not_waited_for_for_ever(tmp_path):
+    store = ArrayStore(tmp_path, None, 0.05)
+    with locked(tmp_path / f"run-{key_digest({})}.lock"):
+        assert list(store.get("run", {}, lambda: {"y": np.ones(1)})) == ["y"]

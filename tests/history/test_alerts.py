@@ -158,7 +158,7 @@ def test_rows_of_a_machine_that_no_run_is_of_raise_no_alert(tmp_path: Path, none
     history = made.make(tmp_path, 3, night)
     assert update(none, after(history)).all
     for file in (history.root / "runs").iterdir():
-        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": "another"}))
+        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": "another", "sha256": None}))
     assert update(none, after(History(history.root))).all == ()
 
 

@@ -225,7 +225,7 @@ def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: s
     """Weeks are subtracted from it, and it is compared with times without a zone."""
     History(root).add(run)
     (file,) = (root / "runs").iterdir()
-    file.write_text(json.dumps({**json.loads(file.read_text()), "started": time}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "started": time, store.DIGEST: None}))
     history = History(root)
     assert history.runs == ()
     assert history.warnings == (f"{file}: damaged, and skipped; add its run again",)
@@ -237,7 +237,7 @@ def test_rows_of_another_machine_than_the_entry_says_are_in_no_series(root: Path
     History(root).add(run)
     (file,) = (root / "runs").iterdir()
     for machine in ("another", "it's"):
-        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": machine}))
+        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": machine, store.DIGEST: None}))
         assert find_changes(History(root)) == ()
 
 
@@ -336,3 +336,17 @@ def test_a_run_is_another_one_with_another_name_start_or_seed() -> None:
     other = {"run": "other", "started": "2026-01-01T00:00:00+00:00", "seed": info.seed + 1}
     changed = [info.model_copy(update={key: value}) for key, value in other.items()]
     assert len({run_id(SimpleNamespace(info=one)) for one in (info, *changed)}) == 4
+
+
+def test_one_flipped_bit_gives_the_entry_or_a_damaged_one(root: Path, run: Path) -> None:
+    """A digit of a date is a digit of another date, and the figures of the run would be another night's."""
+    History(root).add(run)
+    (file,) = (root / "runs").iterdir()
+    entry = History(root).runs[0]
+    content = file.read_bytes()
+    for bit in range(0, 8 * len(content), 7):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(flipped)
+        read = store.read_cached(file, lambda path: store._entry_in(path, type(entry)))
+        assert read in (None, entry), bit

@@ -45,3 +45,9 @@ def test_samples_of_several_calls_have_the_time_of_all_of_them() -> None:
     block = Block(0.0, 0, np.full(10, 1e-3), 4, elapsed=0.045)
     assert impossible_block(block, 4) == ""
     assert "take 0.04 s together" in impossible_block(Block(0.0, 0, np.full(10, 1e-3), 4, elapsed=0.035), 4)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 5e-324, 1e-13])
+def test_a_call_takes_longer_than_any_clock_can_show(seconds: float) -> None:
+    """A ratio to such a time is no number."""
+    assert "a call takes longer than 0 s" in impossible_block(Block(0.0, 0, np.array([1e-6, seconds]), elapsed=1.0))

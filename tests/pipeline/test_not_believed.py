@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 from harness_trials import context_in, make_trial, run_trials
 
+from rnnbench.conformance import CHECK_NAMES
 from rnnbench.pipeline import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.ab import without_disbelieved
 from rnnbench.plan import examine
-from rnnbench.results import Finding, FindingKind, rank, read_run, view_runs
+from rnnbench.results import CheckResult, Finding, FindingKind, rank, read_run, view_runs
 from rnnbench.results.verdict import judge_pairs
 from rnnbench.sampling import JudgedTrial, TrialSampling
 from rnnbench.sampling.dispatch_floor import DispatchFloor
-from rnnbench.stages import BuildFigures, ImportFigures, LoadFigures
-from rnnbench.worker import Build
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
+from rnnbench.worker import Build, ComputeReference, ReferenceFigures, RunChecks
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -82,6 +83,37 @@ def test_a_build_or_load_that_took_longer_than_the_suite_waited_is_a_failure(sta
     failure = build_and_check_trial(examine(make_trial()), worker, context_in(tmp_path)).failure
     assert (failure.stage, failure.outcome) == (stage, "run-failed")
     assert failure.reason.startswith("times that cannot be: ")
+
+
+class LyingChecker(LyingWorker):
+    """One that answers the checks with these results, and says that its references took so long."""
+
+    def __init__(self, names, reference_s):
+        super().__init__(0.0, 0.0)
+        results = {name: CheckResult(verdict="pass") for name in names}
+        self.checked = CheckResults(results, None, reference_s, WorkerState(1, (0,)))
+
+    def ask(self, command, timeout, memory=None):
+        answers = {ComputeReference: ReferenceFigures(0.0), RunChecks: self.checked}
+        return answers.get(type(command)) or super().ask(command, timeout, memory)
+
+
+@pytest.mark.parametrize(
+    ("names", "reference_s", "reason"),
+    [
+        (CHECK_NAMES, 0.0, None),
+        ((), 0.0, "its worker sent no result of the check values"),
+        (CHECK_NAMES[:1], 0.0, "its worker sent no result of the check "),
+        (CHECK_NAMES, 1e300, "times that cannot be: its worker says that its references took 1e+300 s"),
+    ],
+    ids=["all", "none", "one", "a reference that took for ever"],
+)
+def test_results_that_lack_a_check_are_no_pass_and_no_time_of_the_run(names, reference_s, reason, tmp_path):
+    context = context_in(tmp_path)
+    checked = build_and_check_trial(examine(make_trial()), LyingChecker(names, reference_s), context)
+    assert ((checked.failure and checked.failure.reason) or "").startswith(reason or "")
+    assert (checked.failure is None) == (reason is None)
+    assert context.wall_time.seconds().get("reference", 0.0) < 1e9
 
 
 def test_a_dispatch_floor_that_is_not_believed_has_no_figure():

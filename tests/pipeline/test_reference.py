@@ -82,3 +82,19 @@ def test_a_trial_with_a_slow_reference_says_so_and_others_go_on(tmp_path: Path) 
         assert "so its program was not checked. Give it more, as in --set limits.reference=" in late.reason
     ended = [late for late in (first, other_route) if late.reason.endswith("Another trial has shown this")]
     assert len(ended) == 1, "of two trials with the same reference, one has begun it"
+
+
+class StoppedWorker:
+    """Uses nothing of the processor, and is killed at its limit."""
+
+    def ask(self, command: Command[Any], timeout: float, memory: int | None = None) -> Any:
+        raise WorkerError("timed-out", "killed", alive=False, cpu_s=0.01)
+
+
+def test_a_worker_that_was_stopped_does_not_make_the_reference_of_others_too_slow(
+    tmp_path: Path, too_slow: Callable[[Trial], bool]
+) -> None:
+    trial = limited(3)
+    with pytest.raises(WorkerError, match=r"used 0.01 s of the processor: it hung, was stopped"):
+        compute_reference(trial, StoppedWorker(), context_in(tmp_path))
+    assert too_slow(trial), "it is begun"

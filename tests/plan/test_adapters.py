@@ -21,7 +21,7 @@ from rnnbench.plan import adapters, examine_all
 from rnnbench.plan.adapters import ENOUGH, REQUESTS_AT_ONCE
 from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
-from rnnbench.worker import adapter_process
+from rnnbench.worker import AskProbe, WorkerError, adapter_process
 
 DYING = {"dying", "dying-entry"}
 PROBE, ENTRY = "RNNBENCH_DYING_PROBE", "RNNBENCH_DYING_ENTRY"
@@ -216,3 +216,18 @@ def test_a_process_of_an_adapter_ends_with_the_suite(dying):
     os.close(process._held_by_suite)
     process._held_by_suite = -1
     wait_until(lambda: ended(started), "it outlived the suite")
+
+
+def test_a_probe_that_had_no_answer_in_time_is_asked_once_more(dying, monkeypatch):
+    """All trials of the backend would fail for a process that stands still at a lock that it was forked with."""
+    answer, late = adapter_process.AdapterProcess.answer, []
+
+    def late_at_first(process, command):
+        if not late and isinstance(command, AskProbe):
+            late.append(process)
+            raise WorkerError("timed-out", "no answer", alive=False)
+        return answer(process, command)
+
+    monkeypatch.setattr(adapter_process.AdapterProcess, "answer", late_at_first)
+    assert outcome_of("dying:honest") == ("ok", None)
+    assert len(late) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -188,3 +190,18 @@ def test_a_warm_up_that_ran_out_of_time_was_not_stationary():
     blocks.add(block(0.01))
     assert warmup.is_over
     assert blocks.samples().warmup.stationary == 0
+
+
+def test_a_worker_whose_blocks_take_no_time_has_no_more_of_them_than_any_other():
+    """A worker may say so. Its samples are as long as those of a calm latency, and scatter as much as they like."""
+    sampling = sampling_of(Measure(budget=2.0, processes=3, precision=0.01))
+    generator = np.random.default_rng(0)
+    while sampling.stopped_by is None:
+        warmup = sampling.begin()
+        while not warmup.is_over:
+            warmup.windows.append(replace(block(0.01, CALL_S * generator.uniform(1, 8)), elapsed=0.0))
+        while not sampling.process_is_done:
+            sampling.add(replace(block(0.01, CALL_S * generator.uniform(1, 8)), elapsed=0.0))
+        sampling.end_process()
+        assert len(sampling.processes) <= 6
+    assert sampling.stopped_by == "budget"

@@ -72,6 +72,15 @@ def test_streams_may_take_half_of_the_memory_that_their_trial_has_left():
     assert [command.room >> 20 for command in commands] == [(170 - 70) // 2]
 
 
+def test_a_worker_that_opens_more_streams_than_were_requested_fails_its_trial(tmp_path):
+    """The search would go on with a number that it never asked for."""
+    sampling = TrialSampling(examine(make_trial()))
+    worker = SamplingWorker([sampling], context_in(tmp_path), "sample.log")
+    worker._ask_or_restart = lambda *_: SimpleNamespace(streams=1_000_000_000)
+    assert worker.open_streams(sampling, 4, "streams") == 0
+    assert sampling.failure.reason == "1000000000 streams are open, and 4 were requested"
+
+
 def test_a_new_process_has_nothing_of_what_was_in_the_one_before(tmp_path):
     first, second = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
     worker = SamplingWorker([first, second], context_in(tmp_path), "sample.log")

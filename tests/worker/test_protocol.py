@@ -26,6 +26,7 @@ from rnnbench.sampling.roof import ReadRoof, RoofReading, StartRoof
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
 from rnnbench.worker import commands, protocol
 from rnnbench.worker.protocol import (
+    BAD_MESSAGE,
     Command,
     Done,
     Failed,
@@ -104,7 +105,7 @@ def same(one: object, other: object) -> bool:
 @pytest.mark.parametrize("command", [command for command, _ in EXCHANGES], ids=lambda command: type(command).__name__)
 def test_a_command_is_read_as_it_was_sent(command):
     kind = type(command)
-    assert decode_command(encode_command(command), {kind.__name__: kind}) == command
+    assert decode_command(encode_command(command, 3), {kind.__name__: kind}) == (command, 3)
 
 
 @pytest.mark.parametrize(("command", "reply"), EXCHANGES, ids=lambda message: type(message).__name__)
@@ -124,7 +125,8 @@ def test_what_is_prepared_is_not_made_again(monkeypatch):
     protocol.prepare_messages(type(command) for command, _ in EXCHANGES)
     monkeypatch.setattr(protocol, "TypeAdapter", None)
     for command, reply in EXCHANGES:
-        assert decode_command(encode_command(command), {type(command).__name__: type(command)}) == command
+        kind = type(command)
+        assert decode_command(encode_command(command), {kind.__name__: kind}) == (command, 0)
         assert same(decode_reply(encode_reply(reply), command).reply, reply)
 
 
@@ -175,9 +177,50 @@ def test_an_unknown_command_is_refused_by_its_name():
 
 
 def test_a_failure_with_an_unknown_outcome_is_refused():
-    line = json.dumps({"failed": {"outcome": "odd", "reason": ""}}).encode()
+    line = json.dumps({"number": 0, "failed": {"outcome": "odd", "reason": ""}}).encode()
     with pytest.raises(ValidationError):
         decode_reply(line, commands.Load(TRIAL))
+
+
+def test_a_late_reply_to_an_earlier_command_is_refused():
+    """Its type is right: two blocks of two trials are of one type."""
+    for _, reply in EXCHANGES:
+        with pytest.raises(ValueError, match="it answers command 3, and not 4"):
+            decode_reply(encode_reply(reply, number=3), commands.EndFork(), 4)
+
+
+IMPOSSIBLE = [
+    (commands.Load(TRIAL), "steady", -1),
+    (commands.Load(TRIAL), "run_peak", 1 << 60),
+    (commands.Build(TRIAL), "peak", -1),
+    (commands.ComputeReference(TRIAL), "seconds", -1e9),
+    (commands.ComputeReference(TRIAL), "seconds", float("nan")),
+    (commands.RunChecks(TRIAL), "reference_s", float("inf")),
+    (commands.RunChecks(TRIAL), "tail_build_s", -1.0),
+    (commands.RunChecks(TRIAL), "state", {"threads": -1, "affinity": []}),
+    (commands.Compare(TRIAL, TRIAL), "first", []),
+    (commands.Compare(TRIAL, TRIAL), "second", [1e-6, 0.0]),
+    (commands.Compare(TRIAL, TRIAL), "second", [float("nan")]),
+    (commands.Prepare(TRIAL), "unmeasured", {"bound": "no time"}),
+    (commands.TimeOnDevice(TRIAL), "unmeasured", {"public": "no time"}),
+    *((commands.SampleStateCopy(TRIAL, 0.1), "seconds", odd) for odd in (3, None, [1e-6], {"a": 1}, "AAAA", "é")),
+    *((commands.ServeFrames(TRIAL, 1, 1, 0.1), "latencies", odd) for odd in (3, None, [1e-6], True)),
+    (commands.OpenStreams(TRIAL, 4, 1), "streams", -1),
+    (commands.Verify(TRIAL), "busy_threads", -1),
+    (commands.Verify(TRIAL), "growth", {"bound": [[0, 4096]]}),
+    (commands.Verify(TRIAL), "growth", {"bound": [[1, 1 << 80]]}),
+]
+
+
+@pytest.mark.parametrize(("command", "field", "value"), IMPOSSIBLE)
+def test_a_reply_with_what_cannot_be_is_refused(command, field, value):
+    """The suite computes with it: it divides by it, waits for it or adds it to the figures of a whole run."""
+    reply = next(reply for other, reply in EXCHANGES if type(other) is type(command))
+    message = json.loads(encode_reply(reply))
+    assert field in message["reply"]
+    message["reply"][field] = value
+    with pytest.raises(BAD_MESSAGE):
+        decode_reply(json.dumps(message).encode(), command)
 
 
 def test_findings_travel_with_a_reply_and_with_a_failure():

@@ -5,6 +5,7 @@ How long after its limit a worker is gone is measured in `tests/benchmarks`. Her
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ BEGIN = """
 import os, signal, socket, subprocess, sys, time
 line = socket.socket(fileno=int(sys.argv[-1]))
 line.recv(65536)
-REPLY = b'{"reply": {"modules": []}}\\n'
+REPLY = b'{"number": 0, "reply": {"modules": []}}\\n'
 """
 
 
@@ -51,6 +52,8 @@ def failure(worker: WorkerProcess, limit: float = 60.0) -> WorkerError:
     return raised.value
 
 
+LINE_END = b"\n"
+UNFIT = {"number": 1, "failed": {"outcome": "run-failed", "reason": "unfit", "harmed": True}}
 ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
 
 
@@ -59,10 +62,25 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
     [
         ("line.sendall(b'no JSON\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: JSONDecodeError"),
         ("line.sendall(b'[1]\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: TypeError: list"),
-        ("line.sendall(b'{\"odd\": 1}\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork: KeyError"),
-        ("line.sendall(b'{\"reply\": {}}\\n'); time.sleep(3600)", 300, "crashed", "modules: Field required"),
-        ('line.sendall(b\'{"reply": {"modules": 3}}\\n\'); time.sleep(3600)', 300, "crashed", "modules: Input should"),
-        ("line.sendall(b'{\"failed\": 3}\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork"),
+        (
+            'line.sendall(b\'{"number": 1, "odd": 1}\\n\'); time.sleep(3600)',
+            300,
+            "crashed",
+            "no reply to EndFork: KeyError",
+        ),
+        (
+            'line.sendall(b\'{"number": 1, "reply": {}}\\n\'); time.sleep(3600)',
+            300,
+            "crashed",
+            "modules: Field required",
+        ),
+        (
+            'line.sendall(b\'{"number": 1, "reply": {"modules": 3}}\\n\'); time.sleep(3600)',
+            300,
+            "crashed",
+            "modules: Input should",
+        ),
+        ('line.sendall(b\'{"number": 1, "failed": 3}\\n\'); time.sleep(3600)', 300, "crashed", "no reply to EndFork"),
         ("line.sendall(b'\\xff\\xfe\\n'); time.sleep(3600)", 300, "crashed", "no reply to EndFork"),
         (
             "line.sendall(b'[' * 100_000 + b'\\n'); time.sleep(3600)",
@@ -71,8 +89,7 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
             "no reply to EndFork: Recursion",
         ),
         (
-            'line.sendall(b\'{"failed": {"outcome": "run-failed", "reason": "unfit", "harmed": true}}\\n\'); '
-            "time.sleep(3600)",
+            f"line.sendall({json.dumps(UNFIT).encode() + LINE_END!r}); time.sleep(3600)",
             300,
             "run-failed",
             "unfit",
@@ -213,7 +230,8 @@ def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, mo
     """A compiler's own process was killed, and the compiler says no more than that it failed."""
     events = tmp_path / "memory.events"
     monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
-    refuses = """line.sendall(b'{"failed": {"outcome": "build-failed", "reason": "cc: Killed"}}\\n'); time.sleep(900)"""
+    failed = {"number": 1, "failed": {"outcome": "build-failed", "reason": "cc: Killed"}}
+    refuses = f"line.sendall({json.dumps(failed).encode() + LINE_END!r}); time.sleep(900)"
     counts = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
     for does, outcome, words in (
         (refuses, "build-failed", "cc: Killed"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from rnnbench.backends import Arrays
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.disk import any_damage_is_told, open_plain, read_cached, write_whole
-from rnnbench.locks import locked
+from rnnbench.locks import LockHeldError, locked
 from rnnbench.rnn import on_all_cores
 
 NAME = "name of this file"
@@ -41,12 +42,16 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 class ArrayStore:
     """Arrays that are computed once for all trials that need the same, and kept in files under `directory`."""
 
-    def __init__(self, directory: Path, kept: KeptReferences | None) -> None:
-        """`kept` has what earlier runs computed; None if this run computes everything."""
+    def __init__(self, directory: Path, kept: KeptReferences | None, patience_s: float) -> None:
+        """`kept` has what earlier runs computed; None if this run computes everything.
+
+        Another process that computes the same is waited for up to `patience_s` seconds: it may have been stopped.
+        """
         self.seconds = 0.0
         """Seconds spent on computing arrays that were not in a file."""
         self._directory = directory
         self._kept = kept
+        self._patience_s = patience_s
         self._loaded: dict[Path, dict[str, np.ndarray]] = {}
 
     def get(
@@ -58,12 +63,20 @@ class ArrayStore:
             arrays = read_cached(path, load_arrays)
             if arrays is None:
                 # Another worker that needs the same arrays waits here, and then reads the file.
-                with locked(path.with_suffix(".lock")):
+                with self._alone(path):
                     arrays = read_cached(path, load_arrays) or self._restored(path, key)
                     if arrays is None:
                         arrays = self._compute_and_save(path, key, compute)
             self._loaded[path] = arrays
         return self._loaded[path]
+
+    @contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """While no other worker computes these arrays, or after a long wait for one that does."""
+        with ExitStack() as held:
+            with suppress(LockHeldError):
+                held.enter_context(locked(path.with_suffix(".lock"), patience_s=self._patience_s))
+            yield
 
     def _restored(self, path: Path, key: Mapping[str, object]) -> dict[str, np.ndarray] | None:
         if self._kept is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
 from rnnbench.backends import Program, Session
+from rnnbench.cases import Trial
 from rnnbench.conformance.alike import ALIKE
 from rnnbench.conformance.arrays import ARRAYS
 from rnnbench.conformance.contents import CONTENTS
@@ -60,6 +61,16 @@ CHECKS_BY_NAME = {
 """The checks that a name in `expectations.yaml` stands for. A wrong computation may fail any check of `numbers`."""
 
 
+def checks_without_result(trial: Trial, names: Collection[str]) -> tuple[str, ...]:
+    """The checks of a trial that are not among the `names` of its results."""
+    return tuple(check.name for check in _checks_of(trial) if check.name not in names)
+
+
+def _checks_of(trial: Trial) -> Iterator[Check]:
+    """All checks, or those that do not take long where the trial has no time for them."""
+    return (check for check in CHECKS if trial.limits.endurance or not check.long_running)
+
+
 def run_checks(
     program: Program, reference: ReferenceTrajectories, seconds: float | None = None
 ) -> Iterator[tuple[str, CheckResult]]:
@@ -72,9 +83,7 @@ def run_checks(
     shared: dict[str, Any] = {}
     ends: dict[str, Callable[[], CheckResult]] = {}
     with ExitStack() as spanning:
-        for check in CHECKS:
-            if check.long_running and not reference.trial.limits.endurance:
-                continue
+        for check in _checks_of(reference.trial):
             left_out = _left_out(check, reference, time.perf_counter() - begun, seconds)
             if left_out is not None:
                 yield check.name, left_out

@@ -32,6 +32,9 @@ from rnnbench.rnn import (
     run_reference,
 )
 
+WAIT_SHARE = 0.5
+"""Share of the limit of a reference for which a worker waits for another one that computes it. The rest is for
+computing it itself."""
 LONG_RING = 64
 """If the stream is shorter than the ring, rounding is measured over at most this many steps of the ring."""
 
@@ -62,7 +65,7 @@ class ReferenceTrajectories:
         self.directory = directory
         self.is_stream = trial.strategy.state != "none"
         """Whether a call continues from the state of the call before."""
-        self._store = ArrayStore(directory, kept)
+        self._store = ArrayStore(directory, kept, WAIT_SHARE * trial.limits.reference)
 
     @property
     def seconds(self) -> float:

@@ -19,9 +19,9 @@ from rnnbench.worker import (
     ChannelClosedError,
     Command,
     Failed,
+    answer,
     attempt,
     die_with_parent,
-    encode_reply,
     open_channel,
     receive_command,
     serve,
@@ -131,9 +131,9 @@ def main() -> None:
     assert isinstance(start, StartFidelity), "the first command says what to measure"
     worker = attempt(lambda: _start(start), "run-failed")
     if isinstance(worker, Failed):
-        channel.send(encode_reply(worker))
+        answer(channel, worker)
         return
-    channel.send(encode_reply(ToolFacts(worker.tool.name, worker.tool.note)))
+    answer(channel, ToolFacts(worker.tool.name, worker.tool.note))
     with suppress(ChannelClosedError):
         serve(channel, {MeasureRounds: worker.measure})
 

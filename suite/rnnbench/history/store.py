@@ -31,7 +31,10 @@ from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, r
 
 Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 AnyEntry = TypeVar("AnyEntry", bound=CheckEntry | ComparisonEntry | RunEntry)
+ReadEntry = TypeVar("ReadEntry", CheckEntry, ComparisonEntry, RunEntry)
 Added = Literal["added", "updated", "already there"]
+DIGEST = "sha256"
+"""The key of an entry's file with a digest of all else in it: a flipped bit makes another date or ratio of a digit."""
 LOCK = ".lock"
 """File in the history's folder whose lock a process holds while it adds."""
 
@@ -100,7 +103,7 @@ class History:
                 if before is not None and intact and before.completeness >= entry.completeness:
                     return Addition(before, "already there", (*run.warnings, *impossible))
                 write_bytes(self._rows_file(entry.run_id), rows)
-                write_text(file, entry.model_dump_json(indent=2) + "\n")
+                write_text(file, _text_of(entry))
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
@@ -127,7 +130,7 @@ class History:
             with self._held():
                 if newer := _of_newer(file):
                     raise StoreError(newer)
-                write_text(file, entry.model_dump_json() + "\n")
+                write_text(file, _text_of(entry))
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
 
@@ -148,7 +151,7 @@ class History:
         files: list[_EntryFile[Entry]] = []
         damaged: list[str] = []
         for path in _entry_files(self.root / folder):
-            entry = read_cached(path, lambda path: kind.model_validate_json(read_plain(path)))
+            entry = read_cached(path, lambda path: _entry_in(path, kind))
             if entry is None or entry.name != path.stem:
                 damaged.append(_of_newer(path) or f"{path}: damaged, and skipped; delete it, or add {what} again")
             else:
@@ -236,7 +239,7 @@ class History:
         return read_cached(file, lambda path: hashlib.sha256(read_plain(path)).hexdigest()) == entry.rows_sha256
 
     def _read_entry(self, file: Path) -> RunEntry | None:
-        entry = read_cached(file, lambda path: RunEntry.model_validate_json(read_plain(path)))
+        entry = read_cached(file, lambda path: _entry_in(path, RunEntry))
         return entry if entry is not None and entry.run_id == file.stem else None
 
     def _held(self) -> AbstractContextManager[None]:
@@ -253,6 +256,31 @@ def _entry_files(folder: Path) -> list[Path]:
     except OSError as error:
         what = error.strerror or error
         raise StoreError(f"{folder}: cannot be read: {what}; see what lies there, and its permissions") from error
+
+
+def _text_of(entry: CheckEntry | ComparisonEntry | RunEntry) -> str:
+    """The text of an entry's file."""
+    content = json.loads(entry.model_dump_json())
+    return json.dumps({**content, DIGEST: _digest_of(content)}, indent=2) + "\n"
+
+
+def _entry_in(path: Path, kind: type[ReadEntry]) -> ReadEntry:
+    """The entry in a file. Raises OSError, and ValueError also where it is not as it was written.
+
+    An earlier rnnbench wrote no digest.
+    """
+    content = json.loads(read_plain(path))
+    if (
+        isinstance(content, dict)
+        and (digest := content.pop(DIGEST, None)) is not None
+        and digest != _digest_of(content)
+    ):
+        raise ValueError(f"{path} is not as it was written")
+    return kind.model_validate_json(json.dumps(content))
+
+
+def _digest_of(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _of_newer(file: Path) -> str:

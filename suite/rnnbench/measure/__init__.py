@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from rnnbench.measure.energy import ENERGY_SAMPLES, EnergyCounter, EnergyUse
     from rnnbench.measure.fitness import Fitness, examine_machine
     from rnnbench.measure.imports import ImportClock
-    from rnnbench.measure.impossible import exceeds_wait, impossible_block, impossible_served, outside_wall_clock
+    from rnnbench.measure.impossible import (
+        LEAST_S,
+        exceeds_wait,
+        impossible_block,
+        impossible_served,
+        outside_wall_clock,
+    )
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
     from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
     from rnnbench.measure.memory import resident, resident_in_use

@@ -10,6 +10,8 @@ import numpy as np
 from rnnbench.measure.blocks import Block, measure_clock
 from rnnbench.measure.serving import Served
 
+LEAST_S = 1e-12
+"""Seconds that a call can take: less than a thousandth of a clock tick is no measurement."""
 ROUNDING_S = 1e-6
 """Seconds per reading by which sums and differences may be off: the clock has nanoseconds, and floats round."""
 WAIT_S = 1e-3
@@ -26,7 +28,7 @@ def impossible_block(block: Block, calls_per_sample: int = 1) -> str:
         return "a block of calls has no sample"
     if not np.isfinite(seconds).all():
         return "a sample is not a finite number of seconds"
-    if (seconds <= 0).any():
+    if (seconds < LEAST_S).any():
         steps = f", and the clock moves in steps of {measure_clock().resolution:.3g} s"
         return f"a sample is {float(seconds.min()):.3g} s; a call takes longer than 0 s{steps}"
     if block.calls_per_sample != calls_per_sample:
@@ -46,7 +48,7 @@ def impossible_served(served: Served) -> str:
     seconds = served.latencies
     if not 0 < len(seconds) <= served.due or not 0 <= served.missed <= len(seconds):
         return f"{len(seconds)} of {served.due} pieces of work with {served.missed} deadlines missed are no counts"
-    if not np.isfinite(seconds).all() or (seconds <= 0).any():
+    if not np.isfinite(seconds).all() or (seconds < LEAST_S).any():
         return "a latency is not a number of seconds above 0"
     if problem := impossible_seconds({"start": served.start, "busy": served.busy, "elapsed": served.elapsed}):
         return problem

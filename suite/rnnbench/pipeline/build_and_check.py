@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from rnnbench.cases import Trial
+from rnnbench.conformance import checks_without_result
 from rnnbench.measure import exceeds_wait
 from rnnbench.pipeline.reference import compute_reference
 from rnnbench.results import Finding
@@ -108,7 +109,7 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
     """
     if loaded.failure is not None:
         return loaded
-    trial = loaded.trial
+    trial, started = loaded.trial, time.monotonic()
     try:
         seconds = trial.limits.trial - loaded.worker_s + compute_reference(trial, worker, context)
         context.on_stage(trial, "check")
@@ -116,6 +117,12 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
     except WorkerError as error:
         return replace(loaded, findings=_findings(loaded.built, worker), failure=_failure("check", error))
     findings = _findings(loaded.built, worker)
+    if missing := checks_without_result(trial, figures.results):
+        failure = Failure("check", "run-failed", f"its worker sent no result of the check {missing[0]}")
+        return replace(loaded, findings=findings, failure=failure)
+    waited = loaded.worker_s + time.monotonic() - started
+    if problem := exceeds_wait({"its references": figures.reference_s}, waited):
+        return replace(loaded, findings=findings, failure=_impossible("check", problem))
     return replace(loaded, figures=figures, findings=findings, failure=_nonconforming(figures))
 
 

@@ -16,7 +16,7 @@ from rnnbench.backends import digest_of
 from rnnbench.cases import Trial
 from rnnbench.plan import close_adapters, examine_all
 from rnnbench.stages import Examined
-from rnnbench.worker import Command, attempt, die_with_parent, encode_reply, open_channel, receive_command
+from rnnbench.worker import Command, answer, attempt, die_with_parent, open_channel, receive_command
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def main() -> None:
     channel = open_channel()
     command = receive_command(channel, {Describe: None})
     assert isinstance(command, Describe), "there is no other"
-    channel.send(encode_reply(attempt(lambda: describe(command), "run-failed")))
+    answer(channel, attempt(lambda: describe(command), "run-failed"))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ CHECKS_REFERENCES = 10
 """Some checks compute references of their own, from other states and inputs. All of these may take so many times as
 long as the reference that is computed before the checks."""
 
+LEAST_SHARE, START_S = 0.1, 0.1
+"""A worker that used less than this share of its time, less START_S, did not compute the reference: it was stopped or
+hung. This is the fault of its own trial. Others compute the reference then."""
+
 
 class AskableWorker(Protocol):
     """What the reference needs of a worker."""
@@ -37,9 +41,18 @@ def compute_reference(trial: Trial, worker: AskableWorker, context: Context) -> 
     except WorkerError as error:
         if error.outcome != "timed-out":
             raise
+        if error.cpu_s is not None and error.cpu_s < LEAST_SHARE * limit - START_S:
+            raise WorkerError("timed-out", _not_computed(limit, error.cpu_s), alive=error.alive) from error
         write_text(late, f"{limit}")
         raise WorkerError("timed-out", _too_slow(limit), alive=error.alive) from error
     return min(limit, CHECKS_REFERENCES * figures.seconds)
+
+
+def _not_computed(limit: float, cpu_s: float) -> str:
+    return (
+        f"its worker was to compute the float64 reference within {limit:.4g} s (limits.reference), and used "
+        f"{cpu_s:.2g} s of the processor: it hung, was stopped, or found no free core; killed"
+    )
 
 
 def _too_slow(limit: float) -> str:

@@ -45,13 +45,16 @@ class Adapter:
                 self._process, self._is_loaded = AdapterProcess(self.name), False
 
     def probe(self) -> Probe:
-        """What is installed. The answer is kept, since each trial needs it. Raises AdapterError."""
+        """What is installed. The answer is kept, since each trial needs it. Raises AdapterError.
+
+        If there is none in time, a new process is asked once: the first may have been forked while a thread of this
+        one held a lock, at which it stands still.
+        """
         with self._lock:
             if self._probe is None:
-                try:
-                    self._probe = check_probe(self.name, self._ask(AskProbe(), "probe"))
-                except AdapterError as error:
-                    self._probe = error
+                self._probe = self._probed()
+                if isinstance(self._probe, AdapterError) and self._probe.outcome == "timed-out":
+                    self._probe = self._probed()
             if isinstance(self._probe, AdapterError):
                 raise AdapterError(str(self._probe), self._probe.outcome)
             return self._probe
@@ -75,6 +78,13 @@ class Adapter:
             if self._process is not None:
                 self._process.close()
                 self._process = None
+
+    def _probed(self) -> Probe | AdapterError:
+        """The adapter's answer, or why there is none."""
+        try:
+            return check_probe(self.name, self._ask(AskProbe(), "probe"))
+        except AdapterError as error:
+            return error
 
     def _settle(self, request: Request, reply: Support | Failed | None) -> Support | AdapterError:
         """The answer that counts. `reply` is the process's; None if it gave none."""

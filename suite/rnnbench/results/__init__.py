@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rnnbench.results.compare_json import comparison_json
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
-    from rnnbench.results.damage import sound
+    from rnnbench.results.damage import MOST, sound
     from rnnbench.results.dates import ahead_of_others, is_ahead
     from rnnbench.results.device_crossings import (
         FASTEST,

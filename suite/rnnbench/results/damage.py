@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar, get_args
 
+from rnnbench.measure import LEAST_S
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
@@ -21,8 +22,8 @@ from rnnbench.results.scenarios import Server, Streams
 from rnnbench.results.timing import Latency, SideLatency, Timing
 from rnnbench.spelling import listed
 
-LEAST_S, MOST_S = 1e-12, 1e9
-"""Seconds that a call can take: less than a thousandth of a clock tick, or more than 30 years, is no measurement."""
+MOST_S = 1e9
+"""Seconds that a call can take: more than 30 years are no measurement, and less than LEAST_S neither."""
 MOST = 1 << 53
 """Largest size, count, chunk: the largest that a float holds exactly."""
 NAMED = 3

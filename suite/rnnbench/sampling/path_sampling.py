@@ -120,8 +120,13 @@ class PathSampling(PathBlocks):
         spent = sum(map(_seconds, self.processes)) + sum(warmup.seconds for warmup in self.warmups)
         if self._is_precise(process_medians(self.processes), self._precision):
             self.stopped_by = "precision"
-        elif self._budget - spent < self.process_s * LEAST_ROUNDS / ROUNDS:
+        elif self._budget - spent < self.process_s * LEAST_ROUNDS / ROUNDS or self._has_twice_as_many:
             self.stopped_by = "budget"
+
+    @property
+    def _has_twice_as_many(self) -> bool:
+        """Whether it has the most processes that its budget can pay for, whatever a worker says that they took."""
+        return len(self.processes) * LEAST_ROUNDS >= self._least_processes * ROUNDS
 
     @staticmethod
     def _is_precise(medians: Sequence[float], precision: float) -> bool:

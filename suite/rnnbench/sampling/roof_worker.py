@@ -11,8 +11,8 @@ from rnnbench.worker import (
     ChannelClosedError,
     Done,
     Failed,
+    answer,
     die_with_parent,
-    encode_reply,
     open_channel,
     receive_command,
     serve,
@@ -31,7 +31,7 @@ def main() -> None:
     try:
         probe = make(start.working_sets, start.dtype, start.threads)
     except UnmeasuredError as error:
-        channel.send(encode_reply(Failed("unavailable", str(error))))
+        answer(channel, Failed("unavailable", str(error)))
         return
 
     def read(command: ReadRoof) -> RoofReading | Failed:
@@ -40,7 +40,7 @@ def main() -> None:
         except UnmeasuredError as error:
             return Failed("unavailable", str(error))
 
-    channel.send(encode_reply(Done()))
+    answer(channel, Done())
     with suppress(ChannelClosedError):
         serve(channel, {ReadRoof: read})
 

@@ -188,6 +188,10 @@ class SamplingWorker:
         """
         room = (sampling.trial.limits.memory - self._added[sampling.trial.id]) // 2
         opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample", scenario)
+        if opened is not None and opened.streams > streams:
+            problem = f"{opened.streams} streams are open, and {streams} were requested"
+            self._drop(sampling, WorkerError("run-failed", problem, alive=True))
+            return 0
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:

@@ -27,6 +27,8 @@ class Channel:
         self._searched = 0
         """Bytes at the start of the buffer that are known to contain no line end."""
         self._max_line = max_line
+        self.answers = 0
+        """The number of the command that this end answers."""
 
     def send(self, line: bytes, timeout: float | None = None) -> None:
         """Send `line`, which has no line end. Raises ChannelClosedError, and TimeoutError after `timeout` seconds."""

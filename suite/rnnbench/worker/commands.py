@@ -13,22 +13,36 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import PlainSerializer, PlainValidator
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator
 
 from rnnbench.cases import Trial
-from rnnbench.measure import Block, BlockPlan, GrowthStep, Served
-from rnnbench.results import CheckResult
-from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
+from rnnbench.measure import PATHS, Block, BlockPlan, Served
+from rnnbench.results import MOST, CheckResult
+from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, Seconds, Size, WorkerState
 from rnnbench.worker.kept_programs import CacheUse
 from rnnbench.worker.protocol import Command, Done
 
 
-def _decoded(text: str | np.ndarray) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), np.float64) if isinstance(text, str) else text
+def _decoded(text: object) -> np.ndarray:
+    if not isinstance(text, str):
+        raise ValueError(f"expected float64 in base64, got {type(text).__name__}")
+    return np.frombuffer(base64.b64decode(text), np.float64)
 
 
 def _encoded(seconds: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(seconds, np.float64).tobytes()).decode()
+
+
+def _beside_latencies(figure: str) -> str:
+    if figure in PATHS and not PATHS[figure].figure:
+        raise ValueError(f"every trial has {figure}")
+    return figure
+
+
+Unmeasured = Mapping[Annotated[str, AfterValidator(_beside_latencies)], str]
+"""Each figure beside the latencies that cannot be measured in a process, and why."""
+SentGrowthStep = tuple[Annotated[int, Field(ge=1, le=MOST)], Annotated[int, Field(ge=-MOST, le=MOST)]]
+"""A `GrowthStep` as it is sent."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class Load(Command[LoadFigures]):
 class ReferenceFigures:
     """What a trial's reference cost."""
 
-    seconds: float
+    seconds: Seconds
     """0 if its trajectories were read from files."""
 
 
@@ -116,12 +130,16 @@ class RunChecks(Command[CheckResults]):
     """Seconds after which the process is killed. No check begins in the second half of this time."""
 
 
+BlockMedians = Annotated[tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...], Field(min_length=1)]
+"""Seconds of a call, one median per block."""
+
+
 @dataclass(frozen=True)
 class ComparedBlocks:
-    """Two programs that were sampled in turn: seconds of a bound call, one median per block."""
+    """Two programs whose bound calls were sampled in turn."""
 
-    first: tuple[float, ...]
-    second: tuple[float, ...]
+    first: BlockMedians
+    second: BlockMedians
 
 
 @dataclass(frozen=True)
@@ -138,7 +156,7 @@ class Prepared:
 
     timed: CheckResult
     """The check of its first calls."""
-    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Unmeasured = field(default_factory=dict)
     """Each figure of the case that cannot be measured in this process, and why."""
 
 
@@ -170,7 +188,7 @@ class SampleStateCopy(Command[SentBlock]):
 class OpenedStreams:
     """How many streams of a trial are open."""
 
-    streams: int
+    streams: Size
 
 
 @dataclass(frozen=True)
@@ -218,8 +236,8 @@ class Verified:
 
     timed: CheckResult
     state: WorkerState
-    busy_threads: int | None
-    growth: Mapping[str, tuple[GrowthStep, ...]] = field(default_factory=dict)
+    busy_threads: Size | None
+    growth: Mapping[str, tuple[SentGrowthStep, ...]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
 
 
@@ -236,7 +254,7 @@ class DeviceTime:
 
     metrics: dict[str, float] = field(default_factory=dict)
     """Empty if it cannot be measured."""
-    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Unmeasured = field(default_factory=dict)
     """As in `Prepared`."""
 
 

@@ -12,8 +12,8 @@ from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
 from rnnbench.worker.kernel import die_with_parent, keep_ended_children
 from rnnbench.worker.preload import freeze, preload
-from rnnbench.worker.protocol import Done, encode_reply
-from rnnbench.worker.server import Handlers, serve
+from rnnbench.worker.protocol import Done
+from rnnbench.worker.server import Handlers, answer, serve
 
 
 class Forking:
@@ -62,7 +62,7 @@ class Forking:
         """
         status = 0
         try:
-            self._channel.send(encode_reply(Done()))
+            answer(self._channel, Done())
             serve(self._channel, self._handlers, commands.EndFork, self._take_findings)
             os.write(tell_served, b".")
         except ChannelClosedError:

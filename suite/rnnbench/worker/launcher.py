@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
+from rnnbench.measure import family_cpu_seconds
 from rnnbench.outside_text import describe_error, quoted_end, safe_text
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
@@ -55,7 +56,9 @@ Ready = TypeVar("Ready")
 class WorkerError(Exception):
     """A command failed, or its worker died."""
 
-    def __init__(self, outcome: Outcome, reason: str, alive: bool, answered: bool = False) -> None:
+    def __init__(
+        self, outcome: Outcome, reason: str, alive: bool, answered: bool = False, cpu_s: float | None = None
+    ) -> None:
         self.reason = safe_text(reason)
         super().__init__(self.reason)
         self.outcome = outcome
@@ -63,6 +66,8 @@ class WorkerError(Exception):
         """Whether the worker can take another command."""
         self.answered = answered
         """Whether the worker replied with this failure. Otherwise the suite noticed it."""
+        self.cpu_s = cpu_s
+        """CPU seconds that the worker used for the command, where the suite killed it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,10 @@ class ChannelProcess(Generic[Ready]):
         self._log = log
         self._mark = mark
         self._temporary = temporary
+        self._number = 0
+        """The number of the last command. A reply has that of its command."""
+        self._cpu_before = 0.0
+        """CPU seconds of the process and its descendants before that command."""
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
         self._memory = ResidentMemory(process.pid)
@@ -151,8 +160,10 @@ class ChannelProcess(Generic[Ready]):
         if self._channel.has_more:
             self._fail("crashed", "it sent a message that was not requested; killed")
         self._oom_kills = OomKills()
+        self._number += 1
+        self._cpu_before = family_cpu_seconds(self.pid)
         try:
-            self._channel.send(encode_command(command), max(timeout, 0.001))
+            self._channel.send(encode_command(command, self._number), max(timeout, 0.001))
         except ChannelClosedError:
             self._raise_cause_of_death(deadline)
         except TimeoutError:
@@ -216,7 +227,7 @@ class ChannelProcess(Generic[Ready]):
         except LineTooLongError:
             self._fail("crashed", "its reply is longer than any reply may be; killed")
         try:
-            answer = decode_reply(line, command)
+            answer = decode_reply(line, command, self._number)
         except BAD_MESSAGE as error:
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_fault(error)}; killed")
         self._findings += answer.findings
@@ -251,8 +262,9 @@ class ChannelProcess(Generic[Ready]):
                 return line
 
     def _fail(self, outcome: Outcome, reason: str) -> NoReturn:
+        cpu_s = family_cpu_seconds(self.pid) - self._cpu_before
         self.close()
-        raise WorkerError(outcome, reason, alive=False)
+        raise WorkerError(outcome, reason, alive=False, cpu_s=cpu_s)
 
     def _raise_cause_of_death(self, deadline: float) -> NoReturn:
         """Raise why the process died. The cause is read before anything is killed."""

@@ -43,17 +43,20 @@ class Failed:
         object.__setattr__(self, "reason", safe_text(self.reason))
 
 
-def encode_command(command: Command[Any]) -> bytes:
-    """One line of JSON: the command's name and its fields."""
+def encode_command(command: Command[Any], number: int = 0) -> bytes:
+    """One line of JSON: the command's name, its fields and its number, which its reply must have."""
     fields = type_adapter(type(command)).dump_python(command, mode="json")
-    return json.dumps({"command": type(command).__name__, "fields": fields}).encode()
+    return json.dumps({"command": type(command).__name__, "number": number, "fields": fields}).encode()
 
 
-def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> Command[Any]:
-    """The command in a line. Raises KeyError if it is not among `commands`, and pydantic's ValidationError."""
+def decode_command(line: bytes, commands: dict[str, type[Command[Any]]]) -> tuple[Command[Any], int]:
+    """The command in a line, and its number.
+
+    Raises KeyError if it is not among `commands`, and pydantic's ValidationError.
+    """
     message = json.loads(line)
     command: Command[Any] = type_adapter(commands[message["command"]]).validate_python(message["fields"])
-    return command
+    return command, message["number"]
 
 
 @dataclass(frozen=True)
@@ -64,18 +67,27 @@ class Answer(Generic[Reply]):
     findings: tuple[Finding, ...] = ()
 
 
-def encode_reply(reply: object, findings: Sequence[Finding] = ()) -> bytes:
-    """One line of JSON: {"reply": …, "findings": […]}, or {"failed": …, "findings": […]}."""
+def encode_reply(reply: object, findings: Sequence[Finding] = (), number: int = 0) -> bytes:
+    """One line of JSON: {"reply": …, "number": …, "findings": […]}, or {"failed": …} with the same.
+
+    `number` is that of the command.
+    """
     kind = "failed" if isinstance(reply, Failed) else "reply"
     message = {kind: type_adapter(type(reply)).dump_python(reply, mode="json")}
-    return json.dumps({**message, "findings": [finding.model_dump(mode="json") for finding in findings]}).encode()
+    found = [finding.model_dump(mode="json") for finding in findings]
+    return json.dumps({**message, "number": number, "findings": found}).encode()
 
 
-def decode_reply(line: bytes, command: Command[Reply]) -> Answer[Reply]:
-    """The answer in a line. Raises one of `BAD_MESSAGE`, for example if the reply is not of the command's type."""
+def decode_reply(line: bytes, command: Command[Reply], number: int = 0) -> Answer[Reply]:
+    """The answer in a line. Raises one of `BAD_MESSAGE`, for example if the reply is not of the command's type.
+
+    So it does for a late reply to an earlier command, which has another number.
+    """
     message = json.loads(line)
     if not isinstance(message, dict):
         raise TypeError(f"{type(message).__name__} instead of an object")
+    if (answered := message["number"]) != number:
+        raise ValueError(f"it answers command {answered!r}, and not {number}")
     findings = type_adapter(_FINDINGS).validate_python(message.get("findings", ()))
     if "failed" in message:
         return Answer(type_adapter(Failed).validate_python(message["failed"]), findings)

@@ -38,10 +38,16 @@ def open_channel() -> Channel:
 
 
 def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], object]) -> Command[Any]:
-    """Wait for the next command. Raises ChannelClosedError."""
+    """Wait for the next command. Its number is that of the following `answer`. Raises ChannelClosedError."""
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
-    return decode_command(line, {command.__name__: command for command in commands})
+    command, channel.answers = decode_command(line, {command.__name__: command for command in commands})
+    return command
+
+
+def answer(channel: Channel, reply: object, findings: Sequence[Finding] = ()) -> None:
+    """Send the reply to the last command. Raises ChannelClosedError."""
+    channel.send(encode_reply(reply, findings, channel.answers))
 
 
 def serve(
@@ -58,7 +64,7 @@ def serve(
         command = receive_command(channel, handlers)
         reply = attempt(partial(handlers[type(command)], command), "run-failed")
         if reply is not None:
-            channel.send(encode_reply(reply, take_findings()))
+            answer(channel, reply, take_findings())
         flush_output()
         if last is not None and isinstance(command, last):
             return

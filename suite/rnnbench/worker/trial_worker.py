@@ -31,8 +31,8 @@ from rnnbench.worker.kernel import adopt_orphans, bind_threads, die_with_parent
 from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.preload import modules_since
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
-from rnnbench.worker.protocol import Done, Failed, encode_reply, prepare_messages
-from rnnbench.worker.server import Handlers, attempt, open_channel, receive_command, serve
+from rnnbench.worker.protocol import Done, Failed, prepare_messages
+from rnnbench.worker.server import Handlers, answer, attempt, open_channel, receive_command, serve
 from rnnbench.worker.trial_programs import CHECKING, LOADING, TrialPrograms, folder_of
 from rnnbench.worker.trial_sampler import TrialSampler
 
@@ -304,7 +304,7 @@ def main() -> None:
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
     bind_threads(os.getpid(), start.affinity)
-    channel.send(encode_reply(imports, worker.take_findings()))
+    answer(channel, imports, worker.take_findings())
     with suppress(ChannelClosedError):
         forking = Forking(channel, worker.handlers, worker.take_findings, worker.prepare_fork)
         handlers: Handlers = {**worker.handlers, commands.Fork: forking}

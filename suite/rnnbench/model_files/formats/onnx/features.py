@@ -39,6 +39,8 @@ def features_of(model: Any) -> Iterator[Feature]:
             values_by_feature.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
         values_by_feature["convolution-of-an-output"] = values
+    if values := _bfloat16_lists(model.graph):
+        values_by_feature["bfloat-lists"] = values
     for name, values in values_by_feature.items():
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
