@@ -6,10 +6,11 @@ NIGHT := .venv-night
 TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Three run side by side, one more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
-# Each backend's tests have a process of their own, as in a run: some frameworks abort where another one is loaded.
-LONG := backend-tvm room-cli room-pipeline others backend-tensorflow backend-torch room-worker backend-iree room-site room-night room-conformance room-sampling
+# Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
+# comma between them share one: each start of a process and each import of a framework takes seconds of the processor.
+LONG := backend-tvm backend-iree room-cli room-pipeline others backend-tensorflow,litert backend-torch room-worker room-site room-night room-conformance room-sampling
 ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
-BACKENDS := tvm torch tensorflow iree iree-vulkan iree-importers jax litert openvino iree-torch iree-tensorflow onnxruntime numpy
+BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvino,numpy iree-torch iree-tensorflow
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG) $(filter-out $(LONG),$(ROOMS:%=room-%) $(BACKENDS:%=backend-%))
 AT_ONCE ?= 3

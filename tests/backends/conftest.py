@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backend_jobs import FAKES, FOLDER, collects, items_of
+from backend_jobs import FAKES, FOLDER, collects, items_of, jobs_here
 
 from rnnbench.backends import registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
@@ -402,18 +402,19 @@ LOST_STATUS = 75
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Merely collecting a backend's folder imports its framework."""
-    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
-    if wanted is None or FOLDER not in collection_path.parents:
+    jobs = jobs_here()
+    if not jobs or FOLDER not in collection_path.parents:
         return None
-    return None if collects(wanted, PurePosixPath(collection_path.relative_to(FOLDER))) else True
+    file = PurePosixPath(collection_path.relative_to(FOLDER))
+    return None if any(collects(job, file) for job in jobs) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With RNNBENCH_TEST_BACKEND, that backend's tests alone: some frameworks abort where another one is loaded."""
-    wanted = os.environ.get("RNNBENCH_TEST_BACKEND")
-    if wanted is None:
+    """With RNNBENCH_TEST_BACKEND, those backends' tests alone: some frameworks abort where another one is loaded."""
+    jobs = jobs_here()
+    if not jobs:
         return
-    kept = items_of(wanted, items)
+    kept = items_of(jobs, items)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
 
@@ -451,10 +452,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @cache
 def _targets() -> list[tuple[Target, str]]:
     """Every route of the registered backends that are tested here, with the reason why it cannot be run, or none."""
-    wanted = os.environ.get("RNNBENCH_TEST_BACKEND", "").partition("-")[0]
+    wanted = {job.partition("-")[0] for job in jobs_here()}
     targets = []
     for name in registry.names():
-        if name in FAKES or wanted not in ("", name):
+        if name in FAKES or (wanted and name not in wanted):
             continue
         probe = registry.find(name).probe()
         for route in probe.routes:

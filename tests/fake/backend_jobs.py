@@ -1,7 +1,12 @@
-"""Which job of `make test` runs a test of `tests/backends`: each backend's tests have a process of their own."""
+"""Which job of `make test` runs a test of `tests/backends`.
+
+A process has the tests of one job, or of several whose frameworks may be in one process: each start of a process and
+each import of a framework takes seconds of the processor.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -15,8 +20,10 @@ FOLDER = Path(__file__).parents[1] / "backends"
 FAKES = {"fake", "absent"}
 """What tests of the harness register, to fail in ways that no backend may."""
 BACKENDS = [name for name in registry.names() if name not in FAKES]
-JOBS = {*BACKENDS, *(f"iree-{part}" for part in ("vulkan", "importers", "torch", "tensorflow"))}
+JOBS = {*BACKENDS, *(f"iree-{part}" for part in ("vulkan", "torch", "tensorflow"))}
 """The Makefile names them."""
+VARIABLE = "RNNBENCH_TEST_BACKEND"
+"""The names of a process's jobs."""
 
 OWNERS = {"shared": "onnxruntime"}
 """Whose tests those of a folder are, where it is not the backend's own."""
@@ -34,18 +41,16 @@ IN_OTHER_FOLDERS = {
 def job_of(test: str) -> str:
     """By the target in a test's parameters, or else by its folder; what has neither is the suite's own.
 
-    IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR, and one that has JAX and
-    TensorFlow beside IREE crashes when it ends. So is Vulkan: two of IREE's threads wait in Mesa's software driver from
-    the first device to the end of the process, and that driver waits by asking over and over.
+    Two of IREE's importers are apart: torch-mlir aborts in a process that has another copy of MLIR, and one that has
+    JAX and TensorFlow beside IREE crashes when it ends. So is Vulkan: two of IREE's threads wait in Mesa's software
+    driver from the first device to the end of the process, and that driver waits by asking over and over.
     """
     if "test_vulkan" in test or "iree:linalg-direct" in test:
         return "iree-vulkan"
     if "iree" in test and "torch" in test:
         return "iree-torch"
-    if "iree:tensorflow" in test:
+    if "iree:tensorflow" in test or ("iree/test_imported" in test and "tensorflow" in test):
         return "iree-tensorflow"
-    if "iree/test_imported" in test:
-        return "iree-importers"
     target = re.search(rf"\[({'|'.join(BACKENDS)}):", test)
     named = target or re.search(r"backends/(\w+)/", test)
     return OWNERS.get(named[1], named[1]) if named else "numpy"
@@ -66,13 +71,18 @@ def is_run(test: str) -> bool:
     return job_of(test) in JOBS and collects(job_of(test), file)
 
 
-def items_of(job: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Those that a job runs, with the tests outside of `tests/backends`, which are of no job.
+def jobs_here() -> tuple[str, ...]:
+    """The jobs of this process, as `litert,tensorflow` in its environment; none where it has the tests of all."""
+    return tuple(filter(None, os.environ.get(VARIABLE, "").split(",")))
+
+
+def items_of(jobs: Sequence[str], items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Those that one of the jobs runs, with the tests outside of `tests/backends`, which are of no job.
 
     Raises UsageError where no job at all runs a test of `tests/backends`.
     """
     ours = [item for item in items if FOLDER in item.path.parents]
     if lost := [item.nodeid for item in ours if not is_run(item.nodeid)]:
         raise pytest.UsageError(f"no job runs {lost[0]} and {len(lost) - 1} others: see IN_OTHER_FOLDERS")
-    left_out = {item.nodeid for item in ours if job_of(item.nodeid) != job}
+    left_out = {item.nodeid for item in ours if job_of(item.nodeid) not in jobs}
     return [item for item in items if item.nodeid not in left_out]

@@ -55,7 +55,8 @@ def streamed(request):
 prepare_process(1)
 with tf.device("CPU:1"):
     answers = [streamed(request) for request in requests]
-sys.stdout.buffer.write(pickle.dumps(answers))
+product = tf.function(lambda x: x @ x, jit_compile=True, autograph=False)
+sys.stdout.buffer.write(pickle.dumps((answers, product(tf.ones((2, 2))).numpy()[0, 0])))
 """
 
 
@@ -72,16 +73,24 @@ def in_a_process(script: str, given: object, variables: dict[str, str]) -> Any:
     return pickle.loads(done.stdout)
 
 
-def test_the_arrays_of_a_stream_are_on_the_device_of_its_process(ask, tmp_path: Path) -> None:
-    """The processor as two devices: the second one is what TensorFlow uses, as it uses a GPU where there is one."""
+def test_a_stream_is_on_the_device_of_its_process_and_xla_knows_the_flags_of_a_worker_on_cuda(
+    ask, tmp_path: Path
+) -> None:
+    """The processor as two devices: the second one is what TensorFlow uses, as it uses a GPU where there is one.
+
+    In a process with the variables of a worker on CUDA. XLA ends a process for a flag that it does not know.
+    """
     requests = [ask("graph", state=state) for state in ("stitched", "stateful")]
     x = draw_inputs(requests[0].model, 8, 1, seed=1)
-    variables = dict(BACKEND.support(requests[0]).environment)
+    variables = {**BACKEND.support(on_cuda(ask("xla"))).environment, "CUDA_VISIBLE_DEVICES": "-1"}
     expected = run_reference(requests[0].model, requests[0].weights, x).y
-    for places, y, last in in_a_process(SECOND_DEVICE, (requests, str(tmp_path), x), variables):
+    streams, product = in_a_process(SECOND_DEVICE, (requests, str(tmp_path), x), variables)
+    assert len(streams) == len(requests)
+    for places, y, last in streams:
         assert places == {"CPU:1"}
         np.testing.assert_allclose(y, expected, atol=2e-6)
         np.testing.assert_allclose(last, expected[4:], atol=2e-6)
+    assert product == 2
 
 
 def on_cuda(request: Request) -> Request:
@@ -237,22 +246,6 @@ def test_what_is_missing_for_cuda_is_named(monkeypatch) -> None:
 def test_libraries_of_a_container_will_do(monkeypatch) -> None:
     monkeypatch.setattr(backend, "library_loads", lambda _: True)
     assert backend.cuda_lack({}) is None
-
-
-USES_XLA = """
-import tensorflow as tf
-function = tf.function(lambda x: x @ x, jit_compile=True, autograph=False)
-print(function(tf.ones((2, 2))).numpy()[0, 0])
-"""
-
-
-def test_xla_knows_the_flags_of_a_worker_on_cuda(ask) -> None:
-    """It ends a process for a flag that it does not know. Here it compiles for the processor, with the same flags."""
-    variables = {**os.environ, **BACKEND.support(on_cuda(ask("xla"))).environment, "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(
-        [sys.executable, "-c", USES_XLA], capture_output=True, text=True, env=variables, timeout=PATIENCE_S, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
 
 
 @pytest.mark.parametrize(
