@@ -57,6 +57,14 @@ def test_copies_are_counted_for_each_layer_with_state(folder: Path, route: str, 
     assert TensorflowBackend().build(request, folder).artifact.lowered == form
 
 
+@pytest.mark.parametrize(("route", "cell"), [("graph", "gru"), ("graph", "lstm"), ("keras", "gru")])
+def test_a_product_is_not_joined_with_its_bias(build, route: str, cell: str) -> None:
+    """The joint kernel takes twice the time of both for one row."""
+    artifact = build(route, cell=cell, time="unrolled").artifact
+    assert not [name for name in artifact.operations["compiled"] if "Fused" in name]
+    assert "optimizer.remapping=False" in artifact.flags
+
+
 def test_xla_removes_a_loop_of_one_pass(build) -> None:
     assert build("xla", time="looped", state="stateful", chunk=1).artifact.lowered == "unrolled 1"
     assert build("xla", time="looped").artifact.lowered == "looped 1"
