@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -118,6 +118,19 @@ class MorePrimitives(Primitives[V], Protocol[V]):
         """A convolution over time of each channel of x [steps·batch, channels]: y, as x, and the ring after the call.
 
         The ring is the steps before the call side by side, the oldest first: [batch, (taps − 1)·channels].
+        """
+        ...
+
+
+@runtime_checkable
+class ConvolvingPrimitives(Protocol[V]):
+    """The additional primitive of a route whose runtime calls a kernel for each operation: one convolution instead of a
+    product, and the slices that it reads, for each frequency."""
+
+    def convolution(self, x: V, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> V:
+        """A `valid` convolution over taps and frequencies of x [rows, taps·frequencies·channels], over all of the taps.
+
+        weight [filters, channels, taps, span], bias [filters]; y [rows, (frequencies − span + 1)·filters].
         """
         ...
 

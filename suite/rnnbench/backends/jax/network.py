@@ -19,7 +19,7 @@ from jax import lax
 from rnnbench.backends.base import Request
 from rnnbench.backends.jax.compound import JaxLoop
 from rnnbench.backends.jax.lowered import TAG
-from rnnbench.backends.jax.primitives import JaxPrimitives
+from rnnbench.backends.jax.primitives import ConvolvingPrimitives, JaxPrimitives
 from rnnbench.cases import Strategy
 from rnnbench.rnn import (
     FUSED,
@@ -151,7 +151,8 @@ def _layers(
     numbers: Iterator[int] | None = None,
 ) -> tuple[jax.Array, list[State]]:
     """The network: y [chunk, batch, width], and every layer's final state. `numbers` are for copies of its layers."""
-    network, ops, numbers = request.model, JaxPrimitives(x.dtype), numbers or count()
+    network, numbers = request.model, numbers or count()
+    ops = (ConvolvingPrimitives if request.route == "jit" else JaxPrimitives)(x.dtype)
     beyond = None if lengths is None else (jnp.arange(len(x))[:, None] >= lengths)[..., None]
     final: list[State] = []
 

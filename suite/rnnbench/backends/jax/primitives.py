@@ -88,6 +88,18 @@ class JaxPrimitives:
         return jax.lax.associative_scan(_after, (gates, drive))[1]
 
 
+class ConvolvingPrimitives(JaxPrimitives):
+    """For programs that XLA compiles for JAX. An importer of them reads slices and products instead."""
+
+    def convolution(self, x: jax.Array, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> jax.Array:
+        """The channels are last, as x has them."""
+        taps = weight.shape[2]
+        planes = x.reshape(-1, taps, frequencies, weight.shape[1])
+        kernel, layout = self.constant(weight.transpose(2, 3, 1, 0)), ("NHWC", "HWIO", "NHWC")
+        y = jax.lax.conv_general_dilated(planes, kernel, (1, 1), "VALID", dimension_numbers=layout)
+        return (y + self.constant(bias)).reshape(x.shape[0], -1)
+
+
 def _after(before: Step, step: Step) -> Step:
     """Two steps, each a gate and what it adds, as one."""
     return before[0] * step[0], step[0] * before[1] + step[1]

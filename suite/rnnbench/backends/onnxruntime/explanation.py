@@ -10,8 +10,9 @@ import onnx
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
 from rnnbench.backends.onnxruntime.backend import ROUTES
+from rnnbench.backends.onnxruntime.optimise import source_graph
 from rnnbench.backends.onnxruntime.runtime import OnnxRuntimeProgram
-from rnnbench.backends.shared.onnx_graphs import build_graph, graph_text, operations
+from rnnbench.backends.shared.onnx_graphs import graph_text, operations
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -27,7 +28,7 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
 
 
 def _stages(program: OnnxRuntimeProgram, request: Request) -> Iterator[IrStage | Unreadable]:
-    source = build_graph(request, ROUTES[request.route])
+    source = source_graph(request, ROUTES[request.route])
     yield _graph("given", "The ONNX graph that the runtime is given.", source)
     optimised = onnx.load(program.files.program[0])
     yield _graph("optimised", "What its graph optimisations made of it: the file that is loaded.", optimised)

@@ -15,6 +15,8 @@ from rnnbench.backends.onnxruntime.placement import placement_notes, record_plac
 from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
     INT8_OPERATORS,
+    ConvolvingEmitter,
+    Emitter,
     LoopOperator,
     build_graph,
     lowered,
@@ -24,15 +26,22 @@ from rnnbench.backends.shared.onnx_graphs import (
 )
 from rnnbench.cases import STREAM
 
+HOST = "cpu"
 UNSIGNED = (
     "The bytes of the weights are unsigned, with a zero point of 128: ONNX Runtime adds two products of signed ones in "
     "16 bits on this processor, which has no VNNI, and the sum saturates."
 )
 
 
+def source_graph(request: Request, operator: LoopOperator) -> onnx.ModelProto:
+    """The graph that the runtime is given. The processor has a kernel for Conv in float32 alone."""
+    convolves = request.device == HOST and request.precision.uniform == "float32"
+    return build_graph(request, operator, ConvolvingEmitter if convolves else Emitter)
+
+
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:
     """Build the request's graph, write its optimised form to `path`, and describe both in an Artifact."""
-    source = build_graph(request, operator)
+    source = source_graph(request, operator)
     serialised = source.SerializeToString()
     options = session_options(request)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL

@@ -16,7 +16,14 @@ from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
 from rnnbench.backends.openvino.device import config, export, misexported, save
 from rnnbench.backends.openvino.variables import called_by_python
 from rnnbench.backends.shared import describe_lowered, int8_notes, int8_operations
-from rnnbench.backends.shared.onnx_graphs import NEXT, build_graph, copies_named, lowered_or_given, origin
+from rnnbench.backends.shared.onnx_graphs import (
+    NEXT,
+    ConvolvingEmitter,
+    build_graph,
+    copies_named,
+    lowered_or_given,
+    origin,
+)
 from rnnbench.model_files import FileNetwork
 
 FUSED = ("RNNSeq", "RNNCell")
@@ -109,7 +116,7 @@ def _lowered(nodes: list[_Executed], loops: list[int], time: str) -> str:
 
 def _imported(request: Request) -> tuple[bytes, Any]:
     """The ONNX graph, read by OpenVINO's importer. With state `stateful`, its state inputs become variables."""
-    graph = build_graph(request)
+    graph = build_graph(request, emitter=ConvolvingEmitter)
     source = graph.SerializeToString()
     try:
         model = ov.Core().read_model(source)

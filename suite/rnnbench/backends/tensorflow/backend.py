@@ -58,6 +58,7 @@ BUILT_FOR = 12
 """The major version of CUDA of these libraries."""
 INSTALL_CUDA = "pip install 'tensorflow[and-cuda]'"
 FLOAT32 = "tensor_float_32_execution=False"
+NOT_REMAPPED = "optimizer.remapping=False"
 COVERS = frozenset({ACTIVATIONS, LENGTHS})
 
 
@@ -136,9 +137,9 @@ def _module(request: Request, jit: bool) -> Any:
 
 
 def _flags(request: Request) -> tuple[str, ...]:
-    of_cuda = (FLOAT32,) if request.device == CUDA else ()
+    of_device = FLOAT32 if request.device == CUDA else NOT_REMAPPED
     set_by_suite = variables(request).items()
-    return (*(f"{name}={value}" for name, value in set_by_suite if name != "KERAS_BACKEND"), *of_cuda)
+    return (*(f"{name}={value}" for name, value in set_by_suite if name != "KERAS_BACKEND"), of_device)
 
 
 def _call_note(function: Any) -> str:

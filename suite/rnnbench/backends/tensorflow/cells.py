@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
+from rnnbench.backends.tensorflow.support import ROUTES
 from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, together
 
 States = list[tuple[Any, ...]]
@@ -90,6 +91,18 @@ class Primitives:
         return tf.einsum(equation, a, b)
 
 
+class ConvolvingPrimitives(Primitives):
+    """For programs that TensorFlow runs. An importer of them reads slices and products instead."""
+
+    def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> Any:
+        """TensorFlow has the channels last, as x has them."""
+        filters, channels, taps, span = weight.shape
+        planes = tf.reshape(x, (-1, taps, frequencies, channels))
+        kernel = tf.constant(np.ascontiguousarray(weight.transpose(2, 3, 1, 0)))
+        y = tf.nn.bias_add(tf.nn.conv2d(planes, kernel, 1, "VALID"), tf.constant(bias))
+        return tf.reshape(y, (x.shape[0], (frequencies - span + 1) * filters))
+
+
 class Network:
     """All layers of a request's network. `copies` is the number of bodies in one pass of a loop; None for no loop.
 
@@ -111,8 +124,10 @@ class Network:
         padding = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
         final: States = []
 
+        ops = ConvolvingPrimitives() if self._request.route in ROUTES else Primitives()
+
         def run(index: int, x: Any) -> Any:
-            body = network.body(Primitives(), self._request.weights, index)
+            body = network.body(ops, self._request.weights, index)
             if runs_together(self._request.strategy.time) and states[index]:
                 y, last = self._together(body, network.graph[index], x, states[index])
             else:

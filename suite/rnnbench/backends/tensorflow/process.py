@@ -12,6 +12,11 @@ WHICH_LIBRARY = "TF_CPP_MIN_LOG_LEVEL=0 python -c 'import tensorflow; tensorflow
 """The command that shows what TensorFlow could not load. Workers do not: the level of their log leaves it out."""
 
 
+REMAPPING = {"remapping": False}
+"""Without Grappler's pass that joins a product and the bias after it into a kernel of oneDNN's, which is slower for one
+row. It is an option of `tf.config.optimizer`, for the whole process."""
+
+
 def prepare_process(threads: int, device: str = "cpu") -> None:
     """Set the device, the sizes of TensorFlow's thread pools, and XLA's folder.
 
@@ -33,6 +38,7 @@ def _set_device(tf: Any, device: str) -> None:
     """TensorFlow runs what it can on the first GPU that is visible, and all else on the processor."""
     if device != CUDA:
         tf.config.set_visible_devices([], "GPU")
+        tf.config.optimizer.set_experimental_options(REMAPPING)
         return
     if not tf.config.list_physical_devices("GPU"):
         raise BuildError(

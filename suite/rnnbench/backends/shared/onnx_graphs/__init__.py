@@ -1,7 +1,8 @@
 """ONNX graphs of every network and strategy, for all runtimes and importers that read them. It is not a backend.
 
 - `unsupported` says what no graph can express, without importing anything.
-- `build_graph` makes a graph. It needs `onnx`, and imports it when it is called.
+- `build_graph` makes a graph. It needs `onnx`, and imports it when it is called. `Emitter` writes its nodes, and
+  `ConvolvingEmitter` does so for readers whose Conv is better than slices and products.
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
 - `graph_text`: a graph as text.
 - `INT8_OPERATORS`: operators that multiply by int8 weights. `FUSED_OPERATORS`: those that have all steps of a layer.
@@ -10,6 +11,7 @@
 
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
 from rnnbench.backends.shared.onnx_graphs.counting import FUSED_OPERATORS, copies_named, lowered, operations
+from rnnbench.backends.shared.onnx_graphs.emitter import ConvolvingEmitter, Emitter
 from rnnbench.backends.shared.onnx_graphs.graph import build_graph
 from rnnbench.backends.shared.onnx_graphs.support import (
     COPY,
@@ -28,6 +30,8 @@ __all__ = [
     "FUSED_OPERATORS",
     "INT8_OPERATORS",
     "NEXT",
+    "ConvolvingEmitter",
+    "Emitter",
     "LoopOperator",
     "build_graph",
     "copies",

@@ -60,7 +60,7 @@ class Emitter:
         """Scale and zero point of values in 8 bits."""
 
     def inner(self) -> Emitter:
-        return Emitter(self.dtype, self._numbers, int8=self._int8)
+        return type(self)(self.dtype, self._numbers, int8=self._int8)
 
     @contextmanager
     def copy(self) -> Iterator[None]:
@@ -285,3 +285,15 @@ class Emitter:
         local = f"{name}_in_{self._scope}"
         self._initializers.setdefault(local, self._numbers.constants[name])
         return local
+
+
+class ConvolvingEmitter(Emitter):
+    """For a reader that calls a kernel for each node, and has one for ONNX's Conv in float32."""
+
+    def convolution(self, x: str, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> str:
+        """Conv has the channels before the taps and the frequencies."""
+        filters, channels, taps, _ = weight.shape
+        planes = self.one("Transpose", self.reshape(x, -1, taps, frequencies, channels), perm=[0, 3, 1, 2])
+        y = self.one("Conv", planes, self.constant(weight), self.constant(bias))
+        width = (frequencies - weight.shape[3] + 1) * filters
+        return self.reshape(self.one("Transpose", y, perm=[0, 2, 3, 1]), -1, width)

@@ -26,7 +26,7 @@ IR_VERSION = 8
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
+def build_graph(request: Request, operator: LoopOperator = "Scan", emitter: type[Emitter] = Emitter) -> Any:
     """An `onnx.ModelProto`; `operator` is what rolls a loop. With state `none` every call starts from zeros.
 
     Fused: x [chunk, batch, input], y [chunk, 1, batch, output] or [chunk, batch, 2, output], states
@@ -41,7 +41,7 @@ def build_graph(request: Request, operator: LoopOperator = "Scan") -> Any:
         return file_graph(request, request.file)
     if reason := unsupported(request):
         raise BuildError(reason)
-    e = Emitter(np.dtype(request.precision.state), int8=request.precision.activations)
+    e = emitter(np.dtype(request.precision.state), int8=request.precision.activations)
     if isinstance(request.model, CompoundNetwork):
         inputs, outputs = _compound(e, request, request.model, operator)
     elif isinstance(request.model, Model) and request.strategy.time == FUSED:
