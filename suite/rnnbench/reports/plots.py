@@ -56,11 +56,11 @@ def draw(view: View, folder: Path) -> list[Picture]:
     """Draw every picture of a report into `folder`. Needs Matplotlib, of the extra `report`."""
     pictures = []
     of_families = {family: legible(arrange(sizes), len(PALETTE)) for family, sizes in view.families.items()}
-    targets = targets_of(*(panels for panels, _ in of_families.values()))
     with drawing("drawing plots") as matplotlib:
         for family, (panels, left_out) in of_families.items():
             kernels = any(origin == "kernel" for origin, _ in panels)
-            colours = _colours(targets if len(targets) <= len(PALETTE) else targets_of(panels))
+            # Where there are enough colours, each program has the same one in all pictures.
+            colours = _colours(view.targets if len(view.targets) <= len(PALETTE) else targets_of(panels))
             for picture, fill in _pictures(family, panels):
                 canvas = Canvas(matplotlib, panels, colours, _titles(picture, family, left_out))
                 fill(canvas)
