@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import rnnbench.pipeline.reproduction as module
 from rnnbench.cli import cli
-from rnnbench.cli.repro import _status
+from rnnbench.cli.repro import status_of
 from rnnbench.pipeline import FaultState, Reproduced
 
 HEAD = '# /// script\n# dependencies = ["numpy"]\n# ///\n"""It is wrong."""\n'
@@ -101,4 +101,4 @@ def test_names_and_all_are_not_both(folder):
     ],
 )
 def test_a_program_without_an_answer_counts_before_a_fault_that_is_mended(states, status):
-    assert _status([Reproduced(state, "") for state in states]) == status
+    assert status_of([Reproduced(state, "") for state in states]) == status

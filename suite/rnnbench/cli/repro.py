@@ -60,7 +60,7 @@ def repro(names: tuple[str, ...], everything: bool, versions: str, environments:
     if not everything:
         for reproduction in chosen:
             tell(f"{reproduction.script}\n\n{reproduction.script.read_text(encoding='utf-8')}")
-    sys.exit(_status([_run_and_show(reproduction, versions, environments) for reproduction in chosen]))
+    sys.exit(status_of([_run_and_show(reproduction, versions, environments) for reproduction in chosen]))
 
 
 def _run_and_show(reproduction: Reproduction, versions: str, environments: Path) -> Reproduced:
@@ -86,7 +86,8 @@ def _packages(versions: Sequence[str], earlier: Sequence[str]) -> str:
     return " ".join(versions) + (f", beside {' '.join(earlier)}" if earlier else "")
 
 
-def _status(results: Sequence[Reproduced]) -> int:
+def status_of(results: Sequence[Reproduced]) -> int:
+    """The exit status: whether a fault is gone, or a script did not decide."""
     from rnnbench.pipeline import FaultState
 
     states = {result.state for result in results}

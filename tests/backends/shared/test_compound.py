@@ -11,7 +11,7 @@ import pytest
 from rnnbench.backends import BuildError, NoToolError, Program, Request, find, tool_for
 from rnnbench.backends.base import OperationStage
 from rnnbench.backends.shared import Abilities, refusal
-from rnnbench.backends.shared.compound import _artifact
+from rnnbench.backends.shared.compound import joined_artifact
 from rnnbench.cases import Precision, Strategy
 from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 from rnnbench.rnn.networks.rnnt_greedy import Rnnt
@@ -97,9 +97,9 @@ def test_a_build_of_which_a_part_was_made_anew_is_not_cached(tmp_path: Path) -> 
 
 def test_one_approximate_part_makes_the_whole_approximate(tmp_path: Path) -> None:
     parts = list(find("numpy").build(request_of("numpy:eager"), tmp_path).programs.values())
-    assert _artifact(NETWORK, parts).math == "exact"
+    assert joined_artifact(NETWORK, parts).math == "exact"
     parts[1].artifact = parts[1].artifact.model_copy(update={"math": "approximate"})
-    assert _artifact(NETWORK, parts).math == "approximate"
+    assert joined_artifact(NETWORK, parts).math == "approximate"
 
 
 def test_another_source_of_any_part_is_another_source_of_the_whole(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class CompoundProgram(ChunkedProgram):
     ) -> None:
         parts, network = list(programs.values()), request.model
         assert isinstance(network, CompoundNetwork)
-        super().__init__(request, _artifact(network, parts), all(part.cached for part in parts), build_tail)
+        super().__init__(request, joined_artifact(network, parts), all(part.cached for part in parts), build_tail)
         self.network = network
         self.requests = requests
         self.programs = programs
@@ -140,7 +140,8 @@ class CompoundProgram(ChunkedProgram):
             super().close()
 
 
-def _artifact(network: CompoundNetwork, parts: Sequence[Program]) -> Artifact:
+def joined_artifact(network: CompoundNetwork, parts: Sequence[Program]) -> Artifact:
+    """The artifact of all parts together: operations are added up, and one approximate part makes it approximate."""
     artifacts = [part.artifact for part in parts]
     sources = json.dumps(
         [network.params, [artifact.source_digest for artifact in artifacts]], sort_keys=True, default=str
