@@ -104,9 +104,9 @@ def test_one_approximate_part_makes_the_whole_approximate(tmp_path: Path) -> Non
 
 def test_another_source_of_any_part_is_another_source_of_the_whole(tmp_path: Path) -> None:
     parts = list(find("numpy").build(request_of("numpy:eager"), tmp_path).programs.values())
-    before = _artifact(NETWORK, parts).source_digest
+    before = joined_artifact(NETWORK, parts).source_digest
     parts[-1].artifact = parts[-1].artifact.model_copy(update={"source_digest": "0" * 64})
-    assert _artifact(NETWORK, parts).source_digest != before
+    assert joined_artifact(NETWORK, parts).source_digest != before
 
 
 def test_what_a_backend_refuses_of_a_part_it_refuses_of_the_whole(tmp_path: Path) -> None:
