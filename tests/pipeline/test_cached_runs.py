@@ -244,8 +244,9 @@ def checked(cache_of_a_check, cache):
 
 
 def ends(check, verdict, **figures):
-    """Results of checks, of which this one alone was made."""
-    return lambda *_: iter({check: CheckResult(verdict=verdict, figures=figures)}.items())
+    """Results of checks: this one, and all others passed."""
+    passed = {other.name: CheckResult(verdict="pass") for other in conformance.CHECKS}
+    return lambda *_: iter({**passed, check: CheckResult(verdict=verdict, figures=figures)}.items())
 
 
 def changes_the_environment(*arguments):
