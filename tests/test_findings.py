@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SECTION = (ROOT / "README.md").read_text(encoding="utf-8").split("## Five findings")[1].split("## How to read")[0]
 FINDINGS = re.sub(r"\s+", " ", SECTION)
 RUN = "reference"
+REPORT = ROOT / "reports" / RUN / "report.md"
 SAME = ("backend", "route", "time", "state", "chunk", "model_hidden")
 """What two trials of a ratio have in common, but for the axis of the ratio."""
 OTHERS = ("iree", "jax", "litert", "numpy", "onnxruntime", "openvino", "torch", "tvm")
@@ -66,18 +67,27 @@ def test_a_call_of_one_step(text: str, backends: Iterable[str], hidden: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "backend", "hidden"),
+    ("text", "backend"),
     [
-        ("{} of the time in IREE", "iree", 128),
-        ("and {} in LiteRT", "litert", 128),
-        ("but {} in OpenVINO", "openvino", 128),
-        ("OpenVINO takes {} of the time", "openvino", 512),
-        ("and IREE {}", "iree", 512),
+        ("takes {} of the time in IREE", "iree"),
+        ("and {} in OpenVINO. In LiteRT", "openvino"),
+        ("In LiteRT it takes {}. In", "litert"),
     ],
 )
-def test_a_state_inside_the_program(text: str, backend: str, hidden: int) -> None:
-    fixed = {"chunk": 1, "model_hidden": hidden}
+def test_a_state_inside_the_program(text: str, backend: str) -> None:
+    fixed = {"chunk": 1, "model_hidden": 128}
     assert_told(text, "state", ("stateful", "stitched"), [backend], fixed)
+
+
+def test_where_a_state_inside_the_program_makes_no_certain_difference() -> None:
+    """The first column of verdicts has calls of one step."""
+    _, small, large = re.split(r"\n### .*hidden \d+,", REPORT.read_text(encoding="utf-8").split("## Pictures")[0])
+    row = re.compile(r"^\| (\w+):\w+ \| stateful ÷ stitched \| \w+ \| [^|]* ([A-Z]+) \|", re.MULTILINE)
+    verdicts = [row.findall(text) for text in (small, large)]
+    assert len(verdicts[0]) == len(verdicts[1]) > len(OTHERS)
+    certain = [{backend for backend, verdict in found if verdict in ("FASTER", "SLOWER")} for found in verdicts]
+    assert not certain[0] & {"onnxruntime", "jax", "tensorflow"}
+    assert not certain[1]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +95,10 @@ def test_a_state_inside_the_program(text: str, backend: str, hidden: int) -> Non
     [
         ("takes {} of the loop's time in IREE", "iree"),
         ("{} in TensorFlow", "tensorflow"),
-        ("{} in OpenVINO, 0.66", "openvino"),
-        ("and {} in JAX", "jax"),
-        ("In ONNX Runtime it takes {} of the loop's time", "onnxruntime"),
+        ("{} in OpenVINO and 0.65", "openvino"),
+        ("It takes {} of the loop's time in ONNX Runtime", "onnxruntime"),
+        ("{} in JAX and", "jax"),
+        ("and {} in LiteRT.", "litert"),
     ],
 )
 def test_sixteen_unrolled_steps(text: str, backend: str) -> None:

@@ -40,6 +40,11 @@ def ask(route: str, model: Model = LSTM, time: str = "fused", state: State = "st
 def needs(route: str) -> None:
     for package in imported.PACKAGES[route]:
         pytest.importorskip(package.replace("-", "_"))
+    if route == "tensorflow":
+        # Other tests of this process run TensorFlow on one thread, which has to be said first.
+        from rnnbench.backends.tensorflow.process import prepare_process
+
+        prepare_process(1)
 
 
 def test_an_importer_in_a_process_of_its_own_makes_the_same_module() -> None:
