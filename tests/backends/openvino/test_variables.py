@@ -68,6 +68,21 @@ def test_notes_say_which_api_makes_the_calls(tmp_path: Path, api: str) -> None:
     assert any("Calls use the C API" in note for note in notes) is (api == "c")
 
 
+def test_an_older_openvino_takes_an_exported_model_as_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OlderCore(ov.Core):  # type: ignore[misc]
+        def import_model(self, model: Any, *rest: Any) -> Any:
+            if isinstance(model, ov.Tensor):
+                raise TypeError("incompatible function argument: `model_stream` must be an io.BytesIO object or bytes")
+            return super().import_model(model, *rest)
+
+    monkeypatch.setattr(variables, "FUNCTIONS", ("_renamed",))
+    monkeypatch.setattr(device.ov, "Core", OlderCore)
+    request = request_of()
+    x = draw_inputs(STACK, 3, 2, 1)
+    y = OpenVinoBackend().build(request, tmp_path).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(STACK, request.weights, x).y, atol=2e-5)
+
+
 @pytest.mark.parametrize("name", ["h", "h" * 15, "h" * 16, "h" * 70])
 def test_a_variable_is_found_by_its_whole_name(tmp_path: Path, name: str) -> None:
     x, before = opset.parameter([1, 4], np.float32, name="x"), opset.constant(np.zeros((1, 4), np.float32))

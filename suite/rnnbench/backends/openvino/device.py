@@ -73,6 +73,14 @@ def save(model: Any, folder: Path) -> bytes:
     return path.read_bytes() + path.with_suffix(".bin").read_bytes()
 
 
+def _imported(core: Any, blob: Any, request: Request) -> Any:
+    """An exported model. Before OpenVINO 2025.4 it is taken as bytes alone, which are copied."""
+    try:
+        return core.import_model(blob, DEVICE, config(request))
+    except TypeError:
+        return core.import_model(blob.data.tobytes(), DEVICE, config(request))
+
+
 class Model:
     """A compiled model, loaded from the files of a build through the Python API."""
 
@@ -83,7 +91,7 @@ class Model:
         if (folder / BLOB).exists():
             # Mode "c" is copy on write: OpenVINO takes no read-only array.
             self._blob = ov.Tensor(np.memmap(folder / BLOB, np.uint8, "c"), shared_memory=True)
-            self._compiled = core.import_model(self._blob, DEVICE, config(request))
+            self._compiled = _imported(core, self._blob, request)
         else:
             self._compiled = core.compile_model(folder / MODEL, DEVICE, config(request))
         self._ports = {port.get_any_name(): port for port in (*self._compiled.inputs, *self._compiled.outputs)}
