@@ -88,8 +88,14 @@ class Jax:
 
         @jax.jit
         def chunk(h: Any, c: Any, x: Any) -> Any:
-            (h, c), y = jax.lax.scan(step, (h, c), x, unroll=len(x) if time == "unrolled" else 1)
-            return h, c, y
+            if time == "looped":
+                (h, c), y = jax.lax.scan(step, (h, c), x)
+                return h, c, y
+            rows = []
+            for number in range(len(x)):
+                (h, c), row = step((h, c), x[number])
+                rows.append(row)
+            return h, c, jnp.stack(rows)
 
         self._chunk, self._ready = chunk, jax.block_until_ready
         self._next = cycle([jax.device_put(x) for x in ring]).__next__
