@@ -46,7 +46,7 @@ class Examined:
 
     @property
     def on_software_device(self) -> bool:
-        """Whether the processor plays the device: its times are in no ranking, verdict or floor."""
+        """Whether the processor emulates the device: its times are in no ranking, verdict or floor."""
         device = self.probe.device(self.trial.device)
         return device is not None and device.software
 

@@ -49,7 +49,7 @@ def test_each_device_has_a_line(devices) -> None:
     text = shown(devices(QUIET))
     assert "cuda         fake GPU, fake driver 1, sm_90; clock 1,980 MHz; 34 °C; 71 W; energy by a fake counter" in text
     assert (
-        "vulkan       fakepipe, a fake driver, Fake 1.0; a software device: the processor plays it; no energy: "
+        "vulkan       fakepipe, a fake driver, Fake 1.0; a software device: the processor emulates it; no energy: "
         f"{KINDS['vulkan'].unmeasured['energy'][:40]}" in text
     )
     assert "cpu          " in text

@@ -1,4 +1,4 @@
-// Test code. A GPU that the processor plays: it runs CUDA C++ source as it is, to see that its numbers are right.
+// Test code. A GPU that the processor emulates: it runs CUDA C++ source as it is, to see that its numbers are right.
 //
 // Each thread of the grid is a fiber with a stack of its own, and all of them take turns on one thread of the host. A
 // fiber runs until it has to wait: for its block (__syncthreads), for its warp (a shuffle), or for a counter in memory.

@@ -1,4 +1,4 @@
-"""Test code: the source of the persistent kernel, built by the host's C++ compiler, on a GPU that the processor plays.
+"""Test code: the persistent kernel's source, built by the host's C++ compiler, on a GPU that the processor emulates.
 
 `cuda_on_processor.h` says how, and what that does not show.
 """

@@ -595,7 +595,7 @@ def test_a_software_device_stands_apart_with_its_sign() -> None:
     text = markdown(fake.record(chunk=1, device=fake.SOFTWARE_DEVICE), fake.record(chunk=16))
     (row,) = rows(section(text, "Not ranked: software device fakepipe"))
     assert row[:3] == ["fakelib:ops §", "looped-stitched", "1"]
-    assert "§ a software device: the processor plays it; its times are not ranked" in text
+    assert "§ a software device: the processor emulates it; its times are not ranked" in text
     assert "Not ranked" not in markdown(fake.record())
 
 

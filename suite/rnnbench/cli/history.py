@@ -86,7 +86,7 @@ def list_runs(history_folder: Path) -> None:
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with every text and figure whole.")
 @HISTORY
 def sql(statement: str, as_csv: bool, history_folder: Path) -> None:
-    """Answer one SELECT over the tables 'rows' (one row for each trial of each run) and 'runs'.
+    """Answer one SELECT over the tables 'rows' (one row for each trial of each run), 'runs', 'verdicts' and 'checks'.
 
     The statement can read no other file, and write none.
 

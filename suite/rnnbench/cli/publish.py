@@ -15,9 +15,9 @@ from rnnbench.cli.output import tell
 def publish(folder: Path) -> None:
     """Bring issues and comments of GitHub up to date with the summary in NIGHT, as reports/night.
 
-    Each certain alert has one issue, which is updated, and closed when the alert is mended. An issue that a
-    person closed stays closed. Open pull requests that change versions get the summary as a comment, which is replaced
-    each night.
+    Each certain alert has one issue, which is updated. It is closed when the alert is mended, refuted or accepted, and
+    opened again if the alert comes back. An issue that a person closed stays closed. Open pull requests that change
+    versions get the summary as a comment, which is replaced each night.
 
     Example: rnnbench publish reports/night
 

@@ -30,7 +30,7 @@ class Device:
     memory: int | None = None
     """Bytes of its memory; None if the driver does not report them."""
     software: bool = False
-    """Whether this is a software device, which the processor plays. Programs can be checked on it. Its times mean
+    """Whether this is a software device, which the processor emulates. Programs can be checked on it. Its times mean
     nothing for a real device: they are never ranked, and get no verdict and no floor."""
 
 

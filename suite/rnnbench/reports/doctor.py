@@ -43,7 +43,7 @@ def _device(examined: ExaminedDevice) -> str:
     if device is None:
         return f"{name} none: {examined.missing}"
     parts = [", ".join(filter(None, (device.name, device.driver, device.capability)))]
-    parts += ["a software device: the processor plays it"] if device.software else []
+    parts += ["a software device: the processor emulates it"] if device.software else []
     parts += list(_now(examined.conditions)) if examined.conditions else []
     parts.append(f"energy by {examined.energy}" if examined.energy else f"no energy: {examined.no_energy}")
     return f"{name} {'; '.join(parts)}"

@@ -141,7 +141,7 @@ def software_device_table(entries: Sequence[Entry]) -> Table:
         ("program", "strategy", "chunk", "bound/call", "bound/step", "public/call", "public/step"),
         tuple(rows),
         text=2,
-        note="The processor plays this device. It shows that a program is right on such a driver. Its times say "
+        note="The processor emulates this device. It shows that a program is right on such a driver. Its times say "
         "nothing of a real device, and get no place, verdict or floor.",
     )
 

@@ -153,7 +153,7 @@ def _devices(name: str, probe: Probe) -> list[Text]:
     lines = []
     for kind, found in probe.devices.items():
         if isinstance(found, Device) and kind != "cpu":
-            software = "; a software device: the processor plays it" if found.software else ""
+            software = "; a software device: the processor emulates it" if found.software else ""
             lines.append(line(f"{name} on {kind}: {found.name}, {found.driver}, {found.capability}{software}"))
         elif not isinstance(found, Device):
             lines += _lack_lines(f"{name} on {kind}", found)

@@ -38,7 +38,7 @@ SIGNS: Mapping[str, Sign] = {
     KERNEL: Sign(KERNEL, "a kernel written by hand in this suite; it measures its authors' skill, not a compiler's"),
     SOFTWARE: Sign(
         SOFTWARE,
-        "a software device: the processor plays it; its times are not ranked",
+        "a software device: the processor emulates it; its times are not ranked",
     ),
     "1=": Sign(r"^\d+=$", "a shared place: the process medians overlap"),
     SHARED: Sign(f"^{SHARED}$", "the same program, called the same way; measured once"),

@@ -132,7 +132,7 @@ def device_columns() -> Iterator[Column]:
         ("driver", "text", "Driver of the device, with its version; empty for the processor."),
         ("capability", "text", "What programs are compiled for: an instruction set, a version, a compute capability."),
         ("memory", "bytes", "Memory of the device, where the driver tells it."),
-        ("software", "flag", "Whether the processor played the device. Its times are never ranked."),
+        ("software", "flag", "Whether the processor emulated the device. Its times are never ranked."),
     ):
         yield Column(f"device_{name}", unit, meaning, partial(_device, name))
     for name, unit, meaning in (

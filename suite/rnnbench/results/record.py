@@ -292,7 +292,7 @@ class Record(FrozenModel):
 
     @property
     def on_software_device(self) -> bool:
-        """Whether the processor played the device: its times are in no ranking, verdict or floor."""
+        """Whether the processor emulated the device: its times are in no ranking, verdict or floor."""
         return self.device is not None and self.device.software
 
     @property

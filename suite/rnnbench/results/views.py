@@ -119,7 +119,7 @@ class Entry:
 
     @property
     def on_software_device(self) -> bool:
-        """Whether the processor played the device that it ran on."""
+        """Whether the processor emulated the device that it ran on."""
         return self.record.on_software_device
 
     @property

@@ -109,7 +109,7 @@ def _floor(row: Row) -> Content | None:
 
 
 def _device(row: Row) -> Content | None:
-    """Without it, the times of a device that the processor played would be ranked."""
+    """Without it, the times of a device that the processor emulated would be ranked."""
     values = {column.removeprefix("device_"): value for column, value in row.items() if column.startswith("device_")}
     if "name" not in values:
         return None

@@ -1,4 +1,4 @@
-"""The persistent kernel of `tir` on CUDA, without a GPU: its source runs on a GPU that the processor plays.
+"""The persistent kernel of `tir` on CUDA, without a GPU: its source runs on a GPU that the processor emulates.
 
 Every number is from the source that a GPU gets, and from the adapter's own session. What that does not show is in
 `cuda_on_processor.h`. The last tests compile it for GPUs, where NVRTC is installed.

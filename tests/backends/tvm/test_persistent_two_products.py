@@ -1,4 +1,4 @@
-"""The persistent kernel's cells with two products and two barriers a step, on a GPU that the processor plays.
+"""The persistent kernel's cells with two products and two barriers a step, on a GPU that the processor emulates.
 
 They are the LSTM with a projection and the GRU whose reset gate comes before the product. `test_persistent.py` has the
 others, and what this does not show.
