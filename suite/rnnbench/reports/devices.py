@@ -26,8 +26,9 @@ from rnnbench.results import (
 from rnnbench.spelling import count
 
 CROSSING_NOTE = (
-    "Which device has the shorter bound latency. Level: the 95 % intervals overlap. Devices are compared only where "
-    f"both were measured. {FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
+    "Which device has the shorter bound latency. Level: no verdict says that one is faster; a verdict needs two "
+    "processes on each device. Devices are compared only where both were measured. "
+    f"{FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
 )
 ENERGY_NOTE = (
     "Of the whole device while bound calls ran, what it uses at rest included; in brackets its power. The other device "

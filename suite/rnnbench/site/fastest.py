@@ -190,12 +190,10 @@ def _cell(shown: Shown, fastest: Shown | None) -> Cell:
     figure = _per_step(entry.bound.median, entry.bound.interval, entry.chunk) + emulated
     if entry.measured == fastest.entry.measured:
         return Cell(shown.page, 0, figure, "fastest" if shown.trial == fastest.trial else "same program")
-    times = entry.bound.median / fastest.entry.bound.median
-    if shown.run is not fastest.run:
-        return Cell(shown.page, level(times), figure, f"{ratio(times)}, another run: no verdict")
     judged = judge_bound(entry, fastest.entry)
     interval = "" if judged.interval is None else "{} to {}".format(*map(ratio, judged.interval))
-    return Cell(shown.page, level(judged.ratio), figure, f"{ratio(judged.ratio)} {WORDS[judged.verdict]}", interval)
+    words = f"{ratio(judged.ratio)} {WORDS[judged.verdict]}{'' if shown.run is fastest.run else ', another run'}"
+    return Cell(shown.page, level(judged.ratio), figure, words, interval)
 
 
 def _per_step(median: float, interval: tuple[float, float] | None, chunk: int) -> str:
