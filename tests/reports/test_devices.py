@@ -190,10 +190,14 @@ def test_the_batch_is_named_at_which_one_overtakes_the_other() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "faster"),
-    [({}, "cpu at chunk 1"), ({"processes": 1}, "level at chunk 1"), ({"spread": 0.3, "seed": 1}, "level at chunk 1")],
+    [
+        ({}, "cpu at chunk 1"),
+        ({"processes": 1}, "undecided at chunk 1"),
+        ({"spread": 0.3, "seed": 1}, "undecided at chunk 1"),
+    ],
     ids=["steady", "single processes", "processes that scatter"],
 )
-def test_without_a_verdict_two_devices_are_level(changes: dict[str, float], faster: str) -> None:
+def test_without_a_verdict_no_device_is_called_faster_or_level(changes: dict[str, float], faster: str) -> None:
     (tables,) = by_title(view(on("cpu", 1, 10.0, **changes), on("cuda", 1, 13.0, **changes))).values()
     assert tables["Faster device by chunk"][0][2] == faster
 

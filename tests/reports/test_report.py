@@ -62,9 +62,9 @@ def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
     alone = section(markdown(fake.record(chunk=1)), "The answer")
     assert "the only one" in alone
     level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
-    assert "level with `fakelib:ops` unrolled-stitched" in level
+    assert "same place: `fakelib:ops` unrolled-stitched" in level
     meaning = "a shared place: no verdict says that it is slower than the first program of the place"
-    assert f"Signs: level with: {meaning}." in level
+    assert f"Signs: same place: {meaning}." in level
     assert "next" not in level
 
 
@@ -80,16 +80,16 @@ def test_the_answer_calls_only_a_program_next_that_is_slower(ratios: tuple[float
     """SAME, UNDECIDED, and a single process. Their ranges do not overlap with the fastest one's."""
     fastest = of_processes("looped", *[1.0] * len(ratios))
     answer = section(markdown(fastest, of_processes("unrolled", *ratios, median=min(ratios))), "The answer")
-    assert "level with `fakelib:ops` unrolled-stitched" in answer
+    assert "same place: `fakelib:ops` unrolled-stitched" in answer
     assert "next" not in answer
     slower = of_processes("unrolled", 1.2, 1.2, 1.21, median=1.2)
     answer = section(markdown(of_processes("looped", 1.0, 1.0, 1.0), slower), "The answer")
     assert "next `fakelib:ops` unrolled-stitched, 1.20× the latency" in answer
-    assert "level with" not in answer
+    assert "same place" not in answer
 
 
 def test_a_ranking_says_what_its_places_mean(whole: str, capsys: pytest.CaptureFixture[str]) -> None:
-    meaning = "A program is SLOWER, by verdict, than the first program of each place above its own."
+    meaning = "The first program of a place is SLOWER, by verdict, than the first one of the place above."
     assert section(whole, "Ranking").count(meaning) == 6
     print_summary(fake.run(fake.whole_run()), Console(width=200))
     assert meaning in " ".join(capsys.readouterr().out.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import fake_records as fake
 import pytest
@@ -226,7 +227,8 @@ def test_a_program_is_level_with_the_first_of_its_place_and_not_with_its_neighbo
     assert [str(place) for place in ranking.places] == ["1=", "1=", "3=", "3="]
 
 
-def test_a_program_that_is_not_slower_than_the_fastest_has_its_place_though_others_have_lower_medians() -> None:
+def test_places_are_in_the_order_of_medians_though_processes_scatter() -> None:
+    """The last one is UNDECIDED beside each of the others: it opens no place, and shares the one before."""
     (ranking,) = rank(
         entries(
             of_processes("looped", 1.0, 1.0, 1.0),
@@ -235,9 +237,9 @@ def test_a_program_that_is_not_slower_than_the_fastest_has_its_place_though_othe
         )
     )
     assert places(ranking) == [
-        (1, True, "looped-stitched"),
-        (1, True, "fused-stitched"),
-        (3, False, "unrolled-stitched"),
+        (1, False, "looped-stitched"),
+        (2, True, "unrolled-stitched"),
+        (2, True, "fused-stitched"),
     ]
 
 
@@ -296,25 +298,20 @@ def measured(drawn: list[tuple[list[float], str]]) -> list[Entry]:
 
 @given(programs)
 @settings(max_examples=100)
-def test_each_program_is_slower_than_the_first_of_every_place_above_and_not_than_that_of_its_own(
+def test_a_place_begins_with_a_program_that_is_slower_and_is_shared_by_those_that_are_not(
     drawn: list[tuple[list[float], str]],
 ) -> None:
     (ranking,) = rank(measured(drawn))
-    firsts: dict[int, Entry] = {}
     of_place = Counter(place.number for place in ranking.places)
-    latencies: dict[int, float] = {}
-    for place in ranking.places:
-        first = firsts.setdefault(place.number, place.entry)
-        above = [judge_bound(place.entry, other).verdict for number, other in firsts.items() if number < place.number]
-        assert set(above) <= {"SLOWER"}
-        assert first is place.entry or judge_bound(place.entry, first).verdict != "SLOWER"
-        assert place.number == max(firsts), "places never decrease"
-        assert place.number == 1 + sum(of_place[number] for number in firsts if number < place.number)
-        assert place.tied is (of_place[place.number] > 1)
-        assert latencies.get(place.number, 0.0) <= place.entry.bound.median
-        latencies[place.number] = place.entry.bound.median
-    fastest = min(entry.bound.median for entry in measured(drawn))
-    assert ranking.places[0].entry.bound.median == fastest
+    first = ranking.places[0]
+    assert first.number == 1
+    for before, place in pairwise(ranking.places):
+        verdict = judge_bound(place.entry, first.entry).verdict
+        assert (place.number == first.number) is (verdict != "SLOWER")
+        assert place.number in (before.number, first.number + of_place[first.number]), "places never decrease"
+        assert before.entry.bound.median <= place.entry.bound.median
+        first = first if place.number == first.number else place
+    assert all(place.tied is (of_place[place.number] > 1) for place in ranking.places)
     assert sum(of_place.values()) == len(drawn)
 
 

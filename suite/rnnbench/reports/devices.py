@@ -26,8 +26,8 @@ from rnnbench.results import (
 from rnnbench.spelling import count
 
 CROSSING_NOTE = (
-    "Which device has the shorter bound latency. Level: no verdict says that one is faster; a verdict needs two "
-    "processes on each device. Devices are compared only where both were measured. "
+    "Which device has the shorter bound latency. Level: the verdict is SAME. Undecided: there is too much noise, or "
+    "a single process. Devices are compared only where both were measured. "
     f"{FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
 )
 ENERGY_NOTE = (
@@ -142,4 +142,4 @@ def _spells(crossing: Crossing, axis: str) -> str:
 
 def _spell(spell: Spell, axis: str) -> str:
     at = f"{spell.first}" if spell.first == spell.last else f"{spell.first} to {spell.last}"
-    return f"{spell.device or 'level'} at {axis} {at}"
+    return f"{spell.faster} at {axis} {at}"

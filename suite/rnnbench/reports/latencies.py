@@ -21,8 +21,8 @@ from rnnbench.results import (
 )
 
 PLACES = (
-    "A program is SLOWER, by verdict, than the first program of each place above its own. A single process has no "
-    "verdict."
+    "The first program of a place is SLOWER, by verdict, than the first one of the place above. A single process has "
+    "no verdict."
 )
 
 

@@ -42,7 +42,7 @@ from rnnbench.spelling import count
 ANSWER_SIGNS = {
     " = ": "= the same program, called the same way; measured once",
     f" {APPROXIMATE} ": f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
-    "; level with ": f"level with: {SIGNS['1='].meaning}",
+    "; same place: ": f"same place: {SIGNS['1='].meaning}",
 }
 """What signs and words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)
@@ -71,8 +71,8 @@ HOW_TO_READ = (
     "Latency paths: "
     + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
     + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "
-    "range of the medians of the sampled processes. A verdict compares two programs process by process, so it may see a "
-    "smaller difference.",
+    "range of the medians of the sampled processes. A verdict compares two programs process by process, so it may see "
+    "a smaller difference.",
     "Scenarios: " + " ".join(f"**{scenario.name}**: {scenario.meaning}" for scenario in SCENARIOS.values()),
     "A dash (—) is a figure that was not measured, or that has no meaning there. *Findings* lists the reasons.",
 )
@@ -167,7 +167,7 @@ def _fastest(ranking: Ranking) -> Markdown:
     first, *level = ranking.leaders
     text = Markdown("{}: {}, **{}**").format(ranking.origin, _named(first), _latency(first.entry))
     if level:
-        text = Markdown("{}; level with {}").format(text, Markdown(", ").join(map(_named, level)))
+        text = Markdown("{}; same place: {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
         return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))

@@ -10,6 +10,8 @@ from itertools import combinations, groupby
 from rnnbench.results.ranking import judge_bound
 from rnnbench.results.views import Entry, Family
 
+LEVEL = "level"
+UNDECIDED = "undecided"
 FASTEST = "fastest of each"
 """The name of what is compared where each device has its fastest program, hand-written kernels left out."""
 
@@ -39,10 +41,10 @@ class OnDevices:
 
 @dataclass(frozen=True)
 class Spell:
-    """Values of an axis, one after the other, at which the same device is faster."""
+    """Values of an axis, one after the other, with the same verdict."""
 
-    device: str
-    """Empty where no verdict names one."""
+    faster: str
+    """The device, LEVEL or UNDECIDED."""
     first: int
     last: int
 
@@ -125,8 +127,7 @@ def _spells(a: str, of_a: Mapping[int, Entry], b: str, of_b: Mapping[int, Entry]
 
 
 def _faster(a: str, of_a: Entry, b: str, of_b: Entry) -> str:
-    """Empty where the verdict names neither."""
-    return {"FASTER": a, "SLOWER": b}.get(judge_bound(of_a, of_b).verdict, "")
+    return {"FASTER": a, "SLOWER": b, "SAME": LEVEL, "UNDECIDED": UNDECIDED}[judge_bound(of_a, of_b).verdict]
 
 
 def subject_of(entry: Entry) -> OnDevices:

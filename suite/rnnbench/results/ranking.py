@@ -3,9 +3,9 @@
 Programs of different origins are never ranked together, nor are different chunks (a longer chunk waits for its
 samples), nor streams and whole sequences.
 
-A place is a statement: the program is SLOWER than the first program of each place above, and not SLOWER than the first
-program of its own. SAME and UNDECIDED share a place. Programs are compared with the first of a place alone, so a row of
-small differences does not become one place.
+A place is a verdict. In the order of latencies, a program that is SLOWER than the first one of the place before opens
+the next place, and any other shares that place: SAME and UNDECIDED do. Programs are compared with the first one of a
+place alone, so a row of small differences does not become one place.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The programs of one workload, one origin and one chunk, by place; at a shared place, by bound latency."""
+    """The programs of one workload, one origin and one chunk, fastest first by bound latency."""
 
     origin: str
     chunk: int
@@ -131,27 +131,14 @@ def _places(entries: Iterable[Entry]) -> Iterator[Place]:
     programs: dict[tuple[str, str], list[Entry]] = {}
     for entry in sorted(entries, key=lambda e: (_bound(e).median, e.shares, e.record.trial)):
         programs.setdefault((entry.run, entry.record.same_as or entry.record.trial), []).append(entry)
-    number = 1
-    for level in _levels(programs.values()):
-        for first, *sharing in level:
-            yield Place(number, len(level) > 1, first, tuple(sharing))
-        number += len(level)
-
-
-def _levels(programs: Iterable[list[Entry]]) -> list[list[list[Entry]]]:
-    """The programs of each place, from programs in the order of their latencies."""
-    levels: list[list[list[Entry]]] = []
-    for program in programs:
-        level = next((level for level in levels if not _is_slower(program[0], level[0][0])), None)
-        if level is None:
-            levels.append([program])
-        else:
-            level.append(program)
-    return levels
-
-
-def _is_slower(entry: Entry, than: Entry) -> bool:
-    return judge_bound(entry, than).verdict == "SLOWER"
+    numbers: list[int] = []
+    leader: Entry | None = None
+    for first, *_ in programs.values():
+        tied = leader is not None and judge_bound(first, leader).verdict != "SLOWER"
+        leader = leader if tied else first
+        numbers.append(numbers[-1] if tied else len(numbers) + 1)
+    for number, (first, *sharing) in zip(numbers, programs.values(), strict=True):
+        yield Place(number, numbers.count(number) > 1, first, tuple(sharing))
 
 
 def _bound(entry: Entry) -> Latency:
