@@ -29,7 +29,11 @@ SYNTHETIC_GPU = Device("synthetic GPU", "synthetic driver", "sm_00")
 def on(device: str, chunk: int, micros: float, batch: int = 1, backend: str = "fakemlir", **changes) -> Record:
     """A synthetic record: a call of `chunk` steps took so many µs on that kind of device."""
     made = fake.record(
-        backend, "ops" if backend == "fakelib" else "linalg", chunk=chunk, bound=micros * 1e-6, spread=0.001, **changes
+        backend,
+        "ops" if backend == "fakelib" else "linalg",
+        chunk=chunk,
+        bound=micros * 1e-6,
+        **{"spread": 0.001, **changes},
     )
     params = made.params.model_copy(update={"device": device, "batch": batch})
     bound = made.timing.latency["bound"]
@@ -182,6 +186,20 @@ def test_the_batch_is_named_at_which_one_overtakes_the_other() -> None:
     assert fastest[2] == "cpu at batch 1 to 2; cuda at batch 8 to 32"
     assert len(others) == 3
     assert all("Faster device by batch, 1 step per call" not in tables for tables in others)
+
+
+@pytest.mark.parametrize(
+    ("changes", "faster"),
+    [
+        ({}, "cpu at chunk 1"),
+        ({"processes": 1}, "undecided at chunk 1"),
+        ({"spread": 0.3, "seed": 1}, "undecided at chunk 1"),
+    ],
+    ids=["steady", "single processes", "processes that scatter"],
+)
+def test_without_a_verdict_no_device_is_called_faster_or_level(changes: dict[str, float], faster: str) -> None:
+    (tables,) = by_title(view(on("cpu", 1, 10.0, **changes), on("cuda", 1, 13.0, **changes))).values()
+    assert tables["Faster device by chunk"][0][2] == faster
 
 
 def test_the_fastest_program_of_each_device_counts_and_no_kernel() -> None:

@@ -85,7 +85,7 @@ def test_a_legend_has_the_fastest_stream_where_there_is_one() -> None:
     for state, is_there in (("stitched", True), ("none", False)):
         canvas, _ = drawn(fake.record(chunk=1, state=state))
         texts = [text.get_text() for text in canvas._figure.legends[0].get_texts()]
-        assert ("fastest but kernels" in texts) is is_there
+        assert ("lowest median, without kernels" in texts) is is_there
 
 
 def many_programs() -> list[Record]:

@@ -1,13 +1,20 @@
-"""Places: within an origin and a chunk, shared where noise decides, and none for what computes something else."""
+"""Places: within an origin and a chunk, by verdicts, and none for what computes something else."""
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import fake_records as fake
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rnnbench.results.ranking import Ranking, rank, strategy_pairs
-from rnnbench.results.record import Record
+from rnnbench.results.ranking import Ranking, judge_bound, rank, strategy_pairs
+from rnnbench.results.record import Anchor, Record
+from rnnbench.results.verdict import judge_apart, judge_once
 from rnnbench.results.views import Entry, view_runs
 
 
@@ -17,6 +24,13 @@ def entries(*records: Record) -> list[Entry]:
 
 def places(ranking: Ranking) -> list[tuple[int, bool, str]]:
     return [(place.number, place.tied, place.entry.strategy) for place in ranking.places]
+
+
+def of_processes(time: str, *medians: float) -> Record:
+    """A record with these medians of its processes, in units of 0.1 ms."""
+    seconds = tuple(1e-4 * median for median in medians)
+    bound = fake.latency(statistics.median(seconds), chunk=16, spread=0.0)
+    return fake.with_latencies(fake.record(time=time), bound=bound.model_copy(update={"process_medians": seconds}))
 
 
 def test_origins_and_chunks_are_ranked_apart() -> None:
@@ -40,25 +54,6 @@ def test_origins_and_chunks_are_ranked_apart() -> None:
 def test_whole_sequences_are_ranked_apart_from_streams() -> None:
     rankings = rank(entries(fake.record(state="none", bound=1e-6), fake.record(state="stitched", bound=2e-6)))
     assert [(r.streams, len(r.places)) for r in rankings] == [(True, 1), (False, 1)]
-
-
-def test_overlapping_processes_share_a_place_and_the_next_place_counts_them() -> None:
-    level = [fake.record(time=t, bound=1e-4, spread=0.0) for t in ("looped", "unrolled")]
-    slower = fake.record(time="fused", bound=2e-4, spread=0.0)
-    (ranking,) = rank(entries(slower, *level))
-    assert places(ranking) == [
-        (1, True, "looped-stitched"),
-        (1, True, "unrolled-stitched"),
-        (3, False, "fused-stitched"),
-    ]
-    assert len(ranking.leaders) == 2
-
-
-def test_single_processes_are_level_within_what_layout_alone_can_do() -> None:
-    near = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.03e-4))]
-    far = fake.record(time="unrolled", bound=1.1e-4, processes=1, spread=0.0)
-    (ranking,) = rank(entries(*near, far))
-    assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False)]
 
 
 def test_a_shared_measurement_has_no_place_of_its_own() -> None:
@@ -171,18 +166,6 @@ def test_places_are_by_the_median_and_not_by_the_mean() -> None:
     assert [strategy for _, _, strategy in places(ranking)] == ["looped-stitched", "fused-stitched"]
 
 
-def test_a_program_is_level_with_the_leader_of_its_place_and_not_with_its_neighbour() -> None:
-    ranges = {"looped": (1.0, 1.1), "unrolled": (1.05, 1.2), "fused": (1.15, 1.3)}
-    level = [
-        fake.with_latencies(record, bound=bound.model_copy(update={"median": sum(ends) / 2, "process_medians": ends}))
-        for time, ends in ranges.items()
-        for record in [fake.record(time=time)]
-        for bound in [record.timing.latency["bound"]]
-    ]
-    (ranking,) = rank(entries(*level))
-    assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False)]
-
-
 def test_what_differs_in_batch_dtype_or_threads_is_another_workload() -> None:
     record = fake.record()
     others = [
@@ -194,16 +177,152 @@ def test_what_differs_in_batch_dtype_or_threads_is_another_workload() -> None:
     assert len({entry.workload for entry in entries(record, *others)}) == 4
 
 
-def test_single_processes_are_level_in_either_direction() -> None:
-    """Each may be off by what its layout does: the faster one upwards, the slower one downwards."""
-    near = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.039e-4))]
-    far = [fake.record(time=t, bound=b, processes=1, spread=0.0) for t, b in (("looped", 1e-4), ("fused", 1.05e-4))]
-    for records, number in ((near, 1), (far, 2)):
-        (ranking,) = rank(entries(*records))
-        assert [place.number for place in ranking.places] == [1, number]
-
-
 def test_after_a_shared_place_the_next_number_counts_all_before_it() -> None:
     times = {"looped": 1e-4, "unrolled": 1e-4, "fused": 2e-4, "unrolled:2": 3e-4}
     (ranking,) = rank(entries(*(fake.record(time=time, bound=bound, spread=0.0) for time, bound in times.items())))
     assert [(place.number, place.tied) for place in ranking.places] == [(1, True), (1, True), (3, False), (4, False)]
+
+
+def test_what_is_not_slower_shares_a_place_and_the_next_place_counts_it() -> None:
+    (ranking,) = rank(
+        entries(
+            of_processes("looped", 1.0, 1.0, 1.0),
+            of_processes("unrolled", 1.01, 1.005, 1.012),
+            of_processes("unrolled:2", 1.02, 1.4, 1.1),
+            of_processes("fused", 1.2, 1.2, 1.21),
+        )
+    )
+    assert [judge_bound(place.entry, ranking.places[0].entry).verdict for place in ranking.places[1:]] == [
+        "SAME",
+        "UNDECIDED",
+        "SLOWER",
+    ]
+    assert places(ranking) == [
+        (1, True, "looped-stitched"),
+        (1, True, "unrolled-stitched"),
+        (1, True, "unrolled:2-stitched"),
+        (4, False, "fused-stitched"),
+    ]
+    assert [str(place) for place in ranking.places] == ["1=", "1=", "1=", "4"]
+    assert len(ranking.leaders) == 3
+
+
+def test_ranges_that_do_not_overlap_are_no_verdict() -> None:
+    (ranking,) = rank(entries(of_processes("looped", 1.0, 1.0, 1.0), of_processes("fused", 1.01, 1.6, 1.3)))
+    assert [place.number for place in ranking.places] == [1, 1]
+
+
+def test_a_drift_that_both_have_hides_no_difference() -> None:
+    """The ranges overlap, and each process is a tenth slower."""
+    drifting = 1.0, 1.2, 1.4
+    (ranking,) = rank(
+        entries(of_processes("looped", *drifting), of_processes("fused", *(1.1 * median for median in drifting)))
+    )
+    assert [place.number for place in ranking.places] == [1, 2]
+
+
+def test_a_program_is_level_with_the_first_of_its_place_and_not_with_its_neighbour() -> None:
+    steps = {"looped": 1.0, "unrolled": 1.012, "fused": 1.024, "unrolled:2": 1.036}
+    (ranking,) = rank(entries(*(of_processes(time, *[median] * 3) for time, median in steps.items())))
+    assert [str(place) for place in ranking.places] == ["1=", "1=", "3=", "3="]
+
+
+def test_places_are_in_the_order_of_medians_though_processes_scatter() -> None:
+    """The last one is UNDECIDED beside each of the others: it opens no place, and shares the one before."""
+    (ranking,) = rank(
+        entries(
+            of_processes("looped", 1.0, 1.0, 1.0),
+            of_processes("unrolled", 1.1, 1.1, 1.1),
+            of_processes("fused", 0.9, 1.2, 1.5),
+        )
+    )
+    assert places(ranking) == [
+        (1, False, "looped-stitched"),
+        (2, True, "unrolled-stitched"),
+        (2, True, "fused-stitched"),
+    ]
+
+
+@pytest.mark.parametrize("ratio", [1.01, 10.0])
+def test_a_single_process_gives_no_place_below(ratio: float) -> None:
+    """However much slower it was: the process may have been disturbed."""
+    (ranking,) = rank(entries(of_processes("looped", 1.0), of_processes("fused", ratio)))
+    assert [str(place) for place in ranking.places] == ["1=", "1="]
+
+
+def test_trials_that_were_sampled_in_turn_are_judged_process_by_process_and_others_as_two_runs() -> None:
+    medians = (1.0, 1.2, 1.4), (1.1, 1.33, 1.53)
+    first, second = (of_processes(time, *of) for time, of in zip(("looped", "fused"), medians, strict=True))
+    in_turn = judge_once([b / a for a, b in zip(*medians, strict=True)], 0.95)
+    apart = judge_apart(*medians)
+    assert (in_turn.verdict, apart.verdict) == ("SLOWER", "UNDECIDED")
+
+    def judged(base: Record, new: Record, runs: tuple[str, str] = ("one", "one")) -> tuple[str, float]:
+        view = view_runs([fake.run([base], runs[0]), fake.run([new], runs[1])])
+        of_base, of_new = view.entries
+        judgement = judge_bound(of_new, of_base)
+        return judgement.verdict, judgement.interval[1]
+
+    def in_group(record: Record, group: int) -> Record:
+        return record.model_copy(update={"anchor": Anchor(trial="anchor", group=group, groups=2, bound=1e-4)})
+
+    on_gpu = second.model_copy(update={"params": second.params.model_copy(update={"device": "cuda"})})
+    assert judged(first, second) == (in_turn.verdict, pytest.approx(in_turn.interval[1]))
+    assert judged(in_group(first, 1), in_group(second, 1)) == (in_turn.verdict, pytest.approx(in_turn.interval[1]))
+    for others in (
+        judged(first, second, ("one", "two")),
+        judged(in_group(first, 0), in_group(second, 1)),
+        judged(first, on_gpu),
+    ):
+        assert others == (apart.verdict, pytest.approx(apart.interval[1]))
+
+
+def test_trials_of_two_runs_are_not_one_measurement() -> None:
+    """The second run measured again only the trial that the other one shared."""
+    own = of_processes("unrolled", 1.0, 1.0, 1.0)
+    shared = fake.record(time="looped", bound=None, same_as=own.trial)
+    again = of_processes("unrolled", 2.0, 2.0, 2.0)
+    (ranking,) = rank(view_runs([fake.run([own, shared], "one"), fake.run([again], "two")]).entries)
+    assert places(ranking) == [(1, False, "looped-stitched"), (2, False, "unrolled-stitched")]
+    assert not any(place.sharing for place in ranking.places)
+
+
+medians = st.lists(st.floats(0.9, 1.3), min_size=1, max_size=4)
+programs = st.lists(st.tuples(medians, st.sampled_from(["one", "two"])), min_size=1, max_size=8)
+
+
+def measured(drawn: list[tuple[list[float], str]]) -> list[Entry]:
+    records = [of_processes(f"unrolled:{number + 2}", *of) for number, (of, _) in enumerate(drawn)]
+    return [Entry(record, record, run) for record, (_, run) in zip(records, drawn, strict=True)]
+
+
+@given(programs)
+@settings(max_examples=100)
+def test_a_place_begins_with_a_program_that_is_slower_and_is_shared_by_those_that_are_not(
+    drawn: list[tuple[list[float], str]],
+) -> None:
+    (ranking,) = rank(measured(drawn))
+    of_place = Counter(place.number for place in ranking.places)
+    first = ranking.places[0]
+    assert first.number == 1
+    for before, place in pairwise(ranking.places):
+        verdict = judge_bound(place.entry, first.entry).verdict
+        assert (place.number == first.number) is (verdict != "SLOWER")
+        assert place.number in (before.number, first.number + of_place[first.number]), "places never decrease"
+        assert before.entry.bound.median <= place.entry.bound.median
+        first = first if place.number == first.number else place
+    assert all(place.tied is (of_place[place.number] > 1) for place in ranking.places)
+    assert sum(of_place.values()) == len(drawn)
+
+
+@given(programs, st.randoms(use_true_random=False))
+@settings(max_examples=50)
+def test_neither_the_order_of_the_trials_nor_a_failed_one_changes_a_place(
+    drawn: list[tuple[list[float], str]], chance
+) -> None:
+    ranked = measured(drawn)
+    failed = fake.record(time="fused", outcome="crashed")
+    wrong = fake.record(time="looped", outcome="nonconforming", bound=1e-9)
+    others = [*ranked, *(Entry(record, record, "one") for record in (failed, wrong))]
+    chance.shuffle(others)
+    assert rank(others) == rank(ranked)

@@ -26,8 +26,9 @@ from rnnbench.results import (
 from rnnbench.spelling import count
 
 CROSSING_NOTE = (
-    "Which device has the shorter bound latency. Level: the 95 % intervals overlap. Devices are compared only where "
-    f"both were measured. {FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
+    "Which device has the shorter bound latency. Level: the verdict is SAME. Undecided: there is too much noise, or "
+    "a single process. Devices are compared only where both were measured. "
+    f"{FASTEST.capitalize()}: the fastest program of each device, hand-written kernels left out."
 )
 ENERGY_NOTE = (
     "Of the whole device while bound calls ran, what it uses at rest included; in brackets its power. The other device "
@@ -141,4 +142,4 @@ def _spells(crossing: Crossing, axis: str) -> str:
 
 def _spell(spell: Spell, axis: str) -> str:
     at = f"{spell.first}" if spell.first == spell.last else f"{spell.first} to {spell.last}"
-    return f"{spell.device or 'level'} at {axis} {at}"
+    return f"{spell.faster} at {axis} {at}"

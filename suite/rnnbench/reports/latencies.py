@@ -20,7 +20,10 @@ from rnnbench.results import (
     strategy_pairs,
 )
 
-NO_VERDICT = "A place is no verdict: medians of few processes may lie apart by chance."
+PLACES = (
+    "The first program of a place is SLOWER, by verdict, than the first one of the place above. A single process has "
+    "no verdict."
+)
 
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
@@ -48,7 +51,7 @@ def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
             ),
             tuple(rows),
             text=5,
-            note=f"{NO_VERDICT} ± processes: half the range of the process medians, relative to the median. × of "
+            note=f"{PLACES} ± processes: half the range of the process medians, relative to the median. × of "
             "floor: bound latency over the latency floor, with its 95 % interval. p99 in brackets: several calls were "
             "timed as one sample.",
         )
@@ -63,7 +66,7 @@ def _spread(latency: Latency | None) -> float | None:
 
 def _ranking_rows(ranking: Ranking) -> Iterator[tuple[str, ...]]:
     for place in ranking.places:
-        yield _ranking_row(place.entry, f"{place.number}{'=' if place.tied else ''}")
+        yield _ranking_row(place.entry, str(place))
         for entry in place.sharing:
             yield _ranking_row(entry, SHARED)
 

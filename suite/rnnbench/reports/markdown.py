@@ -29,14 +29,12 @@ from rnnbench.reports.scenarios import offline_table, server_table, streams_answ
 from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend, markdown_table
 from rnnbench.results import (
     ORIGIN_MEANS,
-    SMALLEST,
     Entry,
     Place,
     Ranking,
     View,
     Workload,
     file_name,
-    judge_bound,
     rank,
 )
 from rnnbench.spelling import count
@@ -44,9 +42,7 @@ from rnnbench.spelling import count
 ANSWER_SIGNS = {
     " = ": "= the same program, called the same way; measured once",
     f" {APPROXIMATE} ": f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
-    "; level with ": f"level with: {SIGNS['1='].meaning}",
-    ", SAME": f"SAME: a difference that is smaller than {100 * SMALLEST:.0f} %",
-    ", UNDECIDED": "UNDECIDED: the processes are too few, or differ too much, to tell which of the two is faster",
+    "; same place: ": f"same place: {SIGNS['1='].meaning}",
 }
 """What signs and words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)
@@ -75,7 +71,8 @@ HOW_TO_READ = (
     "Latency paths: "
     + " ".join(f"**{path.name}**: {path.meaning}" for path in PATHS.values())
     + " Latencies are medians of single calls. Per step is per call divided by the chunk. **± processes** is half the "
-    "range of the medians of the sampled processes. A difference within it does not count.",
+    "range of the medians of the sampled processes. A verdict compares two programs process by process, so it may see "
+    "a smaller difference.",
     "Scenarios: " + " ".join(f"**{scenario.name}**: {scenario.meaning}" for scenario in SCENARIOS.values()),
     "A dash (—) is a figure that was not measured, or that has no meaning there. *Findings* lists the reasons.",
 )
@@ -170,18 +167,11 @@ def _fastest(ranking: Ranking) -> Markdown:
     first, *level = ranking.leaders
     text = Markdown("{}: {}, **{}**").format(ranking.origin, _named(first), _latency(first.entry))
     if level:
-        text = Markdown("{}; level with {}").format(text, Markdown(", ").join(map(_named, level)))
+        text = Markdown("{}; same place: {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
         behind = _median(others[0].entry) / _median(first.entry)
-        verdict = judge_bound(others[0].entry, first.entry).verdict
-        doubt = "" if verdict == "SLOWER" else f", {verdict}"
-        return Markdown("{}; next {}, {} the latency{}").format(text, _named(others[0]), _times(behind), doubt)
+        return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))
     return text if level else Markdown("{}; the only one").format(text)
-
-
-def _times(ratio: float) -> str:
-    """`1.66×`, and `1.003×` and `1.0004×`, which would be 1.00×."""
-    return units.ratio(ratio) if ratio >= 1.01 else f"{ratio:.{3 if ratio >= 1.001 else 4}f}×"
 
 
 def _named(place: Place) -> Markdown:

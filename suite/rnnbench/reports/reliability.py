@@ -8,9 +8,11 @@ from statistics import median, quantiles
 from rnnbench.measure import half_width as interval_half_width
 from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, percent
-from rnnbench.results import COMPARED_PATHS, LAYOUT, MANY_DISTURBED, Entry, Latency, View, disturbed_share
+from rnnbench.results import COMPARED_PATHS, MANY_DISTURBED, Entry, Latency, View, disturbed_share
 from rnnbench.spelling import count, listed
 
+LAYOUT = 0.02
+"""Relative change that the address layout of a process alone causes."""
 LEAST_PROCESSES = 2
 """Processes that must agree that the bound path is slower than the public one."""
 NAMED = 3

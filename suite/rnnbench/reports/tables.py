@@ -40,7 +40,7 @@ SIGNS: Mapping[str, Sign] = {
         SOFTWARE,
         "a software device: the processor emulates it; its times are not ranked",
     ),
-    "1=": Sign(r"^\d+=$", "a shared place: the process medians overlap"),
+    "1=": Sign(r"^\d+=$", "a shared place: no verdict says that it is slower than the first program of the place"),
     SHARED: Sign(f"^{SHARED}$", "the same program, called the same way; measured once"),
     IMPOSSIBLE: Sign(IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
     units.MISSING: Sign(f"^{units.MISSING}$", "not measured, or without meaning here"),

@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
     from rnnbench.results.ranking import (
-        LAYOUT,
         RATIO_CONFIDENCE,
         Place,
         Ranking,

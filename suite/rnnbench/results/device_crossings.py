@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 
-from rnnbench.results.timing import Latency
+from rnnbench.results.ranking import judge_bound
 from rnnbench.results.views import Entry, Family
 
+LEVEL = "level"
+UNDECIDED = "undecided"
 FASTEST = "fastest of each"
 """The name of what is compared where each device has its fastest program, hand-written kernels left out."""
 
@@ -39,10 +41,10 @@ class OnDevices:
 
 @dataclass(frozen=True)
 class Spell:
-    """Values of an axis, one after the other, at which the same device is faster."""
+    """Values of an axis, one after the other, with the same verdict."""
 
-    device: str
-    """Empty where the intervals of both overlap."""
+    faster: str
+    """The device, LEVEL or UNDECIDED."""
     first: int
     last: int
 
@@ -94,11 +96,11 @@ def batch_crossings(groups: Mapping[OnDevices, Sequence[Entry]]) -> dict[OnDevic
 
 
 def _crossings(entries: Sequence[Entry], axis: Callable[[Entry], int]) -> list[Crossing]:
-    fastest: defaultdict[str, dict[str, dict[int, Latency]]] = defaultdict(lambda: defaultdict(dict))
+    fastest: defaultdict[str, dict[str, dict[int, Entry]]] = defaultdict(lambda: defaultdict(dict))
     for entry in entries:
         names = [f"{entry.target} {entry.strategy}", *([] if entry.origin == "kernel" else [FASTEST])]
         for name in names:
-            _keep_fastest(fastest[name][device_label(entry)], axis(entry), entry.bound)
+            _keep_fastest(fastest[name][device_label(entry)], axis(entry), entry)
     return [
         Crossing(name, (a, b), spells)
         for name, by_device in sorted(fastest.items(), key=lambda item: (item[0] != FASTEST, item[0]))
@@ -107,27 +109,25 @@ def _crossings(entries: Sequence[Entry], axis: Callable[[Entry], int]) -> list[C
     ]
 
 
-def _keep_fastest(latencies: dict[int, Latency], at: int, latency: Latency | None) -> None:
-    if latency is not None and (at not in latencies or latency.per_step < latencies[at].per_step):
-        latencies[at] = latency
+def _keep_fastest(entries: dict[int, Entry], at: int, entry: Entry) -> None:
+    if at not in entries or _per_step(entry) < _per_step(entries[at]):
+        entries[at] = entry
 
 
-def _spells(a: str, of_a: Mapping[int, Latency], b: str, of_b: Mapping[int, Latency]) -> tuple[Spell, ...]:
+def _per_step(entry: Entry) -> float:
+    assert entry.bound is not None, "ranked entries have a bound latency"
+    return entry.bound.per_step
+
+
+def _spells(a: str, of_a: Mapping[int, Entry], b: str, of_b: Mapping[int, Entry]) -> tuple[Spell, ...]:
     both = sorted(of_a.keys() & of_b.keys())
     faster = [(at, _faster(a, of_a[at], b, of_b[at])) for at in both]
     grouped = ((device, [at for at, _ in group]) for device, group in groupby(faster, key=lambda pair: pair[1]))
     return tuple(Spell(device, values[0], values[-1]) for device, values in grouped)
 
 
-def _faster(a: str, of_a: Latency, b: str, of_b: Latency) -> str:
-    """Empty where the intervals between processes overlap."""
-    if (
-        of_a.interval
-        and of_b.interval
-        and max(of_a.interval[0], of_b.interval[0]) <= min(of_a.interval[1], of_b.interval[1])
-    ):
-        return ""
-    return a if of_a.median < of_b.median else b
+def _faster(a: str, of_a: Entry, b: str, of_b: Entry) -> str:
+    return {"FASTER": a, "SLOWER": b, "SAME": LEVEL, "UNDECIDED": UNDECIDED}[judge_bound(of_a, of_b).verdict]
 
 
 def subject_of(entry: Entry) -> OnDevices:

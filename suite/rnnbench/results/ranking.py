@@ -1,7 +1,11 @@
-"""Rankings by bound latency, and pairs of strategies of one backend.
+"""Rankings by bound latency, verdicts on two trials, and pairs of strategies of one backend.
 
 Programs of different origins are never ranked together, nor are different chunks (a longer chunk waits for its
-samples), nor streams and whole sequences. Programs whose process medians overlap share a place.
+samples), nor streams and whole sequences.
+
+A place is a verdict. In the order of latencies, a program that is SLOWER than the first one of the place before opens
+the next place, and any other shares that place: SAME and UNDECIDED do. Programs are compared with the first one of a
+place alone, so a row of small differences does not become one place.
 """
 
 from __future__ import annotations
@@ -11,13 +15,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rnnbench.results.timing import Latency
-from rnnbench.results.verdict import Judgement, judge_once
+from rnnbench.results.verdict import Judgement, judge_apart, judge_once
 from rnnbench.results.views import ORIGINS, Entry
 
-LAYOUT = 0.02
-"""Relative change that a process's address layout alone causes: the range of the median of a single process."""
 RATIO_CONFIDENCE = 0.95
-"""Confidence of the interval of a strategy pair's ratio."""
+"""Confidence of the interval of the ratio of two trials that were sampled in turn."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,15 @@ class Place:
     """A program's place in a ranking."""
 
     number: int
+    """One more than the number of programs at the places above."""
     tied: bool
+    """Whether other programs have this place too."""
     entry: Entry
     sharing: tuple[Entry, ...]
     """Trials of the same program, called the same way. They share this measurement and this place."""
+
+    def __str__(self) -> str:
+        return f"{self.number}{'=' if self.tied else ''}"
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,21 @@ def _axes(entry: Entry) -> tuple[str, str, str]:
 
 
 def judge_bound(first: Entry, second: Entry) -> Judgement:
-    """The ratio of the bound latencies first / second of two trials of one run, process by process.
+    """The ratio of the bound latencies first / second of two trials of one machine.
 
-    Both were sampled in turn in each process. Further processes of one of them are left out.
+    Where both were sampled in turn in each process, process by process; further processes of one of them are left out.
+    Elsewhere as between two runs, which a drift of the machine between the two is part of.
     """
-    pairs = zip(_bound(first).process_medians, _bound(second).process_medians, strict=False)
-    return judge_once([a / b for a, b in pairs], confidence=RATIO_CONFIDENCE)
+    medians = _bound(first).process_medians, _bound(second).process_medians
+    if _sitting(first) != _sitting(second):
+        return judge_apart(base=medians[1], new=medians[0])
+    return judge_once([a / b for a, b in zip(*medians, strict=False)], confidence=RATIO_CONFIDENCE)
+
+
+def _sitting(entry: Entry) -> tuple[object, ...]:
+    """What trials have in common that were sampled in turn: the run or shard, the workload and the sampling group."""
+    anchor = entry.measured.anchor if entry.measured else None
+    return entry.run, entry.workload, anchor.group if anchor else 0
 
 
 def _ratio(first: Entry, second: Entry) -> Judgement | None:
@@ -111,27 +127,14 @@ def _ratio(first: Entry, second: Entry) -> Judgement | None:
     return None if first.measured == second.measured else judge_bound(first, second)
 
 
-def _overlap(a: Latency, b: Latency) -> bool:
-    """Whether the ranges of the process medians overlap. Then neither latency counts as smaller."""
-    (low_a, high_a), (low_b, high_b) = _range(a), _range(b)
-    return low_a <= high_b and low_b <= high_a
-
-
-def _range(latency: Latency) -> tuple[float, float]:
-    medians = latency.process_medians
-    if len(medians) < 2:
-        return latency.median / (1 + LAYOUT), latency.median * (1 + LAYOUT)
-    return min(medians), max(medians)
-
-
-def _places(entries: list[Entry]) -> Iterator[Place]:
-    programs: dict[str, list[Entry]] = {}
+def _places(entries: Iterable[Entry]) -> Iterator[Place]:
+    programs: dict[tuple[str, str], list[Entry]] = {}
     for entry in sorted(entries, key=lambda e: (_bound(e).median, e.shares, e.record.trial)):
-        programs.setdefault(entry.record.same_as or entry.record.trial, []).append(entry)
+        programs.setdefault((entry.run, entry.record.same_as or entry.record.trial), []).append(entry)
     numbers: list[int] = []
     leader: Entry | None = None
     for first, *_ in programs.values():
-        tied = leader is not None and _overlap(_bound(leader), _bound(first))
+        tied = leader is not None and judge_bound(first, leader).verdict != "SLOWER"
         leader = leader if tied else first
         numbers.append(numbers[-1] if tied else len(numbers) + 1)
     for number, (first, *sharing) in zip(numbers, programs.values(), strict=True):

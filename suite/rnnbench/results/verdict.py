@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import math
 import statistics
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from rnnbench.optional import require
@@ -129,12 +129,18 @@ def checked_smallest(smallest: float) -> float:
 
 
 def _paired(logs: Sequence[float], confidence: float) -> tuple[float, float]:
-    stats = require("scipy.stats", *SCIPY_FOR)
-    with warnings.catch_warnings():
-        # Ratios that do not scatter at all: the interval is then the point that they agree on.
-        warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
-        interval = stats.ttest_1samp(logs, 0.0).confidence_interval(confidence)
-    return float(interval.low), float(interval.high)
+    """The interval of SciPy's `ttest_1samp`. Where the ratios do not scatter at all, it is the point they agree on.
+
+    A ranking takes thousands of them, and SciPy's function takes most of a millisecond for each.
+    """
+    mean = statistics.fmean(logs)
+    half = _students_t(len(logs) - 1, confidence) * math.sqrt(_variance(logs) / len(logs))
+    return mean - half, mean + half
+
+
+@cache
+def _students_t(freedoms: int, confidence: float) -> float:
+    return float(require("scipy.special", *SCIPY_FOR).stdtrit(freedoms, (1 + confidence) / 2))
 
 
 def _welch(base: Sequence[float], new: Sequence[float], confidence: float) -> tuple[float, float]:

@@ -105,6 +105,8 @@ class Entry:
     record: Record
     measured: Record | None
     """The record its figures come from: its own, or that of the trial it is `same_as`; None where that is not here."""
+    run: str = ""
+    """The run, or the shard of a merged run, that measured it."""
 
     @property
     def shares(self) -> bool:
@@ -247,7 +249,8 @@ def view_runs(runs: Sequence[Run]) -> View:
         if again:
             shared = f"{run.name} has {count(len(again), 'trial')} of other runs too"
             warnings.append(f"{shared}; the figures shown are those of {run.name}")
-        entries.update({record.trial: Entry(record, run.measured(record)) for record in run.records})
+        for record in run.records:
+            entries[record.trial] = Entry(record, run.measured(record), run.part_of(record).name)
     parts = tuple(part for run in runs for part in run.parts)
     return View(parts, tuple(entries.values()), tuple(warnings))
 

@@ -54,7 +54,7 @@ def _program(shown: Shown, ranking: Ranking, place: Place) -> dict[str, Any]:
         "state": entry.record.params.state,
         "chunk": entry.chunk,
         "streams": entry.streams,
-        "place": f"{place.number}{'=' if place.tied else ''}",
+        "place": str(place),
         "bound": _latency(entry.bound),
         "public": _latency(entry.public),
         "build": measured.timing.build_s,

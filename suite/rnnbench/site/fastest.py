@@ -167,11 +167,11 @@ def _group(
 
 
 def _answer(ranking: Ranking) -> str:
-    first, *level_with = ranking.leaders
-    names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *level_with)]
+    first, *sharing = ranking.leaders
+    names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *sharing)]
     assert first.entry.bound is not None, "ranked entries have a bound latency"
     figure = _per_step(first.entry.bound.median, first.entry.bound.interval, first.entry.chunk)
-    tied = f", level with {', '.join(names[1:])}" if level_with else ""
+    tied = f"; same place: {', '.join(names[1:])}" if sharing else ""
     return f"{names[0]}, {figure} a step{tied}"
 
 
@@ -190,12 +190,10 @@ def _cell(shown: Shown, fastest: Shown | None) -> Cell:
     figure = _per_step(entry.bound.median, entry.bound.interval, entry.chunk) + emulated
     if entry.measured == fastest.entry.measured:
         return Cell(shown.page, 0, figure, "fastest" if shown.trial == fastest.trial else "same program")
-    times = entry.bound.median / fastest.entry.bound.median
-    if shown.run is not fastest.run:
-        return Cell(shown.page, level(times), figure, f"{ratio(times)}, another run: no verdict")
     judged = judge_bound(entry, fastest.entry)
     interval = "" if judged.interval is None else "{} to {}".format(*map(ratio, judged.interval))
-    return Cell(shown.page, level(judged.ratio), figure, f"{ratio(judged.ratio)} {WORDS[judged.verdict]}", interval)
+    words = f"{ratio(judged.ratio)} {WORDS[judged.verdict]}{'' if shown.run is fastest.run else ', another run'}"
+    return Cell(shown.page, level(judged.ratio), figure, words, interval)
 
 
 def _per_step(median: float, interval: tuple[float, float] | None, chunk: int) -> str:
