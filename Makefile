@@ -125,7 +125,7 @@ $(NIGHT)/.ready: pyproject.toml constraints.txt
 $(GPU)/.ready: pyproject.toml
 	$(PYTHON) -m venv --system-site-packages $(GPU)
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(ls -d $(GPU)/lib/python3*/site-packages)/packages_of_python.pth
-	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda,floor,report]' 'hypothesis>=6.120' 'pytest>=9'
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda,floor,report,site]' 'hypothesis>=6.120' 'pytest>=9'
 	touch $@
 
 # Every core compiles what was installed, before the first job, without packages of which the tests import little or nothing

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
 from fake_releases import NOT_INSTALLABLE, fake_index, fake_measurements, fake_runs
+from harness_trials import make_trial
+
+from rnnbench.cli.night import _conformance_cases
+from rnnbench.cli.selection import Selection
 
 pytest.importorskip("duckdb")
 
@@ -121,3 +127,13 @@ def test_a_damaged_state_has_a_message_and_stays(rnnbench, folder, index, conten
     file.write_text(content)
     assert "night.yaml" in rnnbench(*ARGUMENTS, status=2).stderr
     assert file.read_text() == content
+
+
+@pytest.mark.parametrize("devices", [["cpu"], ["cuda"], ["cpu", "cuda"]])
+def test_new_versions_are_checked_on_the_devices_of_the_night(devices):
+    """On a GPU, a check of the programs for the processor would say nothing of those that are measured."""
+    smoke = Path(__file__).parents[2] / "cases" / "smoke.yaml"
+    trials = [replace(make_trial(), device=device) for device in devices]
+    checked = _conformance_cases(Selection((), ()), (smoke,), None, trials).trials
+    assert {trial.device for trial in checked} == set(devices)
+    assert {trial.target.backend for trial in checked} == {"fake"}

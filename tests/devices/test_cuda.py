@@ -92,8 +92,23 @@ def test_a_call_is_timed_between_two_events_of_its_stream(api: FakeCuda) -> None
         assert api.contexts == [], "the program has its own"
         api.device_ms += 1.5
 
+    api.recorded.clear()
     assert [seconds(call), seconds(call)] == [0.0015, 0.0015]
     assert api.recorded == 2 * [(0, 7), (1, 7)]
+    assert api.contexts == []
+
+
+def test_a_driver_that_lacks_a_function_is_a_reason_before_any_call_is_timed(
+    api: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As driver 550 (CUDA 12.4), which has not the function that the bindings of CUDA 13 call for this."""
+
+    def missing(*_: object) -> None:
+        raise RuntimeError('Function "cuEventElapsedTime_v2" not found')
+
+    monkeypatch.setattr(api, "cuEventElapsedTime", missing)
+    with pytest.raises(UnmeasuredError, match=r'"cuEventElapsedTime_v2" not found\. It may be older'):
+        CUDA.open_clock(7)
     assert api.contexts == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from rnnbench.devices import KINDS, Device, ExaminedDevice, UnmeasuredError, examine_devices
+from rnnbench.devices import KINDS, Device, ExaminedDevice, NoGpuError, UnmeasuredError, examine_devices
 from rnnbench.measure import DeviceConditions, Fitness
 from rnnbench.reports import print_fitness
 
@@ -61,6 +61,16 @@ def test_a_device_that_is_not_here_says_what_is_missing(devices) -> None:
     assert found["cuda"].device is None
     assert "cuda         none: no driver answers" in shown(found)
     assert [*found["cuda"].warnings] == []
+
+
+@pytest.mark.parametrize("says_remedy", [True, False])
+def test_a_driver_that_cannot_be_asked_says_what_to_install(devices, says_remedy: bool) -> None:
+    def no_gpu() -> Device:
+        raise NoGpuError("nobody can be asked", says_remedy)
+
+    (line,) = [line for line in shown(devices(QUIET, no_gpu)).splitlines() if line.startswith("cuda")]
+    remedy = "" if says_remedy else "; install it with: pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver"
+    assert line == f"cuda         none: nobody can be asked{remedy}"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ class Answers(SimpleNamespace):
     processes: tuple[SimpleNamespace, ...] = ()
     refused: tuple[str, ...] = ()
     cuda, compute_mode, mig, instances = 13000, 0, (0, 0), ()
+    memory = SimpleNamespace(total=81559 * 2**20)
+    lost: tuple[int, ...] = ()
+    """GPUs that fell off their bus."""
     uuids = ("GPU-5f2a0b1c-0000", "GPU-9e1d4c2b-0001")
 
 
@@ -65,6 +68,16 @@ def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | No
         if broken:
             raise broken if isinstance(broken, NVMLError) else NVMLError(999, broken)
 
+    def by_index(index: int) -> int:
+        if index in now.lost:
+            raise NVMLError(15, "GPU is lost")
+        return index
+
+    def newest_cuda() -> int:
+        if isinstance(now.cuda, NVMLError):
+            raise now.cuda
+        return now.cuda
+
     def by_uuid(uuid: str) -> str:
         if uuid not in now.instances:
             raise NVMLError(6, "Not Found")
@@ -81,10 +94,10 @@ def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | No
         nvmlShutdown=lambda: None,
         nvmlSystemGetDriverVersion=lambda: "580.159.04",
         nvmlDeviceGetCount=lambda: count,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetHandleByIndex=by_index,
         nvmlDeviceGetHandleByUUID=by_uuid,
         nvmlDeviceGetUUID=lambda handle: handle if isinstance(handle, str) else now.uuids[handle],
-        nvmlSystemGetCudaDriverVersion_v2=lambda: now.cuda,
+        nvmlSystemGetCudaDriverVersion_v2=newest_cuda,
         nvmlDeviceGetComputeMode=tell("compute_mode"),
         nvmlDeviceGetMigMode=tell("mig"),
         nvmlDeviceGetMaxMigDeviceCount=lambda _board: 7,
@@ -92,7 +105,7 @@ def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | No
         nvmlDeviceGetDeviceHandleFromMigDeviceHandle=lambda _instance: 0,
         nvmlDeviceGetName=lambda handle: f"NVIDIA H100 80GB HBM3 ({handle})",
         nvmlDeviceGetCudaComputeCapability=whole(lambda: (9, 0)),
-        nvmlDeviceGetMemoryInfo=lambda _handle: SimpleNamespace(total=81559 * 2**20),
+        nvmlDeviceGetMemoryInfo=tell("memory"),
         NVML_CLOCK_SM=1,
         NVML_TEMPERATURE_GPU=0,
         nvmlDeviceGetClockInfo=whole(tell("clock")),
@@ -218,6 +231,35 @@ def test_an_error_of_the_driver_says_what_to_do(
 def test_the_driver_says_its_newest_cuda(answers: Answers, cuda: int, major: int) -> None:
     answers.cuda = cuda
     assert newest_cuda() == major
+
+
+def test_a_driver_without_its_library_for_programs_says_how_to_get_it(answers: Answers) -> None:
+    """As in a container that was started with NVIDIA_DRIVER_CAPABILITIES=utility: nvidia-smi runs, programs do not."""
+    answers.cuda = NVMLError(12, "NVML Shared Library Not Found")
+    assert first_gpu().capability == "sm_90"
+    with pytest.raises(NoGpuError, match=r"libcuda\.so\.1.*NVIDIA_DRIVER_CAPABILITIES=compute,utility") as raised:
+        newest_cuda()
+    assert raised.value.says_remedy
+    answers.cuda = NVMLError(999, "Unknown Error")
+    with pytest.raises(NoGpuError, match="Unknown Error"):
+        newest_cuda()
+
+
+def test_a_gpu_that_shares_the_hosts_memory_has_none_of_its_own(answers: Answers) -> None:
+    """As GB10 and Thor, of which NVML tells no memory (Not Supported)."""
+    answers.refused = ("memory",)
+    assert first_gpu().memory is None
+
+
+def test_another_gpu_that_is_lost_does_not_hide_the_named_one(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers.lost = (0,)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-9e1d")
+    assert first_gpu().name == "NVIDIA H100 80GB HBM3 (1)"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(NoGpuError, match=r"GPU is lost\. Restart the machine"):
+        first_gpu()
 
 
 def test_without_the_package_no_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

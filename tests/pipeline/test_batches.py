@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE_S, slow_waits, started_from_now, statuses, wait_until
 
+from rnnbench.backends import Probe
 from rnnbench.cases import Limits
 from rnnbench.devices import Device
 from rnnbench.pipeline import batches
@@ -46,6 +47,17 @@ def test_a_batch_fits_on_the_machine_and_none_is_lost(wanted, cores, memory):
         fits = sum(trial.threads for trial in together) <= cores
         fits &= sum(trial.limits.memory for trial in together) <= memory * GIB
         assert fits or len(batch) == 1
+
+
+@pytest.mark.parametrize(("memory", "sizes"), [(4, [4, 1]), (1, [1] * 5), (80, [5]), (None, [5])])
+def test_a_batch_has_no_more_workers_than_its_device_has_memory_for(memory: int | None, sizes: list[int]) -> None:
+    """Each makes a context there. Trials on the processor count apart."""
+    gpu = Probe((), devices={"cuda": Device("a GPU", driver="a driver", memory=memory and memory * GIB)})
+    on_gpu = replace(examined_with(1, 1), probe=gpu)
+    on_gpu = replace(on_gpu, trial=replace(on_gpu.trial, device="cuda"))
+    assert [len(batch) for batch in in_batches([(on_gpu, None)] * 5, 16, 64 * GIB)] == sizes
+    together = [(examined_with(1, 1), None), (on_gpu, None)]
+    assert len(list(in_batches(together, 16, 64 * GIB))) == 1
 
 
 def stopped_children() -> int:

@@ -86,6 +86,19 @@ def test_an_error_of_any_thread_ends_the_check(tmp_path, monkeypatch):
         CheckPool(plan, context_in(plan.folder), SilentObserver()).run(jobs=2, examined=[])
 
 
+@pytest.mark.parametrize(("memory", "jobs"), [(4 << 30, 4), (80 << 30, 16), (1 << 20, 1)])
+def test_a_check_has_no_more_jobs_than_its_device_has_memory_for(tmp_path, monkeypatch, memory, jobs):
+    """A machine with many cores may have a small GPU, on which each job makes a context."""
+    begun = []
+    monkeypatch.setattr(CheckPool, "_work", lambda self, waiting, job, core: begun.append(job))
+    (one,) = examined("honest", 1)
+    probe = replace(one.probe, devices={"cuda": Device("a GPU", driver="a driver", memory=memory)})
+    plan = begin_run([one.trial], Store(tmp_path))
+    on_gpu = replace(one, trial=replace(one.trial, device="cuda"), probe=probe)
+    CheckPool(plan, context_in(plan.folder), SilentObserver()).run(jobs=16, examined=[one, on_gpu])
+    assert sorted(begun) == list(range(jobs))
+
+
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]

@@ -9,11 +9,13 @@ from typing import Any
 import fake_records as fake
 import pytest
 
+from rnnbench.devices import Device
 from rnnbench.optional import MissingExtraError, require
 from rnnbench.results.compare import compare_runs, compared_record
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import CheckResult, Outcome, Record
+from rnnbench.results.run import Run
 from rnnbench.results.timing import Latency, disturbed_share
 
 pytest.importorskip("scipy")
@@ -211,6 +213,37 @@ def test_a_software_device_gets_no_verdict_and_keeps_its_facts() -> None:
     assert (slower.latencies, slower.costs, slower.regressed) == ((), (), False)
     crashed = compare_runs(base, fake.run([fake.record(outcome="crashed", device=fake.SOFTWARE_DEVICE)]))
     assert crashed.regressed
+
+
+def on_gpu(name: str, driver: str = "NVIDIA 580.1", bound: float = 1e-3) -> Run:
+    device = Device(name, driver=driver, capability="sm_90", memory=1 << 36)
+    return fake.run([fake.record(bound=bound, device=device)], name)
+
+
+def test_trials_on_two_gpus_of_one_machine_get_no_verdict() -> None:
+    """As where CUDA_VISIBLE_DEVICES names another one, or an instance of it."""
+    base, new = on_gpu("H100"), on_gpu("H100 MIG 1g.10gb", bound=2e-3)
+    apart = compare_runs(base, new)
+    assert (apart.latencies, apart.costs, apart.regressed) == ((), (), False)
+    told = "1 trial ran on two devices in the two runs, the first on H100 (sm_90) and on H100 MIG 1g.10gb (sm_90): "
+    assert f"{told}latencies, builds and memory are not compared there" in apart.warnings
+    together = compare_runs(base, new, across_machines=True)
+    assert [change.verdict for change in together.latencies] == ["SLOWER", "SLOWER"]
+    assert f"{told}every result compares the devices too there" in together.warnings
+    assert not any("devices" in text for text in compare_runs(base, base).warnings)
+
+
+def test_processors_and_devices_that_no_driver_told_are_compared() -> None:
+    """The machine says which processor it has."""
+    base, new = (fake.run([fake.record(device=device)]) for device in (Device("a processor"), Device("another one")))
+    assert compare_runs(base, new).latencies
+    assert compare_runs(on_gpu("H100"), fake.run([fake.record(device=None)])).latencies
+
+
+def test_another_driver_of_a_gpu_is_told() -> None:
+    result = compare_runs(on_gpu("H100"), on_gpu("H100", driver="NVIDIA 590.2"))
+    assert result.latencies
+    assert any(text.startswith("drivers of the device differ in 1 trial") for text in result.warnings)
 
 
 @pytest.mark.parametrize("disbelieved", ["base", "new"])

@@ -11,11 +11,12 @@ from harness_trials import make_trial
 from rnnbench.backends import Allocated
 from rnnbench.backends.base import Artifact
 from rnnbench.cases import Measure
-from rnnbench.devices import Device
+from rnnbench.devices import KINDS, Device
 from rnnbench.measure.blocks import Block
 from rnnbench.measure.caches import eviction_bytes
 from rnnbench.pipeline import not_sampled, record_of
 from rnnbench.plan import examine
+from rnnbench.sampling import groups as sampling_groups
 from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.interleaved import anchor_figure
 from rnnbench.stages import Built, Checked, Failure, ImportFigures, LoadFigures, PathSamples, Sampled
@@ -80,6 +81,15 @@ def test_trials_that_their_device_does_not_hold_are_split():
     trials = [on_a_device(checked(chunk=chunk)) for chunk in (1, 2, 3)]
     groups = split_by_memory(trials, anchor_of(trials), memory_of, 1 << 40, device_holds)
     assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
+
+
+def test_each_worker_takes_some_of_a_device_beside_its_programs(monkeypatch):
+    """As a context of CUDA's, which the measured bytes of a program do not contain."""
+    monkeypatch.setattr(sampling_groups, "KINDS", {"cpu": replace(KINDS["cpu"], worker_memory=30)})
+    called = (("fake:honest", 1), ("fake:honest", 2), ("numpy:eager", 1))
+    one, same_worker, other = (on_a_device(checked(*which), of_trial=5) for which in called)
+    assert device_holds([one, same_worker])
+    assert not device_holds([one, other])
 
 
 def test_a_device_whose_driver_tells_nothing_holds_all():

@@ -3,6 +3,7 @@ and its clock says what it is told."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,19 +16,31 @@ from moved_work import worker_with
 
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.worker import commands, trial_sampler
-from rnnbench.worker.prepared_program import DEVICE_CALLS, FIRST_CALLS, NO_STREAM
+from rnnbench.worker.prepared_program import (
+    DEVICE_CALLS,
+    FIRST_CALLS,
+    NO_STREAM,
+    OTHER_CALL,
+    OTHER_STREAM,
+    DeviceCall,
+    believed,
+)
 from rnnbench.worker.trial_worker import TrialWorker
 
-CALL_S = 0.008
+CALL_S = 0.002
 TRIAL = make_trial()
 
 
 class RecordedClock:
-    """A clock of a device. It makes the calls that it times, and keeps of which stream it was opened."""
+    """A clock of a device. It makes the calls that it times, and keeps of which stream it was opened.
 
-    def __init__(self) -> None:
+    `waits` is how long the host waits for its events.
+    """
+
+    def __init__(self, waits: float = CALL_S) -> None:
         self.streams: list[int] = []
         self.calls = 0
+        self.waits = waits
 
     def __call__(self, stream: int) -> Callable[[Callable[[], object]], float]:
         self.streams.append(stream)
@@ -35,6 +48,7 @@ class RecordedClock:
 
     def seconds(self, call: Callable[[], object]) -> float:
         call()
+        time.sleep(self.waits)
         self.calls += 1
         return CALL_S if self.calls > 3 else 9.0
 
@@ -116,3 +130,27 @@ def test_a_clock_that_cannot_be_had_has_a_reason(monkeypatch: pytest.MonkeyPatch
     worker, ready = prepared(monkeypatch, tmp_path, none)
     assert ready.unmeasured == {"device_time": "CUDA's cuEventCreate failed."}
     assert time_on_device(worker) == commands.DeviceTime()
+
+
+def test_events_that_are_further_apart_than_the_host_saw_the_call_take_are_of_no_call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(HonestBound, "stream", 5, raising=False)
+    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(waits=0.0))
+    assert time_on_device(worker) == commands.DeviceTime(unmeasured={"device_time": OTHER_CALL})
+    assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass"
+
+
+def test_events_of_another_stream_than_the_works_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The work is queued in one stream, and the events come in another one while it still runs."""
+    monkeypatch.setattr(HonestBound, "stream", 5, raising=False)
+    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock())
+    monkeypatch.setattr(HonestBound, "sync", lambda _bound: time.sleep(4 * CALL_S))
+    assert time_on_device(worker) == commands.DeviceTime(unmeasured={"device_time": OTHER_STREAM})
+
+
+@pytest.mark.parametrize(("device", "host", "rest"), [(3e-6, 30e-6, 8e-6), (1e-3, 1.02e-3, 5e-6), (9e-6, 40e-6, 0.0)])
+def test_events_of_the_call_are_believed(device: float, host: float, rest: float) -> None:
+    """A short kernel, a long one, and a runtime that waits by itself. Single calls may be disturbed."""
+    calls = [DeviceCall(device, host, rest)] * 5 + [DeviceCall(9.0, 1.0, 2.0)] * 2
+    assert believed(calls) == device

@@ -219,13 +219,19 @@ def _select(
 def _conformance_cases(
     selection: Selection, files: tuple[Path, ...], expectations: Path | None, trials: list[Trial]
 ) -> ConformanceCases:
-    """The trials of these cases on every route of the backends of the night."""
+    """The trials of these cases on every route of the backends of the night, and on its devices.
+
+    The devices of the cases stay where the night has the processor alone: a case may be about another one.
+    """
+    from rnnbench.devices import KINDS
     from rnnbench.night import ConformanceCases
     from rnnbench.plan import expected_failures, targets_of
 
     if not files:
         return ConformanceCases()
-    cases = Selection(files, (), max_trials=selection.max_trials).load_cases()
+    devices = sorted({trial.device for trial in trials})
+    on_devices = () if all(KINDS[name].everywhere for name in devices) else (f"target.device=[{', '.join(devices)}]",)
+    cases = Selection(files, (), on_devices, max_trials=selection.max_trials).load_cases()
     backends = dict.fromkeys(trial.target.backend for trial in trials)
     targets = targets_of([f"{backend}:*" for backend in backends], installed=False)
     of_cases = [trial for case in cases for trial in case.trials(targets, selection.max_trials, case.endurance)]

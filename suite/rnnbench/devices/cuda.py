@@ -44,6 +44,7 @@ KIND = DeviceKind(
     name="cuda",
     meaning="An NVIDIA GPU through CUDA.",
     driver_threads=2,  # Of the runtimes, only IREE has such threads, at most two.
+    worker_memory=512 << 20,
     install="pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver",
     variables=VARIABLES,
     describe=first_gpu,

@@ -31,7 +31,7 @@ class CudaDriver:
         except ModuleNotFoundError as error:
             raise UnmeasuredError("cuda-bindings is not installed; pip install 'rnnbench[cuda]'.") from error
         try:
-            self._do("cuInit", 0)
+            self._call("cuInit", 0)
         except RuntimeError as error:  # The bindings raise it if there is no driver.
             raise UnmeasuredError(f"CUDA's driver does not start: {error}") from error
         self._device = self._do("cuDeviceGet", 0)
@@ -103,6 +103,7 @@ class CudaDriver:
                 self._do("cuEventSynchronize", after)
                 return float(self._do("cuEventElapsedTime", before, after)) / 1000
 
+        seconds(lambda: None)  # What a driver or a stream lacks for this is then known before any call is timed.
         return seconds
 
     def close(self) -> None:
@@ -119,6 +120,16 @@ class CudaDriver:
             self._do("cuCtxPopCurrent")
 
     def _do(self, name: str, *arguments: Any) -> Any:
+        try:
+            return self._call(name, *arguments)
+        except UnmeasuredError:
+            raise
+        except RuntimeError as error:  # As the bindings say that the driver is too old to have a function.
+            raise UnmeasuredError(
+                f"CUDA's driver cannot be asked for {name}: {error}. It may be older than the installed cuda-bindings."
+            ) from error
+
+    def _call(self, name: str, *arguments: Any) -> Any:
         error, *results = getattr(self._api, name)(*arguments)
         if error:
             raise UnmeasuredError(f"CUDA's {name} failed: {getattr(error, 'name', error)}.")

@@ -84,6 +84,8 @@ class DeviceKind:
     """Makes a stream of the device, and returns its handle. For runtimes that take one; called in the same process."""
     driver_threads: int = 0
     """Threads of a runtime that pass calls to the device while the caller waits. They need cores of their own."""
+    worker_memory: int = 0
+    """Bytes of the device that each process may take beside its program, such as a driver's context. An allowance."""
     process_memory: Callable[[int], int] | None = None
     """Reads the bytes of a process on the device, by its PID, less those of an empty session. Called in the suite's
     process, while that process exists."""

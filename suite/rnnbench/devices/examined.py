@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rnnbench.devices.device import Device, DeviceKind, UnmeasuredError
 from rnnbench.devices.kinds import KINDS
+from rnnbench.devices.nvml import NoGpuError
 from rnnbench.measure import DeviceConditions
 from rnnbench.spelling import count
 
@@ -57,6 +58,9 @@ def _examined(kind: DeviceKind, ask_backends: Callable[[str], Device | str]) -> 
         if isinstance(device, str):
             return ExaminedDevice(kind.name, None, device)
         conditions = kind.conditions() if kind.conditions else None
+    except NoGpuError as error:
+        remedy = "" if error.says_remedy else f"; install it with: {kind.install}"
+        return ExaminedDevice(kind.name, None, f"{error}{remedy}")
     except UnmeasuredError as error:
         return ExaminedDevice(kind.name, None, str(error))
     try:

@@ -48,6 +48,12 @@ REMEDIES: Mapping[int, str] = {
     18: "Restart the machine: the driver was replaced while its kernel module was loaded",
 }
 """What helps against an error of NVML, by the number in its header (nvmlReturn_t)."""
+LIBRARY_NOT_FOUND = 12
+"""NVML_ERROR_LIBRARY_NOT_FOUND: NVML's own library, or libcuda where NVML is asked for the version of CUDA."""
+NO_LIBCUDA = (
+    "NVIDIA's driver lists a GPU, and its library for programs (libcuda.so.1) is not found. Install the driver's "
+    "package for CUDA (libcuda1 of Debian), or start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+)
 PROHIBITED, ONE_PROCESS = 2, 3
 """Compute modes of nvmlComputeMode_t in which the suite cannot run: it has several processes on the GPU."""
 Answer = TypeVar("Answer")
@@ -69,18 +75,25 @@ def first_gpu() -> Device:
     with _nvml() as nvml:
         handles = _first_gpu(nvml)
         major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handles.board)
+        # A GPU that shares the host's memory (GB10, Thor) has no figure of its own.
+        memory = _answer(nvml, nvml.nvmlDeviceGetMemoryInfo, handles.handle)
         return Device(
             name=nvml.nvmlDeviceGetName(handles.handle),
             driver=f"NVIDIA {nvml.nvmlSystemGetDriverVersion()}",
             capability=f"sm_{major}{minor}",
-            memory=int(nvml.nvmlDeviceGetMemoryInfo(handles.handle).total),
+            memory=None if memory is None else int(memory.total),
         )
 
 
 def newest_cuda() -> int:
     """The newest major version of CUDA that the driver has. Raises NoGpuError."""
     with _nvml() as nvml:
-        return int(nvml.nvmlSystemGetCudaDriverVersion_v2()) // 1000
+        try:
+            return int(nvml.nvmlSystemGetCudaDriverVersion_v2()) // 1000
+        except nvml.NVMLError as error:
+            if getattr(error, "value", 0) != LIBRARY_NOT_FOUND:
+                raise
+            raise NoGpuError(NO_LIBCUDA, True) from error
 
 
 def gpu_conditions() -> DeviceConditions:
@@ -251,8 +264,9 @@ def _board(nvml: Any, named: str) -> Any:
         if int(named) < count:
             return nvml.nvmlDeviceGetHandleByIndex(int(named))
     else:
-        for board in map(nvml.nvmlDeviceGetHandleByIndex, range(count)):
-            if nvml.nvmlDeviceGetUUID(board).startswith(named):
+        for index in range(count):
+            board = _answer(nvml, nvml.nvmlDeviceGetHandleByIndex, index)  # None of one that fell off its bus
+            if board is not None and nvml.nvmlDeviceGetUUID(board).startswith(named):
                 return board
     raise NoGpuError(
         f"NVIDIA's driver lists no GPU {named}, which CUDA would use: set CUDA_VISIBLE_DEVICES to one of those that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from rnnbench.cases import Trial
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import free_memory
 from rnnbench.pipeline.build_and_check import TrialWorker, build, check, import_framework, load
-from rnnbench.sampling import Context
+from rnnbench.sampling import Context, most_workers
 from rnnbench.stages import Built, Checked, Examined, ImportFigures
 from rnnbench.worker import WorkerProcess, log_name, start_trial_worker
 
@@ -67,17 +68,26 @@ def _start_next(ahead: Sequence[Batch]) -> None:
 
 
 def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list[Pair]]:
-    """Group trials, in order, whose threads and memory limits fit on the machine together. One trial always fits."""
+    """Group trials, in order, whose threads and memory limits fit on the machine together, and whose workers fit on
+    their devices. One trial always fits.
+    """
     batch: list[Pair] = []
     for pair in trials:
-        together = [examined.trial for examined, _ in (*batch, pair)]
-        threads, limits = sum(trial.threads for trial in together), sum(trial.limits.memory for trial in together)
-        if batch and (threads > cores or limits > memory):
+        together = [examined for examined, _ in (*batch, pair)]
+        threads = sum(examined.trial.threads for examined in together)
+        limits = sum(examined.trial.limits.memory for examined in together)
+        if batch and (threads > cores or limits > memory or not _fit_on_devices(together)):
             yield batch
             batch = []
         batch.append(pair)
     if batch:
         yield batch
+
+
+def _fit_on_devices(together: Sequence[Examined]) -> bool:
+    workers = Counter(examined.trial.device for examined in together)
+    rooms = ((workers[examined.trial.device], most_workers(examined)) for examined in together)
+    return all(most is None or count <= most for count, most in rooms)
 
 
 class Batch:

@@ -17,7 +17,7 @@ from rnnbench.pipeline.edited import see_files
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
-from rnnbench.sampling import Context
+from rnnbench.sampling import Context, most_workers
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, log_name, start_trial_worker, worker_key
 
@@ -125,13 +125,17 @@ class CheckPool:
     def run(self, jobs: int, examined: Sequence[Examined]) -> None:
         """Check the trials of the plan. An interrupt or a full disk ends the workers; finished records stay.
 
+        Fewer jobs run where a device has no memory for as many workers.
+
         Only the thread that uses a worker closes it: if two threads wait for the end of one process, one of them fails.
         """
         close_adapters()
         for one in examined:
             if one.failure is not None:
                 self._write(not_checked(one))
-        waiting = WaitingTrials(one for one in examined if one.failure is None)
+        to_check = [one for one in examined if one.failure is None]
+        waiting = WaitingTrials(to_check)
+        jobs = min([jobs, *(most for one in to_check if (most := most_workers(one)) is not None)])
         cores = sorted(os.sched_getaffinity(0))
         with ThreadPoolExecutor(jobs) as pool:
             try:

@@ -6,14 +6,17 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 
+from rnnbench.devices import KINDS
 from rnnbench.history import MEASURES, SILENCE, CheckEntry, Detection, RunEntry
 from rnnbench.reports.escape import Markdown
 from rnnbench.results import parse_versions, sql_literal, visible, words_of
 
 _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
 """Columns that show a fact, where it is not the column of its name."""
+_SET = "--set"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Commands:
             yield self._check(detection, trial)
             return
         case, _, rest = trial.partition("/")
-        selected = (self._case_file(case), "--backend", rest.partition("/")[0], "--only", trial)
+        selected = (*self._case(case), "--backend", rest.partition("/")[0], "--only", trial)
         changed = [(package, *versions) for package, *versions in _packages(detection) if all(versions)]
         if changed:
             a, b = (" ".join(f"{package}=={versions[side]}" for package, *versions in changed) for side in (0, 1))
@@ -59,15 +62,32 @@ class Commands:
         requirements = " ".join(f"{package}=={versions[package]}" for package in changed)
         target = trial.partition("/")[2].partition("/")[0]
         named = cases or ("cases/conformance",)
-        return _command("check", *named, "--backend", target, "--only", trial, "--in", requirements)
+        return _command("check", *named, *_on_device(trial), "--backend", target, "--only", trial, "--in", requirements)
 
-    def _case_file(self, case: str) -> str:
-        """As the newest run that names it was started with."""
+    def _case(self, case: str) -> tuple[str, ...]:
+        """The file of a case and the settings (`--set`), as the newest run that names it was started with."""
         for run in reversed(self.runs):
-            for word in words_of(run.command):
+            words = words_of(run.command)
+            for word in words:
                 if PurePath(word).suffix in (".yaml", ".yml") and PurePath(word).stem == case:
-                    return word
-        return f"cases/{case}.yaml"
+                    return (word, *_settings(words))
+        return (f"cases/{case}.yaml",)
+
+
+def _settings(words: Sequence[str]) -> Iterator[str]:
+    """The options of a command line that replace values of its cases."""
+    for word, after in pairwise((*words, "")):
+        if word == _SET:
+            yield from (word, after)
+        elif word.startswith(f"{_SET}="):
+            yield word
+
+
+def _on_device(trial: str) -> Iterator[str]:
+    """The setting for the device of a trial, which its id has: a night checks its cases on its own devices."""
+    named = re.search(r"-([a-z]+)-t\d+-[0-9a-f]{8}$", trial)
+    if named and named[1] in KINDS and not KINDS[named[1]].everywhere:
+        yield from (_SET, f"target.device={named[1]}")
 
 
 def _command(*words: str) -> str:

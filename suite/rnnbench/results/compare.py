@@ -16,11 +16,13 @@ from itertools import chain
 from rnnbench.measure import PATHS
 from rnnbench.results.comparison_warnings import (
     Pair,
+    device_warnings,
     difference_warnings,
     disturbance_warnings,
     is_one_setting,
     machine_warnings,
     machines_of,
+    on_two_devices,
 )
 from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
@@ -143,8 +145,10 @@ def compare_runs(
     apart = [new_record for old, new_record in pairs if not _same_machine(base, old, new, new_record)]
     two_machines = across_machines and (bool(apart) or machines_of(base) != machines_of(new))
     moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
+    elsewhere = [(old, young) for old, young in pairs if young.trial not in moved and on_two_devices(old, young)]
+    left_out = moved if across_machines else moved | {young.trial for _, young in elsewhere}
     compared = [(old, young) for old, young in pairs if not (old.same_as and young.same_as)]
-    measured = list(_trial_pairs(base, new, [pair for pair in compared if pair[1].trial not in moved]))
+    measured = list(_trial_pairs(base, new, [pair for pair in compared if pair[1].trial not in left_out]))
     default = ACROSS_MACHINES_FAIL_ON if two_machines else DEFAULT_FAIL_ON
     return Comparison(
         base=base.name,
@@ -152,6 +156,7 @@ def compare_runs(
         thresholds=limits,
         warnings=(
             *machine_warnings(two_machines=two_machines, moved=len(moved)),
+            *device_warnings(elsewhere, are_compared=across_machines),
             *(warning for run in (base, new) for warning in run.warnings),
             *damaged,
             *difference_warnings(base, new, pairs),

@@ -41,6 +41,27 @@ def machine_warnings(*, two_machines: bool, moved: int) -> Iterator[str]:
         )
 
 
+def on_two_devices(old: Record, young: Record) -> bool:
+    """Whether one machine ran a trial on two devices of a kind, as on two GPUs of which CUDA_VISIBLE_DEVICES names one.
+
+    No, where one of them is not known.
+    """
+    return bool(old.device_model and young.device_model) and old.device_model != young.device_model
+
+
+def device_warnings(pairs: Sequence[Pair], *, are_compared: bool) -> Iterator[str]:
+    """A sentence where trials ran on another device in each run."""
+    if pairs:
+        old, young = pairs[0]
+        told = (
+            "every result compares the devices too" if are_compared else "latencies, builds and memory are not compared"
+        )
+        yield (
+            f"{count(len(pairs), 'trial')} ran on two devices in the two runs, the first on {old.device_model} and on "
+            f"{young.device_model}: {told} there"
+        )
+
+
 def difference_warnings(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[str]:
     """In what the runs differ, and then the trials that both have."""
     if not pairs:
@@ -101,6 +122,7 @@ def _differences_of_trials(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterat
         ("threads seen", [(a.threads_seen, b.threads_seen) for a, b in environments]),
         ("usable cores", [(len(a.affinity) or None, len(b.affinity) or None) for a, b in environments]),
         ("environment variables", [(a.variables, b.variables) for a, b in environments]),
+        ("drivers of the device", [(_driver_of(a), _driver_of(b)) for a, b in pairs]),
         ("origins of programs", [(_origin_of(a), _origin_of(b)) for a, b in pairs]),
         ("kinds of arithmetic", [(_math_of(a), _math_of(b)) for a, b in pairs]),
     ):
@@ -109,6 +131,10 @@ def _differences_of_trials(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterat
             a, b = unlike[0]
             where = f"{count(len(unlike), 'trial')}, in the first of them {a} in {base.name}, {b} in {new.name}"
             yield f"{what} differ in {where}"
+
+
+def _driver_of(record: Record) -> str | None:
+    return (record.device.driver or None) if record.device else None
 
 
 def _origin_of(record: Record) -> str | None:

@@ -296,6 +296,11 @@ class Record(FrozenModel):
         return self.device is not None and self.device.software
 
     @property
+    def device_model(self) -> str:
+        """Which device it is. Empty for the processor, which is the machine's, and where no driver told."""
+        return f"{self.device.name} ({self.device.capability})" if self.device and self.device.driver else ""
+
+    @property
     def failed_checks(self) -> tuple[str, ...]:
         """Names of the checks that failed."""
         return tuple(name for name, check in self.conformance.items() if check.verdict == "fail")

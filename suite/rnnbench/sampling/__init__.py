@@ -25,6 +25,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.sampling.context import Context
+    from rnnbench.sampling.groups import most_workers
     from rnnbench.sampling.interleaved import sample_trials
     from rnnbench.sampling.pair_sampling import COMPARED, SIDES
     from rnnbench.sampling.pairs import NO_ROOF, JudgedTrial, PairBudget, judge_trials, verdict_cost

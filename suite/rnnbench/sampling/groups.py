@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from rnnbench.cases import Trial
 from rnnbench.devices import KINDS
 from rnnbench.measure import free_memory, requested
-from rnnbench.stages import Checked
+from rnnbench.stages import Checked, Examined
 from rnnbench.worker import by_worker
 
 MEMORY_SHARE = 0.5
@@ -54,13 +54,26 @@ def split_by_memory(
 
 
 def device_holds(trials: Sequence[Checked]) -> bool:
-    """Whether the trials' measured memory on their device fits in MEMORY_SHARE of the device's memory.
+    """Whether the trials' measured memory on their device, and their workers', fit in MEMORY_SHARE of its memory.
 
     True if neither the driver nor the runtime reports it.
     """
-    device = trials[0].examined.probe.device(trials[0].trial.device)
-    held_bytes = sum(map(_on_device, trials))
+    kind = trials[0].trial.device
+    device = trials[0].examined.probe.device(kind)
+    workers = len(by_worker((checked.examined, checked) for checked in trials))
+    held_bytes = sum(map(_on_device, trials)) + workers * KINDS[kind].worker_memory
     return device is None or device.memory is None or held_bytes <= MEMORY_SHARE * device.memory
+
+
+def most_workers(examined: Examined) -> int | None:
+    """How many workers the device of a trial has memory for, before their programs are measured. None: any number."""
+    kind = KINDS[examined.trial.device]
+    if not kind.worker_memory:
+        return None
+    device = examined.probe.device(kind.name)
+    if device is None or device.memory is None:
+        return None
+    return max(1, int(MEMORY_SHARE * device.memory) // kind.worker_memory)
 
 
 def _on_device(checked: Checked) -> int:

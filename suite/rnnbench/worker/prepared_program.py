@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import NamedTuple
 
 from rnnbench.backends import Arrays, Bound, InStream, Program, TakesStream
 from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
@@ -37,6 +39,19 @@ Clock = Callable[[Callable[[], object]], float]
 FIRST_CALLS = 2 * RING
 """Calls in a stream of the suite's that are not counted: a runtime may record something in each chunk's first two."""
 NO_STREAM = "The runtime of {} has streams of its own: it names none to its caller, and takes none."
+OTHER_CALL = "The device's events are further apart than the host saw the call take: they are not of this call."
+OTHER_STREAM = "Most of the call's work came after the device's last event: it is in another stream than the events."
+
+
+class DeviceCall(NamedTuple):
+    """Seconds of one call, which has one event before it and one after it in a stream of the device."""
+
+    device: float
+    """Between the two events, by the device's clock."""
+    host: float
+    """By the host's clock, until the second event has come."""
+    rest: float
+    """By the host's clock, from the second event until all of the device's work is done."""
 
 
 class PreparedProgram:
@@ -99,13 +114,20 @@ class PreparedProgram:
         """
         if self._device_clock is None:
             return None
-        first = self._first_device_calls
+        first, clock = self._first_device_calls, self._device_clock
         with self._open_device_call() as call:
             self.timed.start()
-            seconds = [self._device_clock(call) for _ in range(first + DEVICE_CALLS)]
-        self.timed.called(len(seconds))
+            calls = [self._device_call(clock, call) for _ in range(first + DEVICE_CALLS)]
+        self.timed.called(len(calls))
         self.timed.start()
-        return statistics.median(seconds[first:])
+        return believed(calls[first:])
+
+    def _device_call(self, clock: Clock, call: Callable[[], object]) -> DeviceCall:
+        start = time.perf_counter()
+        device = clock(call)
+        after = time.perf_counter()
+        self.sync()
+        return DeviceCall(device, after - start, time.perf_counter() - after)
 
     def copy_state(self) -> None:
         """Read the state into NumPy arrays, and set it from them."""
@@ -200,3 +222,13 @@ class PreparedProgram:
 
 def _do_nothing() -> None:
     """A public call is complete when it returns."""
+
+
+def believed(calls: Sequence[DeviceCall]) -> float:
+    """The median of the device's seconds. Raises UnmeasuredError where they cannot be those of the calls."""
+    median = DeviceCall(*(statistics.median(seconds) for seconds in zip(*calls, strict=True)))
+    if median.device > median.host:
+        raise UnmeasuredError(OTHER_CALL)
+    if median.rest > median.host:
+        raise UnmeasuredError(OTHER_STREAM)
+    return median.device

@@ -353,6 +353,12 @@ def test_a_build_without_a_gpu_fails_and_does_not_compute_on_the_processor(tmp_p
     assert len(said) > len("JAX has no device cuda: ")
 
 
+def test_of_several_gpus_jax_starts_the_first() -> None:
+    """It would start the others too, and end where another user has left one of them no memory."""
+    JaxBackend().load()
+    assert jax.config.read("jax_cuda_visible_devices") == "0"
+
+
 def test_a_worker_on_cuda_takes_no_memory_beforehand_and_fails_without_a_gpu() -> None:
     environment = JaxBackend().support(ask()).environment
     assert environment == {

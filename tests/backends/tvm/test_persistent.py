@@ -184,6 +184,11 @@ def test_every_plan_fits_its_gpu(cell: str, hidden: int, capability: str) -> Non
     assert (plan.read_bytes == 0) == all(WARPS * (of.registers + of.shared) >= matrix.rows for matrix, of in pairs)
 
 
+@pytest.mark.parametrize(("capability", "kib"), [("sm_90", 227), ("sm_103", 227), ("sm_120", 99), ("sm_999", 48)])
+def test_a_block_has_the_shared_memory_of_its_gpu(capability: str, kib: int) -> None:
+    assert Gpu.of(capability, 170).shared_bytes == kib << 10
+
+
 @pytest.mark.parametrize("processors", [1, 2, 7, 40, 132, 10_000])
 @pytest.mark.parametrize("hidden", [1, 2, 17, 133, 2048])
 @pytest.mark.parametrize("cell", CELLS)

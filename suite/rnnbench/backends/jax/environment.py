@@ -54,6 +54,10 @@ def missing_variable(request: Request) -> str:
 def import_jax() -> None:
     """Import JAX, and make the calling thread compute: to hand a call to another thread costs more than it saves.
 
-    JAX 0.10 does not read this option from its environment, and takes it only before the first computation.
+    JAX 0.10 does not read this option from its environment, and takes it only before the first computation. It does not
+    read the other one there either. Without it JAX starts every GPU that CUDA shows, and fails where one of the others
+    has no memory left.
     """
-    importlib.import_module("jax").config.update("jax_cpu_enable_async_dispatch", False)
+    config = importlib.import_module("jax").config
+    config.update("jax_cpu_enable_async_dispatch", False)
+    config.update("jax_cuda_visible_devices", "0")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,8 @@ LIBRARIES = {
 them without these packages."""
 BUILT_FOR = 12
 """The major version of CUDA of these libraries."""
+BUILT_AS = "tensorflow/python/platform/build_info.py"
+"""The file that says whether a wheel was built with CUDA. Those for ARM are not."""
 INSTALL_CUDA = "pip install 'tensorflow[and-cuda]'"
 FLOAT32 = "tensor_float_32_execution=False"
 NOT_REMAPPED = "optimizer.remapping=False"
@@ -110,10 +114,22 @@ class TensorflowBackend:
 
 def cuda_lack(versions: Mapping[str, str]) -> Lack | None:
     """What the installed packages lack for CUDA; None where they have its libraries."""
+    if PACKAGES[0] in versions and not _is_built_with_cuda():
+        installed = f"the installed tensorflow {versions[PACKAGES[0]]}"
+        return Lack(f"{installed} is built without CUDA, as wheels for ARM are", INSTALL_CUDA)
     for package, library in LIBRARIES.items():
         if package not in versions and not library_loads(library):
             return Lack(f"neither {package} is installed nor {library} found; TensorFlow needs it", INSTALL_CUDA)
     return None
+
+
+def _is_built_with_cuda() -> bool:
+    """What TensorFlow's own file says of its build; yes where it says nothing."""
+    try:
+        said = Path(str(distribution(PACKAGES[0]).locate_file(BUILT_AS))).read_text()
+    except OSError:
+        return True
+    return re.search(r"'is_cuda_build', *False", said) is None
 
 
 def _origin(request: Request) -> Origin:

@@ -40,9 +40,12 @@ def _set_device(tf: Any, device: str) -> None:
         tf.config.set_visible_devices([], "GPU")
         tf.config.optimizer.set_experimental_options(REMAPPING)
         return
-    if not tf.config.list_physical_devices("GPU"):
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
         raise BuildError(
             "TensorFlow finds no GPU and would compute on the processor: a library of CUDA or cuDNN is missing, or is "
             f"of another version. It says which: {WHICH_LIBRARY}"
         )
+    if len(gpus) > 1:  # TensorFlow would start the others too, and fail where one of them has no memory left.
+        tf.config.set_visible_devices(gpus[:1], "GPU")
     tf.config.experimental.enable_tensor_float_32_execution(False)

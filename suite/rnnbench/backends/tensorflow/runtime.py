@@ -65,8 +65,15 @@ class TensorflowSession(ChunkedSession):
         return y
 
     def _bind_ragged(self, ring: list[tuple[np.ndarray, np.ndarray]]) -> Bound:
-        placed = [(self.tf.constant(x), self.tf.constant(lengths)) for x, lengths in ring]
+        placed = [(self.placed(x), self.tf.constant(lengths)) for x, lengths in ring]
         return TensorflowBound(self.function, placed, self.device)
+
+    def placed(self, array: np.ndarray) -> Any:
+        """A tensor in the memory of the program's device. TensorFlow keeps most integers in the host's."""
+        if not self.device or array.dtype.kind != "f":
+            return self.tf.constant(array)
+        with self.tf.device(self.device):
+            return self.tf.constant(array)
 
     def _read_state(self) -> dict[str, np.ndarray]:
         return {}
@@ -75,7 +82,7 @@ class TensorflowSession(ChunkedSession):
         """Every call starts from zeros: there is no state."""
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return TensorflowBound(self.function, [(self.tf.constant(x),) for x in ring], self.device)
+        return TensorflowBound(self.function, [(self.placed(x),) for x in ring], self.device)
 
 
 class StatefulSession(TensorflowSession):
@@ -114,10 +121,10 @@ class StitchedSession(TensorflowSession):
         return self._state_of_rows([tensor.numpy() for tensor in self.state])
 
     def _write_state(self, state: Arrays) -> None:
-        self.state = [self.tf.constant(value) for value in self._state_by_row(state)]
+        self.state = [self.placed(value) for value in self._state_by_row(state)]
 
     def _bind(self, ring: list[np.ndarray]) -> Bound:
-        return StitchedBound(self, self.function, [(self.tf.constant(x),) for x in ring])
+        return StitchedBound(self, self.function, [(self.placed(x),) for x in ring])
 
 
 def _work_is_done() -> None:

@@ -21,7 +21,7 @@ from rnnbench.backends.shared import CUDA
 from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
-from rnnbench.backends.tensorflow.support import is_keras
+from rnnbench.backends.tensorflow.support import is_compiled, is_keras
 from rnnbench.disk import read_cached
 
 FACTS, IDENTITY = "facts.json", "identity"
@@ -45,7 +45,7 @@ def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: b
     kept = read_cached(folder / FACTS, _read_facts)
     if kept is not None:
         model, function, _ = _load(folder, jit)
-        executor(function)(_zeros(function))
+        _require_results_on_the_device(request, executor(function)(_zeros(function)))
         return Loaded(model, function, True, kept, _files(folder))
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix="tensorflow-") as name:
@@ -109,12 +109,18 @@ def _load(folder: Path, jit: bool) -> tuple[Any, Any, canonical.Library]:
 def _run_and_read(request: Request, function: Any, library: canonical.Library, folder: Path) -> dict[str, Any]:
     """Make the first call, in which Grappler or XLA compiles, and read the artifact's fields from the result."""
     facts: dict[str, Any] = {"source_digest": library.digest}
-    executed = _executed_graph(function)
+    executed, results = _first_call(function)
     _require_on_the_device(request, executed)
+    _require_results_on_the_device(request, results)
     marks, time = lowered.KERAS if is_keras(request.route) else lowered.AUTHORED, request.strategy.time
-    if executed is None:
+    if executed is None or is_compiled(request.route):
         entry = xla.store_compiled(library.functions[0].signature.name, folder / "xla")
-        compiled = xla.compiled(entry, marks, time)
+        try:
+            compiled = xla.compiled(entry, marks, time)
+        except BuildError:
+            if request.device != CUDA:
+                raise
+            compiled = xla.compiled_again(function, marks, time)
         identity, counts, facts["lowered"] = compiled.executable, compiled.operations, compiled.lowered
     else:
         identity = b"".join(definition.SerializeToString(deterministic=True) for definition in library.functions)
@@ -139,27 +145,40 @@ def _require_on_the_device(request: Request, executed: Any) -> None:
         raise BuildError(f"TensorFlow would compute on the processor, and copy there and back: {', '.join(left)}")
 
 
+def _require_results_on_the_device(request: Request, results: Sequence[Any]) -> None:
+    """Raise BuildError where a program for a GPU returned numbers from the processor's memory.
+
+    XLA compiles a whole program for one device, and has no graph that would tell where its operators are.
+    """
+    if request.device != CUDA or request.file is not None:
+        return
+    places = {tensor.device for tensor in results if tensor.dtype.is_floating and "device:GPU" not in tensor.device}
+    if places:
+        raise BuildError(f"TensorFlow computed for a GPU, and returned results from {', '.join(sorted(places))}")
+
+
 def executed_graph(files: ProgramFiles) -> Any:
-    """As `_executed_graph`, of a program that an earlier build saved."""
+    """The graph of `_first_call`, of a program that an earlier build saved."""
     folder = next(path.parent for path in files.program if path.name == "saved_model.pb")
-    return _executed_graph(_load(folder, jit=False)[1])
+    return _first_call(_load(folder, jit=False)[1])[0]
 
 
-def _executed_graph(function: Any) -> Any:
-    """Call a function for the first time, and return the GraphDef that the executor ran: optimised, lowered and pruned.
+def _first_call(function: Any) -> tuple[Any, list[Any]]:
+    """Call a function for the first time. Returns the GraphDef that the executor ran (optimised, lowered and pruned),
+    and the results.
 
-    None where XLA ran it. Grappler's result, one stage earlier, still has unused copies of the cell.
+    The graph is None where XLA ran it. Grappler's result, one stage earlier, still has unused copies of the cell.
     """
     from tensorflow.python.eager import context
 
     arguments, call = _zeros(function), executor(function)
     context.enable_graph_collection()
     try:
-        call(arguments)
+        results = call(arguments)
         collected = context.export_run_metadata().function_graphs
     finally:
         context.disable_graph_collection()
-    return joined([partition for graphs in collected for partition in graphs.partition_graphs])
+    return joined([partition for graphs in collected for partition in graphs.partition_graphs]), results
 
 
 def joined(partitions: Sequence[Any]) -> Any:

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,10 @@ VARIABLE = "TF_XLA_FLAGS"
 _NO_WORK = {"bitcast", "broadcast", "constant", "get-tuple-element", "parameter", "tuple"}
 _HLO_MODULE, _EXECUTABLE = 2, 3
 """Field numbers of XlaSerializedCacheEntry. The wheel has no class for it. The executable has the optimised module."""
+_MESSAGES = 4
+"""The most messages around the module in which it is searched for."""
+_OPTIMISED = "optimized_hlo_serialized"
+"""TensorFlow's name of the HLO that XLA's optimiser leaves, as a message."""
 
 
 @cache
@@ -72,8 +77,8 @@ def store_compiled(name: str, folder: Path) -> Path:
             folder.mkdir(exist_ok=True)
             return Path(shutil.copy(path, folder))
     raise BuildError(
-        f"XLA wrote no compiled code for {name}: it reads {VARIABLE} at TensorFlow's first operation, and this process "
-        "ran that before this build. Build in a process in which TensorFlow has run nothing yet"
+        f"XLA wrote no compiled code for {name}. It reads {VARIABLE} at TensorFlow's first operation: build in a "
+        "process in which TensorFlow has run nothing yet. If it had run nothing, it keeps no code for this device"
     )
 
 
@@ -81,28 +86,67 @@ class Compiled(NamedTuple):
     """What XLA made of a function."""
 
     executable: bytes
+    """Where it was compiled again: its optimised HLO."""
     operations: dict[str, int]
     """Counts of its optimised HLO."""
     lowered: str
 
 
 def compiled(entry: Path, marks: str, time: str) -> Compiled:
-    """Read a cache entry of XLA's. Raises BuildError if it is not laid out as one of 2.21 for a CPU."""
+    """Read a cache entry of XLA's. Raises BuildError if it has no HLO where one of 2.21 has it."""
     from google.protobuf.message import DecodeError
-    from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
 
     try:
         (executable,) = _field(entry.read_bytes(), _EXECUTABLE)
-        (configured,) = _field(executable, 1)
-        (module,) = (HloModuleProto.FromString(data) for data in _field(configured, 1))
-    except (ValueError, DecodeError) as error:
-        raise BuildError(
-            f"the code that XLA wrote has no HLO where TensorFlow 2.21 puts it on a CPU: {error}"
-        ) from error
+        module = _optimised(executable)
+    except (ValueError, TypeError, DecodeError) as error:
+        raise BuildError(f"the code that XLA wrote has no HLO where TensorFlow 2.21 puts it: {error}") from error
+    return _read(module, executable, marks, time)
+
+
+def compiled_again(function: Any, marks: str, time: str) -> Compiled:
+    """As `compiled`, of a ConcreteFunction that XLA compiles once more: it may keep code for a GPU in another form.
+
+    Raises BuildError.
+    """
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+    from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
+    from tensorflow.python.eager.polymorphic_function import compiler_ir
+
+    given = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given]
+    try:
+        written = compiler_ir.from_concrete_function(function, specs)(stage=_OPTIMISED)
+        return _read(HloModuleProto.FromString(written), written, marks, time)
+    except (ValueError, DecodeError, tf.errors.OpError) as error:
+        raise BuildError(f"TensorFlow does not tell the HLO that XLA compiled: {error}") from error
+
+
+def _read(module: Any, executable: bytes, marks: str, time: str) -> Compiled:
     counts = Counter(
         instruction.opcode for computation in module.computations for instruction in computation.instructions
     )
     return Compiled(executable, dict(sorted(counts.items())), lowered(module, marks, time))
+
+
+def _optimised(executable: bytes) -> Any:
+    """The optimised HLO module of an executable, which is the first field of messages within each other.
+
+    PJRT, by which TensorFlow compiles for a GPU, has one message more around it than the CPU's compiler. Raises
+    ValueError or DecodeError.
+    """
+    from google.protobuf.message import DecodeError
+    from tensorflow.compiler.xla.service.hlo_pb2 import HloModuleProto
+
+    data = executable
+    for _ in range(_MESSAGES):
+        (data,) = _field(data, 1)
+        with suppress(DecodeError):
+            module = HloModuleProto.FromString(data)
+            if module.entry_computation_id in {computation.id for computation in module.computations}:
+                return module
+    raise ValueError(f"none of its {_MESSAGES} outermost messages is an HLO module")
 
 
 def lowered(module: Any, marks: str, time: str) -> str:

@@ -33,7 +33,8 @@ SUMMED = 4096
 """Floats of a block's sums in shared memory."""
 BARRIER = 32
 """Floats at the start of the scratch memory: the counter of the barrier, in a cache line of its own."""
-SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227, "sm_100": 227}
+SHARED_KIB = dict.fromkeys(("sm_86", "sm_89", "sm_120", "sm_121"), 99) | dict.fromkeys(("sm_80", "sm_87"), 163)
+SHARED_KIB |= {"sm_75": 64, **dict.fromkeys(("sm_90", "sm_100", "sm_103"), 227)}
 """KiB of shared memory that a block can have, by capability. Source: CUDA C++ Programming Guide, "Technical
 Specifications per Compute Capability"."""
 SHARED_KIB_AT_LEAST = 48
