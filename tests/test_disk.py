@@ -42,6 +42,18 @@ def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
+def test_a_name_as_long_as_a_file_system_allows_is_written(tmp_path, character):
+    file = tmp_path / (character * (255 // len(character.encode())))
+    write_text(file, "whole")
+    assert file.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [file]
+    too_long = file.with_name(f"{file.name}xxxx")
+    with pytest.raises(OSError, match="File name too long"):
+        write_text(too_long, "whole")
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_a_path_without_a_name_is_an_error_of_the_path():
     with pytest.raises(IsADirectoryError) as error:
         write_text(Path("/"), "text")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +13,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench import locks
-from rnnbench.locks import LockHeldError, holder_of, locked
+from rnnbench.locks import LockHeldError, holder_of, locked, locked_folder
 
 HOLDS = """
 import sys, time
@@ -127,6 +129,30 @@ def test_a_lock_on_a_full_disk_is_a_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pwrite", full)
     file = tmp_path / "a.lock"
     with locked(file), pytest.raises(BlockingIOError), locked(file, wait=False):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_on_a_file_system_without_locks_a_command_goes_on(tmp_path, monkeypatch, number):
+    """As on Lustre, which is often mounted without them."""
+
+    def no_locks(descriptor, kind):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    for shared in (False, True):
+        with locked(tmp_path / "a.lock", shared=shared, patience_s=0.0):
+            pass
+    with locked_folder(tmp_path):
+        pass
+
+
+def test_an_error_of_a_lock_that_is_another_one_is_told(tmp_path, monkeypatch):
+    def broken(descriptor, kind):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", broken)
+    with pytest.raises(OSError, match="Input/output error"), locked(tmp_path / "a.lock"):
         pass
 
 

@@ -30,6 +30,8 @@ PATH_ERRORS = frozenset(
 would do."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
+_KEPT_OF_NAME = 40
+"""Characters of a name that are part of an unfinished file's name. A character has up to 4 bytes."""
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)
 """What the readers of NumPy, json and Pydantic raise where a file is empty, torn or holds something else."""
 
@@ -105,7 +107,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    part = unfinished(path, f"{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as file:
             write(file)
@@ -121,6 +123,14 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
+
+
+def unfinished(path: Path, ending: str) -> Path:
+    """A hidden path beside this one, for what is not whole yet. Its name is not too long where that of the path is not.
+
+    File systems allow 255 bytes.
+    """
+    return path.with_name(f".{path.name[:_KEPT_OF_NAME]}.{ending}")
 
 
 def write_given(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -24,6 +24,8 @@ SILENT_S = 1.0
 """Seconds that a command waits for a lock without a word. Nearly every lock is held for less."""
 LOOK_S = 0.02
 """Seconds between two looks whether a lock is free."""
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP})
+"""Errors of a file system without locks: Lustre as it is often mounted, and NFS without its lock service."""
 _NOTE_LIMIT = 400
 """Characters of a note that are shown. A command may have many options."""
 
@@ -39,13 +41,15 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False, patience_s: f
     Others that are `shared` may hold it meanwhile, if this one is. One that waits for more than a second says on
     standard error for whom. Without `wait`, raises BlockingIOError where another one holds it, and LockHeldError where
     it still does after `patience_s`. Raises OSError where it is no plain file.
+
+    On a file system without locks, other processes are not noticed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = open_own(path, os.O_RDWR)
     try:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            _lock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if not wait:
                 raise
@@ -61,6 +65,14 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False, patience_s: f
                     os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, kind: int) -> None:
+    try:
+        fcntl.flock(descriptor, kind)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
 
 
 def _wait_for(descriptor: int, kind: int, path: Path, patience_s: float) -> None:

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from rnnbench.results.content_digest import without_digest
+
 
 @pytest.fixture
 def base(finished):
@@ -20,10 +22,12 @@ def crashed(folder, base):
 
 
 def changed(new, base, *, info=("", ""), records=("", "")):
-    """A copy of a run with a text of each file replaced."""
+    """A copy of a run with a text of each file replaced, and without digests."""
     new.mkdir()
-    (new / "run.json").write_text((base / "run.json").read_text().replace(*info))
-    (new / "records.jsonl").write_text((base / "records.jsonl").read_text().replace(*records))
+    of_run = json.loads(without_digest((base / "run.json").read_bytes())[0])
+    lines = [without_digest(line)[0].decode() for line in (base / "records.jsonl").read_bytes().splitlines()]
+    (new / "run.json").write_text(json.dumps(of_run, indent=2).replace(*info))
+    (new / "records.jsonl").write_text("".join(f"{line}\n" for line in lines).replace(*records))
     return new
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_files as files
 import pytest
+import yaml
 from onnx import TensorProto, helper
 
 from rnnbench.cases import case_of_file
@@ -288,6 +289,18 @@ def test_numbers_of_steps_that_fail_are_told_and_no_case_has_them(tmp_path):
     assert "# Calls of 1 step fail, so there are none:" in text
     with pytest.raises(ModelFileError, match="calls of 1 and of 8 steps fail: why"):
         case_of_file(section, "packed", network, failing_steps={1: "why", 8: "why"})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x85", "\u2028", "\u2029", "\x0c", "\ufffe"])
+def test_a_note_of_a_file_is_a_comment_whatever_names_are_in_it(tmp_path, end):
+    """The name of a Keras layer can have any character, and some end a line of YAML."""
+    path = files.saved(files.recurrent("GRU"), tmp_path / "gru.onnx")
+    found = describe(path)
+    section = section_of(found, path.name)
+    network = network_of(path, section, found)
+    texts = [case_of_file(section, "own", network, notes) for notes in ((), (f"layer{end}name: other is long",))]
+    assert "layer name: other" in texts[1]
+    assert yaml.safe_load(texts[1]) == yaml.safe_load(texts[0])
 
 
 def test_a_file_whose_only_input_has_no_elements_is_told(tmp_path):

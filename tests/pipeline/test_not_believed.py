@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from harness_trials import context_in, make_trial, run_trials
 
 from rnnbench.conformance import CHECK_NAMES
-from rnnbench.pipeline import build_and_check_trial, not_checked, not_sampled
+from rnnbench.pipeline import build_and_check, build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.ab import without_disbelieved
 from rnnbench.plan import examine
-from rnnbench.results import CheckResult, Finding, FindingKind, rank, read_run, view_runs
+from rnnbench.results import CheckResult, Finding, FindingKind, not_believed, rank, read_run, view_runs
 from rnnbench.results.verdict import judge_pairs
 from rnnbench.sampling import JudgedTrial, TrialSampling
 from rnnbench.sampling.dispatch_floor import DispatchFloor
@@ -56,6 +58,7 @@ class LyingWorker:
     """One whose clock is an hour ahead of the suite's, in its build or in its load."""
 
     age_s = 1.0
+    stopped_s = 0.0
 
     def __init__(self, build_s, bind_s):
         self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
@@ -114,6 +117,35 @@ def test_results_that_lack_a_check_are_no_pass_and_no_time_of_the_run(names, ref
     assert ((checked.failure and checked.failure.reason) or "").startswith(reason or "")
     assert (checked.failure is None) == (reason is None)
     assert context.wall_time.seconds().get("reference", 0.0) < 1e9
+
+
+class StoppedWorker(LyingChecker):
+    """One whose build takes so long, while the suite is stopped for an hour. Then it answers at once."""
+
+    def __init__(self, build_s, clock):
+        super().__init__(CHECK_NAMES, 0.0)
+        self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
+        self.limits, self._clock = [], clock
+
+    def ask(self, command, timeout, memory=None):
+        self.limits.append(timeout)
+        self.stopped_s = 3600.0 if isinstance(command, Build) else 0.0
+        self._clock[0] += self.stopped_s
+        return super().ask(command, timeout, memory)
+
+
+@pytest.mark.parametrize(("build_s", "believed"), [(3600.0, False), (0.0, True)])
+def test_a_build_in_which_the_suite_was_stopped_has_its_whole_limit_left_and_is_believed_if_it_was_short(
+    build_s, believed, tmp_path, monkeypatch
+):
+    """Of a container that was paused, the worker was stopped too. Ctrl-Z stops the suite alone."""
+    clock = [0.0]
+    monkeypatch.setattr(build_and_check, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + clock[0]))
+    worker, trial = StoppedWorker(build_s, clock), make_trial()
+    checked = build_and_check_trial(examine(trial), worker, context_in(tmp_path))
+    assert checked.failure is None
+    assert ("the suite was stopped for 3.6e+03 s" in not_believed(checked.findings)) == (not believed)
+    assert worker.limits[1] > trial.limits.trial / 2, "the limit of the load"
 
 
 def test_a_dispatch_floor_that_is_not_believed_has_no_figure():

@@ -16,10 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from rnnbench.devices import Device
 from rnnbench.reports import comparison_markdown, print_comparison, print_conformance, print_summary, write_report
 from rnnbench.reports.escape import Markdown, code, escaped, paragraph
 from rnnbench.reports.markdown import page
-from rnnbench.results import Latency, Record, Run, StoreError, compare_runs, comparison_json, sound, view_runs
+from rnnbench.results import (
+    DeviceState,
+    EnergyReading,
+    Finding,
+    FindingKind,
+    Latency,
+    Record,
+    Run,
+    StoreError,
+    compare_runs,
+    comparison_json,
+    sound,
+    view_runs,
+)
 from rnnbench.results.damage import without_impossible
 from rnnbench.results.exports import EXPORTS, Export
 
@@ -66,6 +80,13 @@ def records(draw: st.DrawFn) -> Record:
         "reason": text(),
         "stage": text(),
         "support": of.support.model_copy(update={"reason": text(), "upstream": text()}),
+        "device": draw(st.none() | st.just(Device(text(), text(), text(), 1 << 30, draw(st.booleans())))),
+        "device_state": DeviceState.model_construct(throttled=(text(),), throttled_blocks=1, others=(text(),)),
+        "unmeasured": {text(): text()},
+        "findings": (Finding.model_construct(kind=FindingKind.TIME, detail=text(), disbelieved=draw(st.booleans())),),
+        "energy": draw(st.none() | st.just(EnergyReading.model_construct(source=text(), blocks=1, disturbed_blocks=0))),
+        "version": {text(): text()},
+        "node": text(),
         "timing": of.timing.model_copy(
             update={
                 "build_s": figure(),

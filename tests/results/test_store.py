@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
 import fake_records as fake
@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnbench.results import SCHEMA, Store, StoreError, append_record, read_run, store, write_info
+from rnnbench.results import SCHEMA, Store, StoreError, append_record, dates, read_run, store, write_info
+from rnnbench.results.content_digest import DIGEST, without_digest
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 
@@ -117,6 +118,61 @@ def test_a_line_of_another_run_is_named_and_left_out_and_one_without_a_run_is_ke
     )
 
 
+def test_one_flipped_bit_of_a_line_is_told_and_makes_no_other_record(run: Path) -> None:
+    file = run / RECORDS
+    written, content = read_run(run).records, file.read_bytes()
+    first = content.index(b"\n")
+    for bit in range(0, 8 * first, 97):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(flipped)
+        read = read_run(run)
+        assert read.warnings, f"bit {bit}"
+        assert set(map(str, read.records)) <= set(map(str, written)), f"bit {bit}"
+
+
+@pytest.mark.parametrize("figure", ["median", "p99", "process_medians"])
+def test_an_edited_line_is_left_out_until_its_digest_is_deleted(run: Path, figure: str) -> None:
+    """Figures that fit each other, and that nobody measured."""
+    file = run / RECORDS
+    first, *others = file.read_text().splitlines(keepends=True)
+    content = json.loads(first)
+    latency = content["timing"]["latency"]["bound"]
+    latency[figure] = [2 * value for value in latency[figure]] if figure == "process_medians" else 2 * latency[figure]
+    file.write_text("".join([json.dumps(content) + "\n", *others]))
+    (warning,) = read_run(run).warnings
+    assert re.search(
+        rf"{RECORDS}:1: not as it was written: .* delete `{DIGEST}` from it; the line was left out", warning
+    )
+    assert len(read_run(run).records) == 2
+    del content[DIGEST]
+    file.write_text("".join([json.dumps(content) + "\n", *others]))
+    assert read_run(run).warnings == ()
+    assert len(read_run(run).records) == 3
+
+
+def test_a_damaged_digit_of_a_schema_costs_its_line_and_not_the_run(run: Path) -> None:
+    file = run / RECORDS
+    file.write_text(file.read_text().replace(f'"schema":{SCHEMA}', f'"schema":{SCHEMA + 4}', 1))
+    read = read_run(run)
+    assert len(read.records) == 2
+    assert "not as it was written" in read.warnings[0]
+
+
+def test_a_run_json_that_is_not_as_it_was_written_is_told_and_used(run: Path) -> None:
+    """People correct the time of a run there."""
+    file = run / INFO
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "started": "2026-02-01T12:00:00Z"}))
+    read = read_run(run)
+    assert read.info.started == "2026-02-01T12:00:00Z"
+    (warning,) = read.warnings
+    assert re.search(rf"{INFO}: not as it was written: .* delete `{DIGEST}` from it", warning)
+    del content[DIGEST]
+    file.write_text(json.dumps(content))
+    assert read_run(run).warnings == ()
+
+
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(b"x\n" * 1000 + file.read_bytes())
@@ -153,7 +209,8 @@ def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytes
 @pytest.mark.parametrize("name", [INFO, RECORDS])
 def test_another_schema_says_what_to_do(run: Path, name: str, version: int | None, advice: str) -> None:
     file = run / name
-    content = json.loads(file.read_text().splitlines()[0] if name == RECORDS else file.read_text())
+    text = file.read_bytes().splitlines()[0] if name == RECORDS else file.read_bytes()
+    content = json.loads(without_digest(text)[0])
     file.write_text(json.dumps({**content, "schema": version}) + "\n")
     with pytest.raises(StoreError, match=rf"{name}.*schema {version}.*reads schemas .*{SCHEMA}.*{advice}"):
         read_run(run)
@@ -168,12 +225,12 @@ def test_a_record_of_a_newer_schema_says_which_version_reads_it(run: Path) -> No
 
 def test_unknown_fields_are_ignored_with_one_warning_that_names_them(run: Path) -> None:
     file = run / RECORDS
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines = [json.loads(without_digest(line)[0]) for line in file.read_bytes().splitlines()]
     for content in lines:
         content["moon"] = "full"
         content["environment"]["tide"] = 2
     file.write_text("".join(json.dumps(content) + "\n" for content in lines))
-    info = json.loads((run / INFO).read_text())
+    info = json.loads(without_digest((run / INFO).read_bytes())[0])
     (run / INFO).write_text(json.dumps({**info, "weather": {"rain": True}}))
     read = read_run(run)
     assert read.records == tuple(list(fake.whole_run())[:3])
@@ -260,6 +317,20 @@ def test_where_all_runs_are_of_the_future_the_last_is_the_latest(tmp_path: Path)
     first, last = (fake.write_run(tmp_path / f"{year}0131T120000Z-fake_case", []) for year in (8026, 8027))
     assert Store(tmp_path).resolve("latest") == last != first
     assert Store(tmp_path).left_out("latest") == ()
+
+
+def test_by_a_clock_that_began_in_1970_no_run_is_of_the_future(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All good runs would be left out, with the advice to rename them."""
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Clock:
+            return cls(1970, 1, 1, 0, 5, tzinfo=tz)
+
+    monkeypatch.setattr(dates, "datetime", Clock)
+    fake.write_run(run.parent / "19700101T000030Z-fake_case", [])
+    assert Store(run.parent).resolve("latest") == run
+    assert Store(run.parent).left_out("latest") == ()
 
 
 def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:

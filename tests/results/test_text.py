@@ -72,7 +72,9 @@ def test_what_cannot_be_seen_is_an_escape() -> None:
     assert visible("µs ± 1 ÷ ≈ ü") == "µs ± 1 ÷ ≈ ü"
 
 
-@pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@x", "\t=1"])
+@pytest.mark.parametrize(
+    "reason", ["=1+1", "+1", "-1", "@x", "\t=1", "\n=1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x"]
+)
 def test_no_cell_of_csv_is_a_formula(reason: str, tmp_path: Path) -> None:
     stream = io.StringIO()
     record = fake.record().model_copy(update={"reason": reason})

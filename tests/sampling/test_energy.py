@@ -38,11 +38,12 @@ class Counter:
 class Worker:
     """Makes the calls that it is asked for, four at once."""
 
-    def __init__(self) -> None:
-        self.plans = []
+    def __init__(self, stopped: bool = False) -> None:
+        self.plans, self.stops, self._stopped = [], 0, stopped
 
     def sample(self, sampling, blocks, plan, figure):
         assert figure == "energy"
+        self.stops += self._stopped
         self.plans.append(plan)
         return Block(0.0, 0, np.full(3, CALL_S), 4, elapsed=1.0)
 
@@ -83,6 +84,13 @@ def test_its_block_is_as_long_as_the_counter_needs_and_has_few_samples(meter) ->
     (plan,) = worker.plans
     assert plan.seconds == Counter.block_s
     assert plan.seconds / (plan.calls_per_sample * CALL_S) == pytest.approx(ENERGY_SAMPLES, rel=0.01)
+
+
+def test_a_block_in_which_the_suite_was_stopped_has_no_joules(meter) -> None:
+    """The counter goes on."""
+    sampling, worker = sampled(), Worker(stopped=True)
+    meter().sample(worker, sampling, lambda said: None)
+    assert (len(worker.plans), sampling.energy) == (1, [])
 
 
 def test_a_case_that_asks_for_none_has_none(meter) -> None:

@@ -6,16 +6,17 @@ from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from harness_trials import check_trial, context_in, make_trial, run_trials
 from rnnbench_fake import FAULTY_CHUNK, HELD
 
 from rnnbench.cases import Limits
 from rnnbench.devices import KINDS
-from rnnbench.measure import PATHS, BlockPlan
+from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
-from rnnbench.sampling.sampling_worker import SHARED_DEATH
+from rnnbench.sampling.sampling_worker import SHARED_DEATH, STOPPED, TRIES
 from rnnbench.worker import DeviceTime, Verify, WorkerError
 
 MEMORY = Limits(memory=170 << 20)
@@ -103,6 +104,26 @@ def test_what_ran_before_may_have_led_to_an_end_and_not_to_a_lack_of_memory(tmp_
     reason = worker._shared_death(first, WorkerError(outcome, "it ended", alive=False))
     assert ("1 other trial had run in its process" in reason) == (outcome != "out-of-memory")
     assert (SHARED_DEATH in second._findings) == (outcome != "out-of-memory")
+
+
+@pytest.mark.parametrize(("stops", "asked"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_calls_are_timed_again_if_the_suite_was_stopped_meanwhile(tmp_path, stops, asked):
+    """The worker may have been stopped in one of them, which would then take an hour."""
+    sampling = TrialSampling(examine(make_trial()))
+    worker = SamplingWorker([sampling], context_in(tmp_path), "sample.log")
+    worker._watch = SimpleNamespace(contradiction=lambda *_: "")
+    blocks = []
+
+    def ask(*_):
+        blocks.append(Block(0.0, 0, np.full(3, 1e-5), 4, elapsed=1.0))
+        worker._process = SimpleNamespace(stopped_s=3600.0 if len(blocks) <= stops else 0.0)
+        return blocks[-1]
+
+    worker._ask_or_restart = ask
+    assert worker.sample(sampling, PathBlocks(PATHS["bound"]), BlockPlan(0.001)).seconds is blocks[-1].seconds
+    assert (len(blocks), worker.stops) == (asked, stops)
+    assert (STOPPED in sampling._findings) == (stops == TRIES)
+    assert STOPPED.disbelieved
 
 
 def test_trials_after_one_that_loses_the_process_in_its_events_have_no_device_time(tmp_path, monkeypatch):

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -25,6 +27,7 @@ from rnnbench.worker import (
     RunFolders,
     WorkerError,
     WorkerProcess,
+    launcher,
     start_trial_worker,
 )
 from rnnbench.worker.commands import EndFork, Load
@@ -140,6 +143,47 @@ def test_a_worker_without_an_answer_in_time_is_killed(tmp_path):
     assert (raised.value.outcome, raised.value.alive) == ("timed-out", False)
     close_adapters()
     wait_until(lambda: ended(started()), "the worker is left")
+
+
+class _Stops:
+    """A channel at whose first looks the suite is stopped for an hour, as by Ctrl-Z or with its container."""
+
+    def __init__(self, channel, clock, times):
+        self._channel, self._clock, self._left = channel, clock, times
+
+    def receive(self, timeout):
+        if not self._left:
+            return self._channel.receive(timeout)
+        self._left, self._clock[0] = self._left - 1, self._clock[0] + 3600.0
+        return None
+
+    def __getattr__(self, name):
+        return getattr(self._channel, name)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds by which the suite's clock is ahead."""
+    ahead = [0.0]
+    clocks = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0], sleep=time.sleep)
+    monkeypatch.setattr(launcher, "time", clocks)
+    return ahead
+
+
+def test_a_worker_has_its_time_also_if_the_suite_was_stopped_meanwhile(worker, clock):
+    worker.ready()
+    worker._channel = _Stops(worker._channel, clock, times=1)
+    assert worker.ask(Load(make_trial()), LIMIT_S).artifact.lowered == "looped 1"
+    assert worker.stopped_s == pytest.approx(3600.0, abs=LIMIT_S)
+    worker.ask(Load(make_trial()), LIMIT_S)
+    assert worker.stopped_s == 0.0
+
+
+def test_a_program_that_starves_the_suite_has_an_end(worker, clock):
+    worker.ready()
+    worker._channel = _Stops(worker._channel, clock, times=launcher.MOST_STOPS + 1)
+    with pytest.raises(WorkerError, match="no answer within 60 s"):
+        worker.ask(Load(make_trial()), LIMIT_S)
 
 
 def test_a_finished_run_keeps_only_its_logs(tmp_path):

@@ -71,9 +71,14 @@ def case_of_file(
             time="given", state=state, chunk=chunk or 1, batch=batch or 1, dtype=network.dtype
         ):
             raise ModelFileError(refused[1])
-    comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH)]
+    comments = [f"# {line}" for note in notes for line in wrap(_in_comment(note), _WIDTH)]
     model = [*comments, *section_yaml(section, answers).splitlines()]
     return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or chunks), batch or 1, _whole(chunk or 8))
+
+
+def _in_comment(note: str) -> str:
+    """A note without characters that end a comment of YAML: a name in it may be of a file that is not trusted."""
+    return "".join(character if character.isprintable() else " " for character in note)
 
 
 def _sizes(family: type[Network]) -> Iterable[str]:

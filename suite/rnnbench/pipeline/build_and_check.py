@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from rnnbench.cases import Trial
 from rnnbench.conformance import checks_without_result
 from rnnbench.measure import exceeds_wait
 from rnnbench.pipeline.reference import compute_reference
-from rnnbench.results import Finding
+from rnnbench.results import Finding, FindingKind
 from rnnbench.sampling import Context
 from rnnbench.stages import (
     BuildFigures,
@@ -45,6 +46,8 @@ class TrialWorker(Protocol):
     def take_findings(self) -> tuple[Finding, ...]: ...
     @property
     def age_s(self) -> float: ...
+    @property
+    def stopped_s(self) -> float: ...
     def close(self) -> None: ...
 
 
@@ -75,11 +78,12 @@ def build(imported: Built, worker: TrialWorker, context: Context) -> Built:
             figures = worker.ask(Build(trial), min(trial.limits.build, trial.limits.trial), trial.limits.memory)
     except WorkerError as error:
         return replace(imported, findings=worker.take_findings(), failure=_failure("build", error))
-    worker_s = time.monotonic() - started
-    if problem := exceeds_wait({"the build": figures.build_s, "its imports": figures.import_s}, worker_s):
+    waited, times = time.monotonic() - started, {"the build": figures.build_s, "its imports": figures.import_s}
+    if problem := exceeds_wait(times, waited):
         return replace(imported, findings=worker.take_findings(), failure=_impossible("build", problem))
     kept = remember_cold_build(figures, trial, context.folders)
-    return Built(imported.examined, imported.imports, kept, worker_s, worker.take_findings())
+    findings = (*worker.take_findings(), *_stopped(times, worker.stopped_s))
+    return Built(imported.examined, imported.imports, kept, waited - worker.stopped_s, findings)
 
 
 def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
@@ -94,10 +98,11 @@ def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
             loaded = worker.ask(Load(trial), trial.limits.trial - built.worker_s, trial.limits.memory)
     except WorkerError as error:
         return Checked(built, findings=_findings(built, worker), failure=_failure("load", error))
-    load_s = time.monotonic() - started
-    if problem := exceeds_wait(loaded.seconds, load_s):
+    waited = time.monotonic() - started
+    if problem := exceeds_wait(loaded.seconds, waited):
         return Checked(built, findings=_findings(built, worker), failure=_impossible("load", problem))
-    return Checked(built, loaded, findings=built.findings, worker_s=built.worker_s + load_s)
+    findings = (*built.findings, *_stopped(loaded.seconds, worker.stopped_s))
+    return Checked(built, loaded, findings=findings, worker_s=built.worker_s + waited - worker.stopped_s)
 
 
 def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool = False) -> Checked:
@@ -150,6 +155,18 @@ def not_sampled(checked: Checked) -> Sampled:
 
 def _findings(built: Built, worker: TrialWorker) -> tuple[Finding, ...]:
     return (*built.findings, *worker.take_findings())
+
+
+def _stopped(times: Mapping[str, float | None], stopped_s: float) -> tuple[Finding, ...]:
+    """A finding if the worker may have been stopped together with the suite: its times are long enough for that."""
+    total = sum(filter(None, times.values()))
+    if not 0 < stopped_s <= total:
+        return ()
+    detail = (
+        f"the suite was stopped for {stopped_s:.3g} s, and its worker may have been too: "
+        f"{' and '.join(times)} took {total:.3g} s"
+    )
+    return (Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True),)
 
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rnnbench.disk import is_json, open_own, write_with_copy
 from rnnbench.results.compressed import RECORDS, restore_records
+from rnnbench.results.content_digest import line_with_digest, text_with_digest
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
@@ -24,7 +25,7 @@ def append_record(path: Path, record: Record) -> None:
 
     A compressed file of records is restored first.
     """
-    line = record.model_dump_json().encode() + b"\n"
+    line = line_with_digest(record.model_dump_json()) + b"\n"
     restore_records(path)
     try:
         descriptor = open_own(path / RECORDS, os.O_RDWR | os.O_APPEND)
@@ -51,7 +52,7 @@ def require_appendable(path: Path) -> None:
 def write_info(path: Path, info: RunInfo) -> None:
     """Write `run.json`, as a whole or not at all, and its copy."""
     try:
-        write_with_copy(path / INFO, info.model_dump_json(indent=2).encode() + b"\n")
+        write_with_copy(path / INFO, text_with_digest(info.model_dump_json()))
     except OSError as error:
         raise unwritable(path, error) from error
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, is_json, read_plain
+from rnnbench.disk import copy_of, is_json, read_plain, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -110,7 +110,7 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
     is_there = os.path.lexists(folder)
     if is_there:
         _refuse_another_run(folder, merging)
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    part = unfinished(folder, f"{os.getpid()}.part")
     try:
         _fill(part, name, merging)
         if is_there and _is_same(part, folder):
@@ -265,7 +265,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _put(part: Path, folder: Path) -> None:
     """Rename the finished folder to its place. What was there goes once it is."""
-    before = folder.with_name(f".{folder.name}.{os.getpid()}.before")
+    before = unfinished(folder, f"{os.getpid()}.before")
     if folder.exists():
         folder.rename(before)
     try:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from rnnbench import __version__
+from rnnbench.results.content_digest import EDITED, without_digest
 from rnnbench.results.migrations import Content, UnknownSchemaError, upgrade_record
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA, Record
@@ -40,7 +41,13 @@ class Reader:
     """Dotted names of the fields that were left out."""
 
     def parse_record(self, text: bytes, line: int) -> Record:
-        """`text` as a record of this run. Raises as `parse` does, and DamagedError for one of another run."""
+        """`text` as a record of this run.
+
+        Raises as `parse` does, and DamagedError for one of another run or with a digest that is not its own.
+        """
+        text, is_as_written = without_digest(text)
+        if not is_as_written:  # Its schema may be what is damaged.
+            raise DamagedError(f"{self.file}:{line}: {EDITED}")
         record = self._record(text, line)
         if record.run_seed not in (None, self.seed):
             raise DamagedError(

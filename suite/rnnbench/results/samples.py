@@ -1,14 +1,19 @@
-"""The single samples of a run, one file for each trial and latency path: `samples/<digest>.<path>.npy`."""
+"""The single samples of a run, one file for each trial and latency path: `samples/<digest>.<path>.npy`.
+
+A digest follows the array: one flipped bit makes another time. NumPy reads the array alone. An earlier rnnbench wrote
+none.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.disk import any_damage_is_told, open_plain, write_bytes
+from rnnbench.disk import any_damage_is_told, read_plain, write_bytes
 from rnnbench.results.journal import unwritable
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import file_name
@@ -20,6 +25,8 @@ SAMPLE_COLUMNS = ("process", "block", "end", "seconds", "disturbed")
 where the block was disturbed, 0 elsewhere."""
 SAMPLES_CAP = 4_000
 """Most samples that one file keeps. The figures of a record come from all samples."""
+_DIGEST = b"sha256:"
+"""What the digest of a file begins with."""
 
 
 def samples_file(run: Path, digest: str, path: str) -> Path:
@@ -40,7 +47,7 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
     content = io.BytesIO()  # Of a full disk, NumPy says only that it has written less.
     np.save(content, rows)
     try:
-        write_bytes(file, content.getvalue())
+        write_bytes(file, content.getvalue() + _digest_of(content.getvalue()))
     except OSError as error:
         raise unwritable(file, error) from error
     return len(rows)
@@ -50,10 +57,8 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
     file = samples_file(run, trial[-8:], path)
     try:
-        with any_damage_is_told(), open_plain(file) as stream:  # A header may ask for any size.
-            rows: npt.NDArray[np.float64] = np.load(stream)
-        if not isinstance(rows, np.ndarray):
-            raise ValueError(f"it is a {type(rows).__name__} and no array")
+        with any_damage_is_told():  # A header may ask for any size.
+            rows = _intact_rows(read_plain(file))
         if rows.ndim != 2 or rows.shape[1] != len(SAMPLE_COLUMNS) or rows.dtype.kind != "f":
             raise ValueError(f"it has the shape {rows.shape} of {rows.dtype}, not rows of {', '.join(SAMPLE_COLUMNS)}")
     except FileNotFoundError as error:
@@ -64,6 +69,22 @@ def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     except (OSError, ValueError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; restore the file, or run the trial again") from error
     return rows
+
+
+def _intact_rows(content: bytes) -> npt.NDArray[np.float64]:
+    """The array in a file with this content. Raises errors of any type, and ValueError where its digest is wrong."""
+    stream = io.BytesIO(content)
+    rows: npt.NDArray[np.float64] = np.load(stream)
+    if not isinstance(rows, np.ndarray):
+        raise ValueError(f"it is a {type(rows).__name__} and no array")
+    end = stream.tell()
+    if content[end:] not in (b"", _digest_of(content[:end])):
+        raise ValueError("it is not as it was written")
+    return rows
+
+
+def _digest_of(array: bytes) -> bytes:
+    return _DIGEST + hashlib.sha256(array).hexdigest().encode()
 
 
 def other_samples(rows: npt.NDArray[np.float64], latency: Latency) -> str:

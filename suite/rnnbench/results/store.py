@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
+from rnnbench.results.content_digest import EDITED, without_digest
 from rnnbench.results.dates import ahead_of_others
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
@@ -198,10 +199,12 @@ def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     except OSError as error:
         raise _unreadable(file, error) from error
     reader = Reader(str(file))
+    content, is_as_written = without_digest(content)
     info = reader.parse(RunInfo, upgrade_info, content)
-    damaged = f"{file}: torn; {copy_of(file).name} was read instead, which may be older"
+    torn = [f"{file}: torn; {copy_of(file).name} was read instead, which may be older"] if of_copy else []
+    changed = [] if is_as_written else [f"{file}: {EDITED}"]
     edited = [_edited(file, info.edited)] if info.edited else []
-    return info, (*((damaged,) if of_copy else ()), *edited, *reader.warnings())
+    return info, (*torn, *changed, *edited, *reader.warnings())
 
 
 def _edited(file: Path, packages: Sequence[str]) -> str:

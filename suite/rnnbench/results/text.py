@@ -20,7 +20,9 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co"})
 """Unicode categories that show nothing or change what stands beside them: control characters, bidi controls, lone
 surrogates, characters that are private or not assigned."""
 _PLAIN = re.compile(r"[ -~]*")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a formula may begin with. The last four are the signs in full width, which spreadsheets take too (OWASP, "CSV
+Injection")."""
 
 
 def visible(text: str, longest: int = LONGEST_SHOWN) -> str:

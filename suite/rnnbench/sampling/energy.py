@@ -43,10 +43,10 @@ class EnergyMeter:
         blocks = sampling.paths.get(BOUND.name)
         if blocks is None or not any(blocks.processes):
             return
-        before, started = counter.read(), time.monotonic()
+        stops, before, started = worker.stops, counter.read(), time.monotonic()
         block = worker.sample(sampling, blocks, _plan(blocks, counter.block_s), ENERGY.key)
         joules, seconds = counter.read() - before, time.monotonic() - started
-        if block is not None:
+        if block is not None and worker.stops == stops:  # Else the counter has the energy of that time too.
             sampling.energy.append(EnergyUse(joules, seconds, block.calls, counter.source, block.disturbed))
 
 

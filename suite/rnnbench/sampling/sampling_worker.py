@@ -62,6 +62,13 @@ SHARED_DEATH = Finding(
     kind=FindingKind.PROCESS,
     detail="a process that it shared with other trials ended while another one was asked; either may have led to that",
 )
+TRIES = 3
+"""Times that the same calls are timed at most, because the suite was stopped meanwhile."""
+STOPPED = Finding(
+    kind=FindingKind.TIME,
+    detail=f"the suite was stopped in each of {TRIES} tries to time the same calls: they may have been stopped too",
+    disbelieved=True,
+)
 
 
 class SamplingWorker:
@@ -85,6 +92,8 @@ class SamplingWorker:
         """The cores of the process while it was timed. Empty until it is bound to others."""
         self._ran: set[str] = set()
         """The ids of the trials that have had a command in the process."""
+        self.stops = 0
+        """How often the suite was stopped while calls were timed."""
 
     def start(self) -> None:
         """Start a process, without waiting for it. An abandoned worker starts none."""
@@ -266,7 +275,7 @@ class SamplingWorker:
     ) -> SentBlock | None:
         """Sample one block. If its times are impossible, the trial fails."""
         before = _conditions(sampling)
-        block = self._ask_or_restart(sampling, command, "sample", figure)
+        block = self._time(sampling, command, figure)
         after = _conditions(sampling)
         if block is None:
             return None
@@ -278,7 +287,7 @@ class SamplingWorker:
 
     def _serve(self, sampling: TrialSampling, command: Command[SentServed], scenario: str) -> Served | None:
         """Serve frames or requests. If the times are impossible, the trial fails."""
-        served = self._ask_or_restart(sampling, command, "sample", scenario)
+        served = self._time(sampling, command, scenario)
         if served is None:
             return None
         assert self._watch is not None, "the process has answered"
@@ -286,6 +295,19 @@ class SamplingWorker:
             self._drop_impossible(sampling, problem)
             return None
         return served
+
+    def _time(self, sampling: TrialSampling, command: Command[Reply], figure: str) -> Reply | None:
+        """As `_ask_or_restart`, for a command that times calls.
+
+        If the suite was stopped meanwhile, the command is sent again: the worker may have been stopped in a call.
+        """
+        for _ in range(TRIES):
+            reply = self._ask_or_restart(sampling, command, "sample", figure)
+            if reply is None or self._process is None or not self._process.stopped_s:
+                return reply
+            self.stops += 1
+        sampling.note_findings([STOPPED])
+        return reply
 
     def _ask_or_restart(
         self, sampling: TrialSampling, command: Command[Reply], purpose: str, figure: str = ""

@@ -82,6 +82,11 @@ class ForkedWorker:
         """Seconds since the first command of the worker that imports was sent."""
         return self._parent.process.age_s
 
+    @property
+    def stopped_s(self) -> float:
+        """As `WorkerProcess.stopped_s`."""
+        return self._parent.process.stopped_s
+
     def ask(self, command: Command[Reply], timeout: float, memory: int | None = None) -> Reply:
         """As `WorkerProcess.ask`. Raises WorkerError."""
         reply = self._guarded(lambda: self._parent.process.ask(command, timeout, memory))

@@ -48,6 +48,11 @@ EXIT_GRACE_S = 1.0
 """Seconds that such a worker may exit later than that, and later than the limit of its command."""
 KILL_LIMIT_S = 1.5
 """Seconds to wait for a killed worker and its children. A process that waits for a disk may take longer to end."""
+STOPPED_S = 5.0
+"""Seconds in which the suite looks at a worker at least once, also on a busy machine. If it did not, it was stopped: by
+Ctrl-Z, or with its container or its machine."""
+MOST_STOPS = 3
+"""Stops that count within one command. A program that starves the suite would have no limit of time otherwise."""
 NO_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """The suite uses no plugins of pydantic. To look for them, pydantic reads the metadata of every package: 0.05 s."""
 Ready = TypeVar("Ready")
@@ -140,6 +145,8 @@ class ChannelProcess(Generic[Ready]):
         """The number of the last command. A reply has that of its command."""
         self._cpu_before = 0.0
         """CPU seconds of the process and its descendants before that command."""
+        self.stopped_s = 0.0
+        """Seconds in which this suite was stopped while it waited for the last reply. The process may have run."""
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
         self._memory = ResidentMemory(process.pid)
@@ -246,8 +253,10 @@ class ChannelProcess(Generic[Ready]):
         raise WorkerError(outcome, reason, alive=not failed.harmed, answered=True)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
+        """The next line. The deadline is later by the seconds in which this suite was stopped."""
+        self.stopped_s, stops, looked = 0.0, 0, time.monotonic()
         while True:
-            left = deadline - time.monotonic()
+            left = deadline + self.stopped_s - looked
             if left <= 0:
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
             line = self._channel.receive(min(left, POLL_S))
@@ -258,6 +267,9 @@ class ChannelProcess(Generic[Ready]):
                     raise ChannelClosedError
             if memory is not None and self.resident() > memory and (used := self._memory.read_shared_once()) > memory:
                 self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
+            before, looked = looked, time.monotonic()
+            if looked - before > STOPPED_S and stops < MOST_STOPS:
+                self.stopped_s, stops = self.stopped_s + looked - before, stops + 1
             if line is not None:
                 return line
 
