@@ -381,6 +381,13 @@ def calls_itself(meta):
                 node.attr["f"].func.name = function.signature.name
 
 
+def without_axes(meta):
+    """Of the input alone: the axes of the output are known."""
+    (info,) = meta.signature_def["serving_default"].inputs.values()
+    info.tensor_shape.unknown_rank = True
+    info.tensor_shape.ClearField("dim")
+
+
 def linked(folder):
     (folder / "variables" / "variables.index").unlink()
     (folder / "variables" / "variables.index").symlink_to("/etc/passwd")
@@ -399,6 +406,11 @@ REFUSED = {
     "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
     "table": (changed(needs_a_table), "needs a table or an asset beside it"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),
+    "no input": (
+        changed(lambda meta: meta.signature_def["serving_default"].inputs.clear()),
+        "its signature has no inputs or no outputs",
+    ),
+    "no axes": (changed(without_axes), "the number of axes of an input or output is not known"),
     "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),
     "version 1": (changed(lambda meta: meta.ClearField("object_graph_def")), "no SavedModel of TensorFlow 2"),
     "linked": (linked, "is no plain file of a checkpoint"),
