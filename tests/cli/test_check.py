@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from forked_workers import write_python
 from harness_command import records_in
@@ -85,7 +87,9 @@ def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
         "--set=model.hidden=2",
         "--set=model.input=1",
     )
-    assert "smallest trial found" in rnnbench(*arguments, status=1).stdout
+    printed = rnnbench(*arguments, status=1).stdout
+    command, subcommand, case = printed.partition("smallest trial found")[2].partition("with:")[2].split()[:3]
+    assert (command, subcommand, Path(case).name) == ("rnnbench", "check", "tiny.yaml")
     assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout
 
 

@@ -51,6 +51,7 @@ def test_what_only_the_user_knows_is_asked(rnnbench, folder):
     printed = rnnbench("inspect", "network.onnx").stdout
     assert "sr: it is one int64" in printed
     assert "not checked: answer the questions with --set first" in printed
+    assert "OUTPUT: the name of its next value" not in printed, "no question is about a state"
     assert section_in(printed)["constants"] == {"sr": None}
     printed = rnnbench("inspect", "network.onnx", "--set", "constants.sr=16000").stdout
     assert "The file does not say" not in printed

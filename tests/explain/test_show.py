@@ -68,6 +68,11 @@ def test_of_many_kinds_of_operations_the_most_frequent_are_shown(examined: Exami
     assert "op0 9, op1 8, op2 7" in text
 
 
+def test_the_sources_of_operations_are_listed(examined: Examined) -> None:
+    text = words(shown(examined, StageFacts("linalg", "", sources=(("cell.py:7", 1_200), ("cell.py:9", 3)))))
+    assert "linalg by source: cell.py:7 1,200, cell.py:9 3" in text
+
+
 @pytest.mark.parametrize("length", [WIDTH - 2, WIDTH - 1])
 def test_a_line_that_is_wider_than_the_terminal_is_cut(examined: Examined, length: int) -> None:
     line = "x" * (length - 1) + "y"

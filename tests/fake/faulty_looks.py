@@ -117,11 +117,11 @@ class OneDictForAllBoundOutputs(HonestBound):
 
 
 @fault("untouched")
-class PutsItsOwnArraysIntoAGivenState(HonestSession):
+class PutsAnArrayOfItsOwnIntoAGivenState(HonestSession):
     def set_state(self, state):
         super().set_state(state)
-        for name in state:
-            state[name] = self.state[name].copy()
+        last = [*state][-1]
+        state[last] = self.state[last].copy()
 
 
 @fault("untouched")

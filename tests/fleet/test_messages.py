@@ -91,3 +91,8 @@ def objects():
 def test_what_are_no_samples_is_refused_and_runs_nothing(text):
     with pytest.raises(MessageError, match="samples"):
         decode_samples(text)
+
+
+def test_of_several_mistakes_in_a_message_the_first_is_named():
+    with pytest.raises(MessageError, match=r"^stage\.trial: "):
+        decode(b'{"kind": "stage"}')

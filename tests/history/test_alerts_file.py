@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from threading import Thread
 
@@ -11,6 +12,7 @@ from waiting import join
 pytest.importorskip("ruamel.yaml")
 
 from decisions import accept, report
+from ruamel.yaml import YAML
 
 from rnnbench.history import Alert, Alerts, AlertsError, Detection, Measured, alerts_file
 from rnnbench.locks import locked
@@ -58,6 +60,18 @@ def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
     assert "  accepted:\n    why: a bug was mended\n    by: Ada\n    until: '2026-06-30'\n  found:\n" in after
     gone = [line for line in text.splitlines() if line not in after.splitlines()]
     assert gone == ["  state: new"] * 2
+
+
+def test_a_list_that_is_indented_stays_so(alerts: Alerts) -> None:
+    yaml, stream = YAML(), StringIO()
+    yaml.width = 4_096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(yaml.load(alerts.file.read_text()), stream)
+    alerts.file.write_text(indented := stream.getvalue())
+    accept(Alerts.read(alerts.file), "two").confirm("one", AB).write()
+    after = alerts.file.read_text().splitlines()
+    assert [line for line in indented.splitlines() if line not in after] == ["    state: new"] * 2
+    assert "      by: Ada" in after
 
 
 def test_what_cannot_be_edited_without_loss_is_left_as_it_is(alerts: Alerts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from waiting import PATIENCE_S, join
@@ -63,6 +64,15 @@ def test_what_the_hypervisor_took_of_the_own_cores_since_then_is_stolen(core, tm
     before = read_core_counters()
     write(23)
     assert disturbance_since(before).stolen == pytest.approx(3 / os.sysconf("SC_CLK_TCK"))
+
+
+def test_it_is_read_where_the_kernel_tells_it(core):
+    try:
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    except OSError:
+        lines = []
+    is_told = any(len(fields) > 8 for fields in lines if fields[0] == f"cpu{core}")
+    assert (read_core_counters().stolen is not None) == is_told
 
 
 def test_a_process_on_the_same_core_is_noticed(core):

@@ -50,6 +50,12 @@ def test_a_second_comparison_has_twice_the_budget_of_the_first(nights, monkeypat
     assert not compared.worse, "that comparison decides, and not the first"
 
 
+def test_a_trial_whose_name_is_no_utf_8_counts_among_those_of_a_night(nights):
+    plan = nights.plan()
+    named = replace(plan, trials=(replace(plan.trials[0], case="caf\udce9"), *plan.trials[1:]))
+    assert named.digest != plan.digest
+
+
 def test_a_night_that_was_measured_to_its_end_measures_nothing_more(nights, monkeypatch):
     nights.conforming({})
     begin_newer(nights)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rnnbench.cli import cli
+from rnnbench.night.folders import PAGE
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -50,6 +51,11 @@ def every_command():
     for name, text in texts:
         for words in commands(text):
             yield pytest.param(words, id=f"{name}: {' '.join(words[:3])}")
+
+
+def test_the_page_of_the_night_is_shown_with_its_job():
+    (script,) = (script for file in WORKFLOWS for _, script in scripts(file) if "--reports reports" in script)
+    assert f'cat reports/night/{PAGE} >> "$GITHUB_STEP_SUMMARY"' in script
 
 
 @pytest.mark.parametrize("words", list(every_command()))

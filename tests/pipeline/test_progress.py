@@ -42,6 +42,13 @@ def test_a_terminal_of_80_columns_shows_the_current_trial() -> None:
     assert "trial 2, build: fake:honest looped-stitched" in shown(console, output)
 
 
+def test_a_terminal_counts_a_trial_as_soon_as_it_has_ended() -> None:
+    output = StringIO()
+    with progress.ProgressBar(Console(file=output, width=80, force_terminal=True, color_system=None), 2) as bar:
+        bar.finished(fake.record())
+        assert "1/2" in output.getvalue()
+
+
 def test_in_a_narrow_terminal_a_trial_has_its_figure_whole_and_its_id_in_a_line_of_its_own() -> None:
     output = StringIO()
     record = fake.record()

@@ -173,6 +173,17 @@ def test_three_devices_have_one_answer_with_a_sentence_for_each_two() -> None:
     assert "The faster of cpu and cuda: cpu at chunk 1. The faster of cpu and vulkan: cpu at chunk 1." in text
 
 
+def test_numbers_of_threads_of_one_device_are_not_compared_as_devices() -> None:
+    def with_threads(record: Record, threads: int) -> Record:
+        params = record.params.model_copy(update={"threads": threads})
+        return record.model_copy(update={"trial": f"{record.trial}-t{threads}", "params": params})
+
+    of_processor = [with_threads(on("cpu", 1, 20.0 / threads), threads) for threads in (1, 2, 4)]
+    (tables,) = by_title(view(*of_processor, on("cuda", 1, 40.0))).values()
+    compared = {devices for _, devices, _ in tables["Faster device by chunk"]}
+    assert compared == {f"{one} and cuda" for one in ("cpu", "cpu with 2 threads", "cpu with 4 threads")}
+
+
 def test_the_chunk_is_named_at_which_one_overtakes_the_other() -> None:
     (tables,) = by_title(view(*CROSSING)).values()
     fastest, program = tables["Faster device by chunk"]

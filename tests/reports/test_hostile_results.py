@@ -250,6 +250,9 @@ def test_an_artifact_of_an_impossible_size_is_left_out_and_memory_that_was_given
     clean, names = without_impossible(of.model_copy(update={"memory": memory, "artifact": small}))
     assert (clean.artifact, names) == (None, ("artifact.nbytes",))
     assert clean.memory == memory
+    endless = of.memory.model_copy(update={"growth": math.inf})
+    clean, names = without_impossible(of.model_copy(update={"memory": endless}))
+    assert (clean.memory.growth, names) == (None, ("memory.growth",))
 
 
 def test_seeds_of_which_one_did_not_build_have_a_report() -> None:

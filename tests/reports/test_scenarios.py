@@ -113,6 +113,7 @@ def test_the_terminal_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
         ("streams", {"held": 3, "held_by_all": 4}),
         ("streams", {"missed": 601}),
         ("streams", {"p99": float("nan")}),
+        ("streams", {"tests": (StreamTest(process=0, streams=1, frames=300, missed=2, median=-1.0, p99=9e-3),)}),
         ("server", {"utilisation": 1.5}),
         ("server", {"median": 0.0}),
     ],

@@ -111,6 +111,7 @@ def test_what_was_decided_stands_in_its_section(saved: Alerts, news: News) -> No
         Alert(id="refuted", state="refuted", found=SLOW, ab=ab),
         Alert(id="perhaps", state="new", found=SLOW.model_copy(update={"evidence": "candidate"})),
     ).split("\n## ")
+    assert ", 1 candidate, 1 mended, 1 still open, 2 accepted (1 of them until 14 days from now)." in sections[0]
     titles = [section.partition("\n")[0] for section in sections[1:]]
     assert titles == ["Mended", "Still open", "Accepted, and running out", "Candidates", "How to read this"]
     mended, still_open, ending, candidates = sections[1:5]

@@ -66,6 +66,15 @@ def test_a_row_has_the_run_the_parameters_and_the_figures() -> None:
     assert values["metric_open_files"] == 9.0
 
 
+def test_an_interval_has_a_column_for_each_end() -> None:
+    record = fake.record()
+    bound = fake.with_interval(record.timing.latency["bound"])
+    assert bound.interval is not None
+    values = row(fake.with_latencies(record, bound=bound), fake.info())
+    assert (values["bound_low_s"], values["bound_high_s"]) == bound.interval
+    assert bound.interval[0] < bound.interval[1]
+
+
 def test_a_failed_check_is_named() -> None:
     values = row(fake.record(outcome="nonconforming"), fake.info())
     assert (values["outcome"], values["checks_failed"], values["failed_checks"]) == ("nonconforming", 1, "timed")

@@ -41,3 +41,7 @@ def test_beyond_the_range_is_infinite_and_the_smallest_normal_number_is_kept() -
     assert list(rounded(np.array([3.4e38, 3.5e38]), "bfloat16")) == [np.inf, np.inf]
     for name, dtype in DTYPES.items():
         assert rounded(np.array([dtype.tiny]), name) == dtype.tiny
+        if name != "float64":
+            digits = np.array([1 + 2 * dtype.unit])
+            assert rounded(dtype.tiny * digits, name) == dtype.tiny * digits
+            assert rounded(dtype.tiny / 2 * digits, name) != dtype.tiny / 2 * digits  # It has fewer digits.

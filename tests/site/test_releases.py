@@ -13,7 +13,7 @@ pytest.importorskip("duckdb")
 from rnnbench.history import History, release_changes, release_series
 from rnnbench.site import write_site
 from rnnbench.site.content import Content, read_content
-from rnnbench.site.releases import backfills_of, release_charts
+from rnnbench.site.releases import MARGIN, backfills_of, release_charts
 
 HISTORY = Path(__file__).parents[2] / "results" / "releases"
 
@@ -53,6 +53,10 @@ def test_intervals_are_drawn_in_order_and_within_their_drawing(content):
     places = [row.places for chart in charts for row in chart.rows if row.places]
     assert len(places) > 100
     assert all(0 <= low <= at <= high <= 100 for low, at, high in places)
+    for chart in charts:
+        if at := [chart.one, *(place for row in chart.rows if row.places for place in row.places)]:
+            assert min(at) == pytest.approx(MARGIN)
+            assert max(at) == pytest.approx(100 - MARGIN) or chart.high < 1.02 * chart.low
 
 
 def test_trials_of_a_backfill_have_pages_and_stand_in_no_ranking(content):

@@ -48,7 +48,10 @@ def worker(tmp_path):
 
 
 def test_once_its_framework_is_imported_a_worker_says_what_that_took(worker):
+    began = time.monotonic()
     figures = worker.ready()
+    waited = time.monotonic() - began
+    assert waited <= worker.age_s <= time.time() - psutil.Process().create_time()
     assert figures.import_s >= 0
     assert figures.harness > 0
     assert figures.imported > 0

@@ -195,6 +195,8 @@ def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(ca
         assert watch.around(WatchedWork.SAMPLE, "trial", lambda: os.write(1, line)) == len(line)
     (finding,) = found(watch)
     assert "bytes printed more than before" in finding
+    watch.around(WatchedWork.SAMPLE, "trial", lambda: os.write(1, line))
+    assert not found(watch), "as much as one call prints is nothing"
 
 
 def test_what_cannot_be_put_back_makes_the_process_unfit(monkeypatch):

@@ -444,6 +444,15 @@ def test_files_of_identity_decide_the_digest_and_not_the_size(tmp_path):
     assert described(program, REQUEST).digest != found.digest
 
 
+def test_files_that_a_build_wrote_are_named_in_their_order(tmp_path):
+    store = ProgramStore(tmp_path)
+    names = [f"{folder}{letter}.bin" for folder in ("", "inner/") for letter in "abcdef"]
+    for name in reversed(names):
+        (store.programs / name).parent.mkdir(parents=True, exist_ok=True)
+        (store.programs / name).touch()
+    assert store.changed_since({}) == tuple(sorted(names))
+
+
 @pytest.mark.parametrize("content", [b"one", b"two"])
 def test_a_file_of_another_build_that_was_written_later_is_read_though_its_size_is_the_same(tmp_path, content):
     store = ProgramStore(tmp_path)

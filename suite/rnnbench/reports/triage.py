@@ -88,7 +88,7 @@ def _summary(
 ) -> Markdown:
     if not (new or candidates or mended or still_open or accepted):
         return Markdown("**There is no alert.**")
-    soon = f" ({len(ending)} of them until {RECENT.days} days from now)" if ending else ""
+    soon = Markdown(" ({} of them until {} days from now)").format(len(ending), RECENT.days) if ending else ""
     return Markdown("**{} new in {}**, {}, {} mended, {} still open, {} accepted{}.").format(
         len(new),
         count(len(_groups(new)), "group"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import stablehlo_files as files
 
-from rnnbench.backends.base import Request
+from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree import IreeBackend
 from rnnbench.cases import Precision, Strategy
 from rnnbench.model_files import answered, describe, network_of, section_of
@@ -45,3 +45,11 @@ def test_a_stream_is_the_oracles(tmp_path, name, state):
     session.reset()
     assert not any(array.any() for array in session.get_state().values())
     assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
+
+
+def test_a_file_that_changed_since_is_told(tmp_path):
+    path = files.saved("kept", tmp_path)
+    asked = requested(path, files.ANSWERS["kept"], "stablehlo", "stateful")
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(BuildError, match="has changed since the case was read"):
+        IreeBackend().build(asked, tmp_path / "cache")

@@ -370,7 +370,7 @@ def test_cuda_is_asked_for_float32_and_for_no_more_memory_than_is_needed() -> No
     from rnnbench.backends.onnxruntime.options import flags, provider_options
 
     options = provider_options(ask())
-    assert options["use_tf32"] == "0"
+    assert (options["device_id"], options["use_tf32"]) == ("0", "0")
     assert options["arena_extend_strategy"] == "kSameAsRequested"
     assert (options["enable_cuda_graph"], provider_options(ask(launch="graph"))["enable_cuda_graph"]) == ("0", "1")
     assert {"use_tf32=0", "NVIDIA_TF32_OVERRIDE=0", "enable_cuda_graph=0"} < set(flags(ask()))

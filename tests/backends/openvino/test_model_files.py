@@ -70,6 +70,23 @@ def test_a_branch_whose_condition_is_known_gives_no_name_to_an_input(tmp_path, s
     typed.assert_right(OpenVinoBackend(), typed.request_for(path, state, section), tmp_path)
 
 
+def test_operations_of_both_branches_are_counted(tmp_path):
+    branches = {"then_branch": branch("then", "Sin"), "else_branch": branch("else", "Cos")}
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
+        helper.make_node("Greater", ["largest", "zero"], ["is_loud"]),
+        helper.make_node("If", ["is_loud"], ["sum"], **branches),
+        helper.make_node("Tanh", ["sum"], ["next_h"]),
+        helper.make_node("Identity", ["next_h"], ["y"]),
+    ]
+    ends = files.arrays(("x", (1, 4)), ("h", (1, 4))), files.arrays(("y", (1, 4)), ("next_h", (1, 4)))
+    weights = [files.weight("zero", np.array(0.0, np.float32)), files.weight("axis", np.array([1]))]
+    path = files.saved(files.model(nodes, *ends, weights), tmp_path / "loud.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"}))
+    found = OpenVinoBackend().build(request, tmp_path / "cache").artifact.operations["input"]
+    assert (found["If"], found["Sin"], found["Cos"]) == (1, 1, 1)
+
+
 def test_an_operator_that_the_importer_lacks_is_named(tmp_path):
     nodes = [
         helper.make_node("Optional", ["x"], ["maybe"]),

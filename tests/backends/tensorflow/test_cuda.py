@@ -311,6 +311,20 @@ def test_a_worker_on_cuda_lets_memory_grow_and_computes_float32(ask) -> None:
     assert {"tensor_float_32_execution=False", "NVIDIA_TF32_OVERRIDE=0"} < set(flags)
 
 
+@pytest.mark.parametrize(
+    ("time", "device", "said"),
+    [
+        ("fused", "cuda", "the weights are joined into cuDNN's one array inside the call"),
+        ("looped", "cuda", "a layer without cuDNN is a While over its cell, or copies of the cell"),
+        ("fused", "cpu", "on the CPU every form of a layer is a While over its cell, or copies of the cell"),
+    ],
+)
+def test_a_program_of_keras_says_what_a_layer_is_on_its_device(ask, time: str, device: str, said: str) -> None:
+    request = replace(ask("keras"), device=device)
+    request = replace(request, strategy=replace(request.strategy, time=time))
+    assert backend._form_note(request) == said
+
+
 def test_a_worker_on_the_processor_sees_no_gpu(ask) -> None:
     assert BACKEND.support(ask("graph")).environment["CUDA_VISIBLE_DEVICES"] == "-1"
 

@@ -67,7 +67,7 @@ def described(folder, name):
 
 
 @pytest.fixture
-def with_constants(tmp_path):
+def with_constants(folder, tmp_path):
     """A cell whose weights are tensors that were made before the function: no variables."""
     import tensorflow as tf
 
@@ -168,6 +168,18 @@ def test_a_constant_that_the_graph_has_not_is_refused(with_constants):
     saved.constant.operation = "elsewhere"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelFileError, match="its constant elsewhere is not in its graph"):
+        describe(path)
+
+
+def test_one_input_without_a_number_of_axes_is_refused(with_constants):
+    def without_axes(meta):
+        shape = meta.signature_def["serving_default"].inputs["h"].tensor_shape
+        shape.unknown_rank = True
+        shape.ClearField("dim")
+
+    path, _ = with_constants
+    changed(without_axes)(path.parent)
+    with pytest.raises(ModelFileError, match="the number of axes of an input or output is not known"):
         describe(path)
 
 
@@ -399,6 +411,10 @@ REFUSED = {
     "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
     "table": (changed(needs_a_table), "needs a table or an asset beside it"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),
+    "no input": (
+        changed(lambda meta: meta.signature_def["serving_default"].inputs.clear()),
+        "its signature has no inputs or no outputs",
+    ),
     "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),
     "version 1": (changed(lambda meta: meta.ClearField("object_graph_def")), "no SavedModel of TensorFlow 2"),
     "linked": (linked, "is no plain file of a checkpoint"),

@@ -165,7 +165,9 @@ def of_the_common_suite(model: Model, route: str, time: str) -> Request:
 
 def test_a_compiled_loop_over_copies_has_them_in_each_pass(inductor) -> None:
     request = of_the_common_suite(LSTM.model_copy(update={"hidden": 17}), "compile", "unrolled:2")
-    assert build(request, inductor).artifact.lowered == "looped 1 of 2"
+    artifact = build(request, inductor).artifact
+    assert artifact.lowered == "looped 1 of 2"
+    assert "the input projection of a chunk is one product before its loop" in artifact.notes
 
 
 @pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
@@ -257,6 +259,12 @@ def test_an_unsupported_request_has_a_reason(model, route, time, reason) -> None
     support = TorchBackend().support(make_request(model, route, time))
     assert support.level == "unsupported"
     assert reason in support.reason
+
+
+def test_every_route_names_its_compiler() -> None:
+    compilers = TorchBackend().probe().compilers
+    assert compilers["compile"] == compilers["aoti"] != compilers["eager"] == compilers["script"]
+    assert all(compilers.values())
 
 
 def test_copies_are_counted_by_an_operation_of_the_body() -> None:

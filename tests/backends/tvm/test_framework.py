@@ -1,6 +1,9 @@
 """The target of TVM's programs has no feature that the machine withholds."""
 
+import pytest
+
 from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.tvm import framework
 from rnnbench.backends.tvm.framework import lanes, products_of_bytes, registers, target, withheld, x86_lanes
 
 AVX2_MACHINE = frozenset({"sse", "sse2", "ssse3", "pni", "sse4_1", "sse4_2", "sse4a", "avx", "avx2", "fma", "f16c"}) | {
@@ -49,6 +52,19 @@ def test_the_target_of_this_machine_has_vectors_that_it_offers() -> None:
     assert not left_out & processor_features()
     assert lanes() <= 8 or "avx512f" in processor_features() or "sse2" not in processor_features()
     assert registers() == 32 or "avx512f" not in processor_features()
+
+
+@pytest.mark.parametrize(
+    ("features", "width", "count"),
+    [(OF_AVX2, 8, 16), ((*OF_AVX2, "avx512f"), 8, 16), (("avx512f",), 16, 32), (("neon",), 4, 32)],
+)
+def test_only_avx_512_and_other_architectures_have_32_registers(
+    monkeypatch: pytest.MonkeyPatch, features: tuple[str, ...], width: int, count: int
+) -> None:
+    """A machine may withhold AVX-512 from a model that has it: its vectors are then narrower."""
+    monkeypatch.setattr(framework, "_features_of_model", lambda: features)
+    monkeypatch.setattr(framework, "lanes", lambda: width)
+    assert registers.__wrapped__() == count
 
 
 def test_vectors_are_as_wide_as_the_widest_feature() -> None:

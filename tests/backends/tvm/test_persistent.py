@@ -139,6 +139,21 @@ def test_a_planted_fault_is_found(tmp_path: Path, fault: str) -> None:
         computes_the_network(program)
 
 
+@pytest.mark.parametrize(
+    ("model", "state", "chunk", "waits"),
+    [
+        (LSTM, "stateful", 1, True),
+        (LSTM, "stateful", 2, False),
+        (LSTM, "stitched", 1, False),
+        (DEEP, "stateful", 1, False),
+    ],
+)
+def test_only_a_stateful_step_of_one_product_waits_at_the_end_of_a_call(
+    model: Model, state: State, chunk: int, waits: bool
+) -> None:
+    assert Plan(model, state, chunk, 1, Gpu.of("sm_90", 132)).writes_before_read == waits
+
+
 def test_a_stateful_step_without_its_barrier_is_found(tmp_path: Path) -> None:
     """A block would write the new h over the one that another block still has to read."""
     plant = replaced("false, false>(layer", "false, true>(layer")

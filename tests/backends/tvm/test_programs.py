@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.program_store import described
-from rnnbench.backends.tvm import TvmBackend, store
+from rnnbench.backends.tvm import TvmBackend, relax_session, store
+from rnnbench.backends.tvm.buffers import DeviceBuffer, memory_on
 from rnnbench.cases.trial import State, Strategy
 from rnnbench.rnn.composed import ComposedNetwork, Placed
 from rnnbench.rnn.networks.rnnoise import RNNoise
@@ -231,3 +233,21 @@ def test_without_any_linker_the_error_says_what_to_install(
     with pytest.raises(BuildError, match=r"neither a C compiler .* nor ld .*Install one"):
         TvmBackend().build(request_for("tir", model=COUNTER), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("is_queued", [True, False])
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_a_call_is_waited_for_where_its_buffers_are_on_a_device(
+    built: Built, monkeypatch: pytest.MonkeyPatch, state: State, is_queued: bool
+) -> None:
+    """The processor stands in for the device."""
+    program, of_processor, waits = built("relax", "looped", state), memory_on("cpu"), list[bool]()
+    memory = replace(of_processor, device=SimpleNamespace(sync=lambda: waits.append(True)))
+    if is_queued:
+        memory = replace(memory, new=lambda shape: DeviceBuffer(of_processor.device, shape))
+    monkeypatch.setattr(relax_session, "memory_on", lambda device: memory)
+    bound = program.open().bind([{"x": draw_inputs(program.request.model, 6, 1, 0)}])
+    bound()
+    assert not waits
+    bound.sync()
+    assert len(waits) == is_queued

@@ -178,6 +178,16 @@ def test_operations_are_those_of_the_reference_interpreter_of_stablehlo(tmp_path
     np.testing.assert_allclose(made["result0"], expected, rtol=1e-12)
 
 
+def test_a_product_of_two_matrices_is_numpys(tmp_path):
+    """The interpreter of StableHLO does not know this operation."""
+    path, given = tmp_path / "module.mlir", np.random.default_rng(0).standard_normal((2, 3, 3))
+    kind = "tensor<3x3xf64>"
+    body = f"%0 = stablehlo.dot %a, %b : ({kind}, {kind}) -> {kind}\nreturn %0 : {kind}"
+    path.write_text(f"module {{ func.func @main(%a: {kind}, %b: {kind}) -> {kind} {{\n{body}\n}} }}")
+    made = oracle_of(path).run({"arg0": given[0], "arg1": given[1]})
+    np.testing.assert_allclose(made["result0"], given[0] @ given[1], rtol=1e-12)
+
+
 def in_main(body, before="", x="tensor<2xf32>"):
     return f"module {{ {before}\nfunc.func @main(%x: {x}) -> {x} {{\n{body}\nreturn %x : {x} }} }}"
 

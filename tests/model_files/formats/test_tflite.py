@@ -325,6 +325,7 @@ OPERATORS = {
     "BATCH_TO_SPACE_ND": ([DRAWN, whole(2, 1), whole([1, 0], [0, 2])], (1, 7, 4, 3), ""),
     "RESIZE_NEAREST_NEIGHBOR": ([DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeNearestNeighborOptions"),
     "L2_NORMALIZATION": ([DRAWN], DRAWN.shape, "L2NormOptions"),
+    "LOG_SOFTMAX": ([DRAWN], DRAWN.shape, "LogSoftmaxOptions"),
     "ADD_N": ([DRAWN, DRAWN + 1], DRAWN.shape, ""),
     "EMBEDDING_LOOKUP": ([whole(2, 0, 2), DRAWN[0]], (3, 6, 3), ""),
 }
@@ -421,8 +422,11 @@ def test_both_branches_of_a_condition_may_be_one_graph(tmp_path):
     np.testing.assert_allclose(stream["y"], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("start", "kind"), [(0.0, "RESHAPE"), (0.5, "RESHAPE"), (0.0, "TANH")])
-def test_a_first_value_that_a_graph_computes_is_told_unless_it_is_zero(tmp_path, start, kind):
+@pytest.mark.parametrize(
+    ("start", "kind", "is_told"),
+    [(0.0, "RESHAPE", False), (0.5, "RESHAPE", True), (0.0, "TANH", True), (0.5, "ZEROS_LIKE", False)],
+)
+def test_a_first_value_that_a_graph_computes_is_told_unless_it_is_zero(tmp_path, start, kind, is_told):
     variables = files.in_variables(start)
     graph = variables.model.subgraphs[1]
     (assignment,) = (operator for operator in graph.operators if len(operator.inputs) == 2)
@@ -432,7 +436,7 @@ def test_a_first_value_that_a_graph_computes_is_told_unless_it_is_zero(tmp_path,
     variables.graph = called
     assignment.inputs = [assignment.inputs[0], made]
     found = read_tflite(files.saved(variables, tmp_path / "cell.tflite"))
-    assert [variable.has_start for variable in found.variables] == [kind == "TANH" or start != 0]
+    assert [variable.has_start for variable in found.variables] == [is_told]
 
 
 @pytest.mark.parametrize("name", ["MAX_POOL_2D", "AVERAGE_POOL_2D"])

@@ -72,6 +72,8 @@ def test_a_description_has_the_files_format_producer_and_size(tmp_path):
     description = described(tmp_path, proto)
     assert (description.format, description.opsets, description.nodes) == ("onnx", {"": files.OPSET}, 3)
     assert description.producer == "atool 2"
+    proto.producer_version = "2" * 300
+    assert len(described(tmp_path, proto).producer) <= 100
     assert description.weight_bytes == 4 * (12 * 3 + 12 * 4 + 24) + 3 * 8
     assert [array.shape for array in description.arrays][:2] == [("T", "B", 3), (1, "B", 4)]
 

@@ -73,6 +73,10 @@ def test_variants_agree_with_onnxruntime(tmp_path, operator, attributes):
 OTHER_FORMS = {
     "joint gates": ("LSTM", {"input_forget": 1}),
     "an activation for each gate": ("LSTM", {"activations": ["HardSigmoid", "Softsign", "Elu"]}),
+    "a hard sigmoid of another slope": (
+        "LSTM",
+        {"activations": ["HardSigmoid", "Tanh", "Tanh"], "activation_alpha": [0.3]},
+    ),
     "values of activations": (
         "LSTM",
         {
