@@ -30,6 +30,27 @@ workload: {steps: 4, chunk: [2]}
 strategy: {time: [looped], state: [stitched]}
 measure: {budget: 200ms, processes: 1, pause: 1ms}
 """
+COMMANDS = """
+import json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
+from rnnbench.cli import main
+
+done = []
+for arguments in json.loads(sys.argv[1]):
+    output, errors = TextIOWrapper(BytesIO(), "utf-8"), TextIOWrapper(BytesIO(), "utf-8")
+    sys.argv = ["rnnbench", *arguments]
+    with redirect_stdout(output), redirect_stderr(errors):
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code or 0
+    for stream in (output, errors):
+        stream.flush()
+    done.append((status, *(stream.buffer.getvalue().decode() for stream in (output, errors))))
+print(json.dumps(done))
+"""
+"""Several commands in one process, which imports the suite once."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +112,12 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rnnbench(folder: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+def in_process(folder: Path, *arguments: str) -> str:
+    """What a process of Python prints that has the extended suite."""
     done = subprocess.run(
-        [sys.executable, "-m", "rnnbench", *arguments],
+        [sys.executable, *arguments],
         cwd=folder,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
@@ -106,14 +127,37 @@ def rnnbench(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    status: int
+    output: str
+    errors: str
+
+
 @pytest.fixture(scope="module")
 def run(extended: Path) -> dict[str, object]:
     """The record of a trial of the toy backend."""
-    rnnbench(extended, "run", "case.yaml", "--backend=toy", "--no-baseline")
+    in_process(extended, "-m", "rnnbench", "run", "case.yaml", "--backend=toy", "--no-baseline")
     (records,) = extended.glob("results/[!.]*/records.jsonl")
     (line,) = records.read_text().splitlines()
     record: dict[str, object] = json.loads(line)
     return record
+
+
+@pytest.fixture(scope="module")
+def commands(extended: Path, run: object) -> dict[str, Done]:
+    """Commands after the run, by what they are for."""
+    (extended / "wrong.yaml").write_text(CASE.replace("pause: 1ms", "pause: soon"))
+    given = {
+        "rows": ["export", "latest", "--format=csv"],
+        "lines": ["export", "latest", "--format=lines"],
+        "device": ["list", "case.yaml", "--backend=toy", "--set", "target.device=metal"],
+        "mistake": ["list", "wrong.yaml", "--backend=toy"],
+    }
+    done = json.loads(in_process(extended, "-c", COMMANDS, json.dumps(list(given.values()))))
+    return {name: Done(*each) for name, each in zip(given, done, strict=True)}
 
 
 def test_each_kind_takes_two_files_at_most() -> None:
@@ -147,29 +191,20 @@ def test_the_report_shows_the_metric_and_the_path(extended: Path, run) -> None:
     assert "rested" in report
 
 
-def test_rows_and_an_export_have_what_is_new(extended: Path, run) -> None:
-    (row,) = csv.DictReader(io.StringIO(rnnbench(extended, "export", "latest", "--format=csv")))
+def test_rows_and_an_export_have_what_is_new(commands, run) -> None:
+    (row,) = csv.DictReader(io.StringIO(commands["rows"].output))
     assert float(row["metric_cpu_seconds"]) > 0
     assert float(row["rested_median_s"]) > 0
-    assert rnnbench(extended, "export", "latest", "--format=lines").startswith(f"{run['trial']} ")
+    assert commands["lines"].output.startswith(f"{run['trial']} ")
 
 
-def test_a_case_may_name_the_new_device(extended: Path) -> None:
-    listed = rnnbench(extended, "list", "case.yaml", "--backend=toy", "--set", "target.device=metal")
-    assert "float32-metal-t1" in listed
+def test_a_case_may_name_the_new_device(commands) -> None:
+    assert commands["device"].status == 0
+    assert "float32-metal-t1" in commands["device"].output
 
 
-def test_a_mistake_in_the_new_key_is_told_with_its_place(extended: Path) -> None:
-    (extended / "wrong.yaml").write_text(CASE.replace("pause: 1ms", "pause: soon"))
-    done = subprocess.run(
-        [sys.executable, "-m", "rnnbench", "list", "wrong.yaml", "--backend=toy"],
-        cwd=extended,
-        env={**os.environ, "PYTHONPATH": str(extended)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 2
-    assert "wrong.yaml:7:" in done.stderr
-    assert "measure.pause" in done.stderr
+def test_a_mistake_in_the_new_key_is_told_with_its_place(commands) -> None:
+    done = commands["mistake"]
+    assert done.status == 2
+    assert "wrong.yaml:7:" in done.errors
+    assert "measure.pause" in done.errors

@@ -9,10 +9,10 @@ from threading import Thread
 
 import psutil
 import pytest
-from waiting import PATIENCE_S, join, wait_until
+from waiting import PATIENCE_S, has_ended, join, wait_until
 
 from rnnbench import process_tree
-from rnnbench.process_tree import descendants, living_family, parent_of
+from rnnbench.process_tree import descendants, living_descendants, living_family, parent_of
 from rnnbench.worker.memory import ResidentMemory
 
 SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
@@ -48,7 +48,7 @@ def lists_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("lists_children")
 def test_descendants_are_the_children_of_all_threads_and_their_children(shell: psutil.Process) -> None:
     children = {child.pid for child in shell.children(recursive=True)}
-    assert descendants(shell.pid) == children
+    assert descendants(shell.pid) == living_descendants(shell.pid) == children
     assert descendants(os.getpid()) >= {shell.pid, *children}
     assert living_family({shell.pid}) == {shell.pid, *children}
 
@@ -60,6 +60,14 @@ def test_a_process_that_has_ended_has_no_descendants_and_no_parent() -> None:
     assert parent_of(ended.pid) == 0
     assert descendants(ended.pid) == set()
     assert living_family({ended.pid}) == set()
+
+
+def test_a_child_that_nobody_has_waited_for_is_a_descendant_and_no_living_one() -> None:
+    child = subprocess.Popen(["true"])
+    wait_until(lambda: has_ended(child.pid), "it does not end")
+    assert child.pid in descendants(os.getpid())
+    assert child.pid not in living_descendants(os.getpid())
+    child.wait(PATIENCE_S)
 
 
 @pytest.mark.usefixtures("lists_children")

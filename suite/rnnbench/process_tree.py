@@ -31,6 +31,11 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def living_descendants(pid: int) -> set[int]:
+    """As `descendants`, without those that have ended. It reads files of these processes alone."""
+    return {process for process in descendants(pid) if parent_of(process)}
+
+
 def living_family(roots: Iterable[int]) -> set[int]:
     """The processes `roots` and all their descendants, without those that have ended. Reads all processes' parents."""
     parents = {process: parent_of(process) for process in all_processes()}

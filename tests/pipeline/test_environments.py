@@ -7,6 +7,7 @@ from importlib.metadata import version
 from shlex import quote
 
 import pytest
+from forked_workers import fork_workers
 from harness_trials import make_trial
 
 from rnnbench.pipeline import SideError, environments
@@ -14,6 +15,12 @@ from rnnbench.pipeline.environment_worker import Describe, describe, source_dige
 from rnnbench.pipeline.environments import differences, open_side
 
 TRIALS = [make_trial(), make_trial(time="fused")]
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """The running environment is described in a fork of this process: another environment's Python is started below."""
+    fork_workers(monkeypatch)
 
 
 def environment(folder, script):
@@ -25,7 +32,7 @@ def environment(folder, script):
     return str(folder)
 
 
-def test_no_text_is_the_running_environment(tmp_path):
+def test_no_text_is_the_running_environment(forked, tmp_path):
     side = open_side(None, TRIALS, tmp_path)
     assert side.interpreter == sys.executable
     honest, fused = side.examined()
@@ -94,12 +101,12 @@ def test_an_environment_without_the_suite_is_refused_with_what_to_install(tmp_pa
         open_side(folder, TRIALS, tmp_path)
 
 
-def test_an_environment_without_the_backend_is_refused_with_what_to_install(tmp_path):
+def test_an_environment_without_the_backend_is_refused_with_what_to_install(forked, tmp_path):
     with pytest.raises(SideError, match=r"the running environment: absent:honest: .*pip install 'rnnbench\[absent\]'"):
         open_side(None, [make_trial("absent:honest")], tmp_path)
 
 
-def test_an_environment_with_another_source_of_the_suite_is_refused(tmp_path, monkeypatch):
+def test_an_environment_with_another_source_of_the_suite_is_refused(forked, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "source_digest", lambda: "another")
     with pytest.raises(SideError, match="another source of rnnbench"):
         open_side(None, TRIALS, tmp_path)

@@ -62,6 +62,19 @@ def offline(monkeypatch, index):
     monkeypatch.setattr(made, "requirements_beside", lambda backends, named: ["fakebeside", "fakepackage==2.0"])
 
 
+@pytest.fixture
+def pip_says(monkeypatch):
+    """Environments are made as ever, but for pip, which installs nothing and prints a text."""
+    run = made.run_installer
+
+    def says(text: str) -> None:
+        monkeypatch.setattr(
+            made, "run_installer", lambda command, *rest: run(command, *rest) if "venv" in command else text
+        )
+
+    return says
+
+
 def seen(python: str, module: str) -> str:
     code = f"import {module}; print({module}.VERSION)"
     return subprocess.run(
@@ -91,19 +104,12 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     assert info.exists()
 
 
-def test_a_lower_layer_s_editable_packages_are_found_above_it(tmp_path, offline, monkeypatch):
+def test_a_lower_layer_s_editable_packages_are_found_above_it(cache, offline, tmp_path):
+    """Of a source that pip would write into the lower layer. It is written here, into that of an environment above."""
     (tmp_path / "fakesource.py").write_text("VERSION = 'source'\n")
-    run = made.run_installer
-
-    def with_editable(command, *rest):
-        printed = run(command, *rest)
-        if "fakesuite==1.0" in command:
-            environment = Path(command[command.index("--python") + 1]).parents[1]
-            (made.site_packages(environment) / "fake-editable.pth").write_text(f"{tmp_path}\n")
-        return printed
-
-    monkeypatch.setattr(made, "run_installer", with_editable)
-    environment = make_environment("fakepackage==2.0", ["fake"], tmp_path / "environments")
+    environment = make_environment("fakepackage==2.0", ["fake"], cache)
+    (lower,) = {path.parents[3] for path in cache.glob("*/lib/python*/site-packages/fakesuite-1.0.dist-info")}
+    (made.site_packages(lower) / "fake-editable.pth").write_text(f"{tmp_path}\n")
     assert seen(environment.python, "fakesource") == "source"
 
 
@@ -121,23 +127,22 @@ def test_of_the_versions_that_pip_lists_only_the_newest_are_told(monkeypatch):
         made.run_installer([], "x==9")
 
 
-def test_a_withdrawn_release_has_the_reason_of_its_makers(cache, offline, monkeypatch):
-    warning = (
+def test_a_withdrawn_release_has_the_reason_of_its_makers(tmp_path, offline, pip_says):
+    pip_says(
         "WARNING: The candidate selected for download or install is a yanked version: 'fakepackage' candidate\n"
         "Reason for being yanked: wrong numbers\n"
     )
-    run = made.run_installer
-    monkeypatch.setattr(made, "run_installer", lambda *given: run(*given) + warning)
-    assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
-    assert make_environment("fakepackage==1.0 fakebeside", ["fake"], cache).yanked == "wrong numbers"
+    assert make_environment("fakepackage==1.0", ["fake"], tmp_path).yanked == "wrong numbers"
+    assert make_environment("fakepackage==1.0", ["fake"], tmp_path).yanked == "wrong numbers"
 
 
-def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(cache, offline):
-    made_before = make_environment("fakepackage==1.0", ["fake"], cache)
+def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(tmp_path, offline, pip_says):
+    pip_says("")
+    made_before = make_environment("fakepackage==1.0", ["fake"], tmp_path)
     ready = Path(made_before.python).parents[1] / made.READY
     ready.unlink()
     os.mkfifo(ready)
-    assert make_environment("fakepackage==1.0", ["fake"], cache) == made_before
+    assert make_environment("fakepackage==1.0", ["fake"], tmp_path) == made_before
     assert ready.is_file(), "the environment was made again"
 
 

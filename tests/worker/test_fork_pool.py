@@ -12,6 +12,7 @@ from rnnbench.plan import close_adapters, examine
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, Load, RunChecks
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 LIMIT_S = 60.0
 
 

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from forked_workers import fork_workers
 from harness_trials import make_trial
 from rnnbench_fake import HANGS_IN
-from waiting import ended, started_from_now, wait_until
+from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench.outside_text import read_tail
 from rnnbench.plan import close_adapters, examine
@@ -27,6 +28,7 @@ from rnnbench.worker import (
     RunFolders,
     WorkerError,
     WorkerProcess,
+    kernel,
     launcher,
     start_trial_worker,
 )
@@ -47,6 +49,15 @@ def worker(tmp_path):
     worker.close()
 
 
+@pytest.fixture
+def forked_worker(monkeypatch, tmp_path):
+    """For tests that do not look at how it starts."""
+    fork_workers(monkeypatch)
+    worker = start_trial_worker(examine(make_trial()), RunFolders.of_run(tmp_path), "worker.log")
+    yield worker
+    worker.close()
+
+
 def test_once_its_framework_is_imported_a_worker_says_what_that_took(worker):
     began = time.monotonic()
     figures = worker.ready()
@@ -57,12 +68,12 @@ def test_once_its_framework_is_imported_a_worker_says_what_that_took(worker):
     assert figures.imported > 0
 
 
-def test_a_command_that_fails_leaves_the_worker_alive(worker, tmp_path):
-    worker.ready()
+def test_a_command_that_fails_leaves_the_worker_alive(forked_worker, tmp_path):
+    forked_worker.ready()
     with pytest.raises(WorkerError) as raised:
-        worker.ask(Load(make_trial("fake:build-fails")), LIMIT_S)
+        forked_worker.ask(Load(make_trial("fake:build-fails")), LIMIT_S)
     assert (raised.value.outcome, raised.value.alive) == ("build-failed", True)
-    assert worker.ask(Load(make_trial()), LIMIT_S).artifact.lowered == "looped 1"
+    assert forked_worker.ask(Load(make_trial()), LIMIT_S).artifact.lowered == "looped 1"
 
 
 def test_an_unknown_command_ends_the_worker_and_its_log_names_the_command(worker):
@@ -93,12 +104,12 @@ def test_a_log_that_is_a_link_or_a_pipe_is_not_written(tmp_path):
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker):
-    worker.ready()
-    psutil.Process(worker.pid).kill()
-    wait_until(lambda: ended([psutil.Process(worker.pid)]), "it was killed")
+def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(forked_worker):
+    forked_worker.ready()
+    psutil.Process(forked_worker.pid).kill()
+    wait_until(lambda: ended([psutil.Process(forked_worker.pid)]), "it was killed")
     with pytest.raises(WorkerError, match="SIGKILL") as raised:
-        worker.ask(EndFork(), LIMIT_S)
+        forked_worker.ask(EndFork(), LIMIT_S)
     assert "memory runs out" in raised.value.reason
     assert not raised.value.alive
 
@@ -108,14 +119,14 @@ def test_a_worker_that_has_ended_is_told_with_its_status_when_it_is_asked(worker
     [(signal.SIGKILL, "out-of-memory", "out-of-memory killer ended it"), (signal.SIGSEGV, "crashed", "SIGSEGV")],
 )
 def test_of_the_signals_that_end_a_worker_one_alone_is_the_out_of_memory_killers(
-    worker, number, outcome, told, monkeypatch
+    forked_worker, number, outcome, told, monkeypatch
 ):
     """It may end another process meanwhile."""
     monkeypatch.setattr("rnnbench.worker.launcher.OomKills.happened", lambda kills: True)
-    worker.ready()
-    os.kill(worker.pid, number)
+    forked_worker.ready()
+    os.kill(forked_worker.pid, number)
     with pytest.raises(WorkerError, match=told) as raised:
-        worker.ask(EndFork(), LIMIT_S)
+        forked_worker.ask(EndFork(), LIMIT_S)
     assert raised.value.outcome == outcome
 
 
@@ -187,6 +198,16 @@ def test_a_program_that_starves_the_suite_has_an_end(worker, clock):
     worker._channel = _Stops(worker._channel, clock, times=launcher.MOST_STOPS + 1)
     with pytest.raises(WorkerError, match="no answer within 60 s"):
         worker.ask(Load(make_trial()), LIMIT_S)
+
+
+def test_all_processes_of_the_machine_are_looked_at_once_when_a_worker_is_closed(forked_worker, monkeypatch):
+    """What it is known to have started ends before: each look takes a few milliseconds of the processor."""
+    looks, marked = [], kernel.marked
+    monkeypatch.setattr(launcher, "LOOK_AGAIN_S", PATIENCE_S)
+    monkeypatch.setattr(kernel, "marked", lambda mark: looks.append(mark) or marked(mark))
+    forked_worker.ready()
+    forked_worker.close()
+    assert len(looks) == 1
 
 
 def test_a_finished_run_keeps_only_its_logs(tmp_path):

@@ -18,6 +18,7 @@ from rnnbench.worker import RunFolders, start_trial_worker
 from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
 from rnnbench.worker.kernel import bind_threads
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 LIMIT_S = 60.0
 TRIAL = make_trial(measure=Measure(settings={"cold": 1.0, "period": 0.001}))
 

@@ -23,10 +23,11 @@ from typing import NoReturn
 
 from rnnbench.backends import Backend, Probe, Request, Support, find
 from rnnbench.cases import Precision, Strategy
+from rnnbench.process_tree import living_descendants
 from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import MARK, adopt_orphans, family, kill_until_gone, mark_process
+from rnnbench.worker.kernel import MARK, adopt_orphans, kill_until_gone, mark_process
 from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 
@@ -123,7 +124,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
             _serve(channel)
         os.close(channel)
         status = _wait(adapter, suite, ended)
-        kill_until_gone(lambda: family(os.getpid(), mark) - {os.getpid()}, END_LIMIT_S)
+        kill_until_gone(lambda: living_descendants(os.getpid()), END_LIMIT_S)
         temporary.remove()
         _end_as(status)
     finally:

@@ -9,6 +9,7 @@ import ctypes
 import os
 import re
 import resource
+import select
 import signal
 import time
 import zlib
@@ -38,8 +39,10 @@ _SIG_DFL = 0
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
-_KILL_AGAIN_S = 0.002
-"""Seconds between two looks for processes that are left."""
+LOOK_AGAIN_S = 0.1
+"""The longest wait for killed processes to end, in seconds, before the next look: they may have forked others."""
+_PAUSE_S = 0.002
+"""Seconds between two looks where the kernel cannot tell when a process ends (pidfd_open(2), since Linux 5.3)."""
 
 
 def die_with_parent(parent: int | None = None) -> None:
@@ -109,12 +112,36 @@ def kill_all(processes: Collection[int]) -> None:
 def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> None:
     """Kill the processes that `living` returns, until it returns none: a process may fork while it is killed.
 
-    Stops after `limit_s` seconds. A process that waits for a disk may take longer to end.
+    It looks again once the killed processes have ended: a look reads files of every process of the machine. Stops after
+    `limit_s` seconds. A process that waits for a disk may take longer to end.
     """
     until = time.monotonic() + limit_s
-    while (left := living()) and time.monotonic() < until:
-        kill_all(left)
-        time.sleep(_KILL_AGAIN_S)
+    while (left := living()) and (seconds := until - time.monotonic()) > 0:
+        kill_and_wait(left, min(seconds, LOOK_AGAIN_S))
+
+
+def kill_and_wait(processes: Collection[int], limit_s: float) -> None:
+    """Kill these processes, and wait until all of them have ended, for `limit_s` seconds at most."""
+    kill_all(processes)
+    until = time.monotonic() + limit_s
+    for process in processes:
+        _wait_for_end(process, until)
+
+
+def _wait_for_end(process: int, until: float) -> None:
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:  # It has ended, and was waited for.
+        return
+    except (OSError, AttributeError):  # The kernel lacks it, or had not got it when this Python was built.
+        time.sleep(_PAUSE_S)
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(1000 * max(0.0, until - time.monotonic()))
+    finally:
+        os.close(descriptor)
 
 
 def signal_name(number: int) -> str:

@@ -22,16 +22,18 @@ from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
 from rnnbench.measure import family_cpu_seconds
 from rnnbench.outside_text import describe_error, quoted_end, safe_text
+from rnnbench.process_tree import descendants
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import (
+    LOOK_AGAIN_S,
     MARK,
     OomKills,
     bind_threads,
     family,
     keep_ended_children,
-    kill_all,
+    kill_and_wait,
     kill_until_gone,
     mark_process,
     signal_name,
@@ -318,9 +320,9 @@ class ChannelProcess(Generic[Ready]):
 
     def _kill_family(self) -> None:
         """Kill the process, its descendants and its orphans, in any process group and session."""
-        descendants = family(self._process.pid, self._mark)  # Read first: an ended process has no descendants.
+        known = {self._process.pid, *descendants(self._process.pid)}  # An ended process has no descendants.
         self._signal(signal.SIGKILL)
-        kill_all(descendants)
+        kill_and_wait(known, LOOK_AGAIN_S)
         kill_until_gone(lambda: family(self._process.pid, self._mark), KILL_LIMIT_S)
 
     def _signal(self, number: signal.Signals) -> None:

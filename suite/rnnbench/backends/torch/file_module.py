@@ -58,7 +58,8 @@ def file_module(request: Request, network: FileNetwork) -> nn.Module:
     except Exception as error:  # torch.export raises what it likes for a program that it cannot trace
         raise BuildError(f"torch.export cannot trace the file again: {describe_error(error)[:1000]}") from error
     # The module of an exported program refuses `eval`, which has no effect on a traced graph.
-    return torch.fx.GraphModule(traced, traced.graph)
+    program: nn.Module = torch.fx.GraphModule(traced, traced.graph)
+    return program
 
 
 class TensorOps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -134,13 +134,13 @@ def _try_vectors_in_users_folder() -> None:
     from torch._inductor.cpu_vec_isa import VecISA
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-    check_build = VecISA.check_build
+    check_build: Callable[[VecISA, str], bool] = VecISA.check_build
 
     def check_in_users_folder(isa: VecISA, code: str) -> bool:
         with _inductors_folder(users_folder() / Path(default_cache_dir()).name):
             return check_build(isa, code)
 
-    VecISA.check_build = check_in_users_folder  # type: ignore[assignment, method-assign]
+    VecISA.check_build = check_in_users_folder
 
 
 @contextmanager
