@@ -63,8 +63,7 @@ def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
     assert "the only one" in alone
     level = section(markdown(*(fake.record(time=t, spread=0.0) for t in ("looped", "unrolled"))), "The answer")
     assert "same place: `fakelib:ops` unrolled-stitched" in level
-    meaning = "a shared place: no verdict says that it is slower than the first program of the place"
-    assert f"Signs: same place: {meaning}." in level
+    assert "Signs: same place: no verdict says that it is slower than the first program of the place." in level
     assert "next" not in level
 
 

@@ -26,7 +26,7 @@ from rnnbench.reports.reliability import measurement_warnings, reliability_sente
 from rnnbench.reports.sampling import groups_table, sampling_table
 from rnnbench.reports.scaling import growth_answer, scaling_table
 from rnnbench.reports.scenarios import offline_table, server_table, streams_answer, streams_table
-from rnnbench.reports.tables import APPROXIMATE, SIGNS, Table, legend, markdown_table
+from rnnbench.reports.tables import APPROXIMATE, NOT_SLOWER, SIGNS, Table, legend, markdown_table
 from rnnbench.results import (
     ORIGIN_MEANS,
     Entry,
@@ -42,7 +42,7 @@ from rnnbench.spelling import count
 ANSWER_SIGNS = {
     " = ": "= the same program, called the same way; measured once",
     f" {APPROXIMATE} ": f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
-    "; same place: ": f"same place: {SIGNS['1='].meaning}",
+    "; same place: ": f"same place: {NOT_SLOWER}",
 }
 """What signs and words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)

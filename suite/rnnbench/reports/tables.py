@@ -19,6 +19,7 @@ KERNEL = "‡"
 SHARED = "same"
 SOFTWARE = "§"
 IMPOSSIBLE = "⚠"
+NOT_SLOWER = "no verdict says that it is slower than the first program of the place"
 NOT_BELIEVED = "not believed"
 """Says of a trial that it is in no ranking, because the suite contradicts its figures."""
 
@@ -40,7 +41,7 @@ SIGNS: Mapping[str, Sign] = {
         SOFTWARE,
         "a software device: the processor emulates it; its times are not ranked",
     ),
-    "1=": Sign(r"^\d+=$", "a shared place: no verdict says that it is slower than the first program of the place"),
+    "1=": Sign(r"^\d+=$", f"a shared place: {NOT_SLOWER}"),
     SHARED: Sign(f"^{SHARED}$", "the same program, called the same way; measured once"),
     IMPOSSIBLE: Sign(IMPOSSIBLE, "an interval below 1, which is impossible: the account or the probe is wrong"),
     units.MISSING: Sign(f"^{units.MISSING}$", "not measured, or without meaning here"),
