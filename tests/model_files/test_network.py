@@ -26,7 +26,7 @@ from rnnbench.model_files import (
 )
 from rnnbench.model_files.calling import batch_axis
 from rnnbench.model_files.description import ArrayDescription
-from rnnbench.rnn import RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_in, run_reference
 from rnnbench.rnn import network_of as decoded
 
 ODD = {"state": {"s": "next_s"}, "constants": {"gain": 0.5}, "batch": 0}
@@ -370,6 +370,8 @@ def test_a_state_of_whole_numbers_is_drawn_as_a_run_gives_it_and_is_never_rounde
     np.testing.assert_array_equal(state["step"], np.full((1, 2, 1), 3))
     run = run_in(RandomRounding("float32", 0, 1), found, Weights(), draw_inputs(found, 6, 2, 0), state)
     np.testing.assert_array_equal(run.states["step"].ravel(), np.repeat([0, 1, 2, 3, 0, 1], 2))
+    narrow = run_in(Arithmetic("float32"), found, Weights(), draw_inputs(found, 1, 2, 0), state).states
+    assert (narrow["step"].dtype, narrow["buffer"].dtype) == (np.float64, np.float32)
 
 
 def test_a_cell_of_whole_numbers_and_floats_gives_its_floats(tmp_path):

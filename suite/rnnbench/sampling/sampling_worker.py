@@ -121,8 +121,7 @@ class SamplingWorker:
                 self.start()
             elif self._is_unasked and self._process.has_ended and self._replaces_one:
                 self._start_another("while it waited, before it had a program")
-            if not self.import_framework():
-                return
+            self.import_framework()
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
                 sampling.is_built = self._ask(sampling, Build(sampling.trial), "build") is not None
             for sampling in list(self.trials):
@@ -134,15 +133,15 @@ class SamplingWorker:
                     sampling.note_unmeasured(ready.unmeasured)
             prepared = self._process is not None
 
-    def import_framework(self) -> bool:
-        """Wait until the process has imported its framework, and stop it. Returns False if all of its trials failed.
+    def import_framework(self) -> None:
+        """Wait until the process has imported its framework, and stop it. No trial is left if all of them failed.
 
         Other processes of this run have imported the framework for these trials. So if this one dies, no trial is the
         cause, and another process takes its place, once.
         """
         while self._watch is None:
             if not (trials := list(self.trials)):  # The worker was abandoned.
-                return False
+                return
             assert self._process is not None, "it was started"
             try:
                 with self._context.wall_time.spent_on("import"):
@@ -154,10 +153,9 @@ class SamplingWorker:
                 for sampling in trials:
                     sampling.fail(error)
                 self.trials = []
-                return False
+                return
             self._process.pause()
             self._watch = CommandWatch(self._process.pid, set(worker_cores(trials[0].trial)))
-        return True
 
     def _start_another(self, when: str) -> None:
         """Replace a process that died before its first trial, or between two commands."""
