@@ -40,6 +40,7 @@ MOVES = frozenset(
 _MOVE_OTHERS: dict[str, slice] = {
     "Concat": slice(None),
     "QLinearConcat": slice(2, None, 3),
+    "Scatter": slice(0, 3, 2),
     "ScatterElements": slice(0, 3, 2),
     "ScatterND": slice(0, 3, 2),
     "SequenceConstruct": slice(None),
@@ -106,6 +107,8 @@ class Flow:
     states: list[OperatorState] = field(default_factory=list)
     recurrent: list[RecurrentOperator] = field(default_factory=list)
     makers: dict[Value, Maker] = field(default_factory=dict)
+    knows_moves: bool = False
+    """Whether all ways by which data moves are in it: then what is made by no such way is computed."""
 
     def move(self, source: Value | None, target: Value | None) -> None:
         """Note that `target` is made of `source` by moving data. Nothing where either is left out."""
@@ -140,7 +143,7 @@ class Flow:
 
 def flow_of(graph: Any) -> Flow:
     """The flow of a GraphProto."""
-    flow = Flow()
+    flow = Flow(knows_moves=True)
     _Builder(flow).graph(graph, {})
     return flow
 

@@ -42,6 +42,8 @@ _WHY = {
 _INSTEAD = "export the network with ONNX's own operators, and save it before a runtime optimises it"
 _TRAINING = 2
 """Index of `training_mode` in the inputs of Dropout."""
+_OLDEST = 7
+"""Version of ONNX's operators from which on their arrays are broadcast as NumPy does, and not as an attribute says."""
 _SCAN_WITHOUT_BATCH = 9
 """Version of ONNX's operators from which on a Scan has no axis of the batch."""
 
@@ -133,6 +135,11 @@ class OnnxOracle:
 
 def _refuse(model: Any) -> None:
     version = opset_version(model)
+    if version < _OLDEST:
+        raise ModelFileError(
+            f"its operators are of version {version}, which broadcast arrays in another way; export the network with "
+            f"opset {_OLDEST} or later, or convert the file (onnx.version_converter.convert_version)"
+        )
     for node in all_nodes(model):
         if node.domain in ("", "ai.onnx") and node.op_type == "Scan" and version < _SCAN_WITHOUT_BATCH:
             raise ModelFileError(
@@ -172,12 +179,10 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
     proto = node.onnx_node
     dtype = next((narrow[name] for name in proto.output if name in narrow), "")
     node_arithmetic = arithmetic.narrowed(dtype) if dtype else arithmetic
-    get = require_onnx().helper.get_attribute_value
-    attributes = {attribute.name: get(attribute) for attribute in proto.attribute}
     if dynamic.is_own(proto, *OPERATORS):
-        run: Any = recurrent_operator(proto, node_arithmetic.unquantised(), attributes)
+        run: Any = recurrent_operator(proto, node_arithmetic.unquantised(), _attributes(proto))
     elif dynamic.is_dynamic_lstm(proto):
-        run = dynamic.dynamic_lstm(proto, node_arithmetic, attributes)
+        run = dynamic.dynamic_lstm(proto, node_arithmetic, _attributes(proto))
     elif dynamic.is_own(proto, dynamic.QUANTIZE):
         run = dynamic.quantise(node_arithmetic)
     elif dynamic.is_own(proto, *dynamic.PRODUCTS):
@@ -206,6 +211,11 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
         return outputs
 
     return checked
+
+
+def _attributes(proto: Any) -> dict[str, Any]:
+    get = require_onnx().helper.get_attribute_value
+    return {attribute.name: get(attribute) for attribute in proto.attribute}
 
 
 def _into(range_: Range, arithmetic: Arithmetic) -> Any:

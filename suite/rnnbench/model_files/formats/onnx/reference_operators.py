@@ -3,17 +3,21 @@
 Loop: the reference takes a condition that is left out for false, and joins the scanned outputs along an axis that they
 have, instead of along a new one. DequantizeLinear: it has no form before version 19 of the operators.
 Scan: it goes along axis 0 alone, and forward alone.
-ConvTranspose: `conv_transpose` says why.
+ConvTranspose: `conv_transpose` says why. `array_operators`, `window_operators` and `resampling` have further operators.
 Optional: it gives a list, which OptionalGetElement hands on as it is.
 BatchNormalization before version 14: it normalises by the mean and the variance of the call, as in training.
-Softmax, LogSoftmax before version 13: it takes the named axis alone, without those that follow.
+Softmax, LogSoftmax, Hardmax before version 13: it takes the named axis alone, without those that follow.
+CumSum: its axis has to be an array without axes. STFT: x has to have an axis for the parts of complex numbers.
+GlobalMaxPool: with one axis of places, it takes the channels for these.
+GroupNormalization, MeanVarianceNormalization: functions, which it computes in float32 or not at all.
+LpNormalization: of the numbers themselves, and not of their absolute values, where p is 1.
 Source: onnx/reference/ops/op_*.py of each operator (onnx 1.23), and the text of the operators.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,10 +25,21 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.onnx.array_operators import (
+    gathered,
+    inserted,
+    one_hot,
+    padded,
+    scattered,
+    squeezed,
+    unsqueezed,
+)
 from rnnbench.model_files.formats.onnx.conv_transpose import conv_transpose
 from rnnbench.model_files.formats.onnx.file import require_onnx
+from rnnbench.model_files.formats.onnx.resampling import resampled, resize_class
+from rnnbench.model_files.formats.onnx.window_operators import lp_pool, max_pool, normalised_beside
 
-_FIRST_DEQUANTIZE, _FIRST_TRAINING_MODE, _FIRST_SOFTMAX_OF_AN_AXIS = 19, 14, 13
+_FIRST_DEQUANTIZE, _FIRST_TRAINING_MODE, _FIRST_OF_AN_AXIS, _FIRST_RESIZE_WITH_PLACES = 19, 14, 13, 11
 
 
 def reference_operators(opset: int) -> list[Any]:
@@ -35,13 +50,34 @@ def reference_operators(opset: int) -> list[Any]:
     classes = [
         type("Loop", (loop,), {"op_domain": "", "_run": _loop, "passes": _Passes()}),
         type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
-        type("Optional", (operator,), {"op_domain": "", "_run": _optional}),
         _scan_class(require_onnx("onnx.reference.ops.op_scan").Scan),
+        _class_of("CumSum", require_onnx("onnx.reference.ops.op_cum_sum").CumSum, _cumulated),
+        _class_of("STFT", require_onnx("onnx.reference.ops.op_stft").STFT, _short_transform),
     ]
-    if opset < _FIRST_SOFTMAX_OF_AN_AXIS:
-        classes += [type(name, (operator,), {"op_domain": "", "_run": _softmax}) for name in ("Softmax", "LogSoftmax")]
+    functions: dict[str, Callable[..., Any]] = {
+        "Optional": _optional,
+        "GatherElements": gathered,
+        "Pad": padded,
+        "SequenceInsert": inserted,
+        "MaxPool": max_pool,
+        "LpPool": lp_pool,
+        "LRN": normalised_beside,
+        "LpNormalization": _lp_normalised,
+        "GlobalMaxPool": _global_max_pool,
+        "OneHot": one_hot,
+        "GroupNormalization": _group_normalised,
+        "MeanVarianceNormalization": _mean_and_variance,
+    }
+    if opset < _FIRST_RESIZE_WITH_PLACES:
+        functions |= {"Resize": resampled, "Upsample": resampled, "Scatter": scattered}
+    else:
+        classes.append(resize_class(require_onnx("onnx.reference.ops.op_resize").Resize))
+    if opset < _FIRST_OF_AN_AXIS:
+        functions |= {"Squeeze": squeezed, "Unsqueeze": unsqueezed}
+        functions |= dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _softmax)
     if opset < _FIRST_TRAINING_MODE:
-        classes.append(type("BatchNormalization", (operator,), {"op_domain": "", "_run": _normalised}))
+        functions["BatchNormalization"] = _normalised
+    classes += [type(name, (operator,), {"op_domain": "", "_run": run}) for name, run in functions.items()]
     if opset < _FIRST_DEQUANTIZE:
         forms = require_onnx("onnx.reference.ops.op_dequantize_linear")
         newest = max(int(name.rpartition("_")[2]) for name in vars(forms) if name.startswith("DequantizeLinear_"))
@@ -57,18 +93,64 @@ def _normalised(self: Any, x: Any, *rows: Any, epsilon: float = 1e-5, **options:
     """By the mean and variance that are given. With further outputs it would be training."""
     if any(self.onnx_node.output[1:]):
         raise ModelFileError("BatchNormalization in training is not computed here")
+    if options.get("spatial", 1) == 0:
+        raise ModelFileError(
+            "BatchNormalization of each element (spatial = 0) is not computed here; export the network with opset 9 or "
+            "later"
+        )
     scale, bias, mean, variance = (row.reshape(-1, *(1,) * (x.ndim - 2)) for row in rows)
     return (scale * (x - mean) / np.sqrt(variance + np.asarray(epsilon, x.dtype)) + bias,)
 
 
 def _softmax(self: Any, x: Any, **options: Any) -> tuple[Any, ...]:
-    """The softmax of a matrix: an axis and all that follow are one."""
+    """The softmax of a matrix: an axis and all that follow are one. The hardmax has 1 at the first largest element."""
     axis = next((attribute.i for attribute in self.onnx_node.attribute if attribute.name == "axis"), 1)
     rows = x.reshape(math.prod(x.shape[: axis if axis >= 0 else x.ndim + axis]), -1)
+    if self.onnx_node.op_type == "Hardmax":
+        largest = rows.argmax(axis=1)[:, None] == np.arange(rows.shape[1])
+        return (largest.astype(x.dtype).reshape(x.shape),)
     rows = rows - rows.max(axis=1, keepdims=True)
     total = np.exp(rows).sum(axis=1, keepdims=True)
     result = rows - np.log(total) if self.onnx_node.op_type == "LogSoftmax" else np.exp(rows) / total
     return (result.reshape(x.shape),)
+
+
+def _class_of(name: str, reference: Any, run: Callable[..., Any]) -> Any:
+    """The reference's class, whose method is called by `run`."""
+    return type(name, (reference,), {"op_domain": "", "_run": lambda self, *a, **o: run(reference._run, self, *a, **o)})
+
+
+def _cumulated(compute: Any, self: Any, x: Any, axis: Any, **options: Any) -> Any:
+    return compute(self, x, np.reshape(axis, ()), **options)
+
+
+def _short_transform(compute: Any, self: Any, x: Any, *others: Any, **options: Any) -> Any:
+    """Of real numbers. By the standard each is an array of one element; torch's exporter leaves that axis out."""
+    return compute(self, x[..., None] if x.ndim == 2 else x, *others, **options)
+
+
+def _global_max_pool(self: Any, x: Any) -> tuple[Any, ...]:
+    return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+def _group_normalised(
+    self: Any, x: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5, **options: Any
+) -> tuple[Any, ...]:
+    rows = x.reshape(x.shape[0], num_groups, -1)
+    off = rows - rows.mean(-1, keepdims=True)
+    scaled = (off / np.sqrt(np.square(off).mean(-1, keepdims=True) + np.asarray(epsilon, x.dtype))).reshape(x.shape)
+    scale, bias = (row.reshape(-1, *(1,) * (x.ndim - 2)) for row in (scale, bias))
+    return (scaled * scale + bias,)
+
+
+def _mean_and_variance(self: Any, x: Any, *, axes: Sequence[int]) -> tuple[Any, ...]:
+    off = x - x.mean(tuple(axes), keepdims=True)
+    return (off / (np.sqrt(np.square(off).mean(tuple(axes), keepdims=True)) + np.asarray(1e-9, x.dtype)),)
+
+
+def _lp_normalised(self: Any, x: Any, *, axis: int = -1, p: int = 2) -> tuple[Any, ...]:
+    norm = np.power(np.power(np.abs(x), p).sum(axis=axis, keepdims=True), 1 / p)
+    return (np.where(norm == 0, 0, x / norm),)
 
 
 class _Passes:

@@ -13,7 +13,7 @@ from rnnbench.rnn import Arithmetic
 
 _TYPES = {"Cast": "to", "EyeLike": "dtype", "SequenceEmpty": "dtype", "DequantizeLinear": "output_dtype"}
 """Attributes that name the type of an output, by operator. Those of windows are `output_datatype`."""
-_WINDOWS = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
+_OF_WINDOWS, _WINDOWS = "output_datatype", ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
 
 
 def retyped(model: Any, arithmetic: Arithmetic) -> Any:
@@ -29,7 +29,7 @@ def retyped(model: Any, arithmetic: Arithmetic) -> Any:
     copy.CopyFrom(model)
     for node in all_nodes(copy):
         _explicit(onnx, node)
-        name = "output_datatype" if node.op_type in _WINDOWS else _TYPES.get(node.op_type)
+        name = _OF_WINDOWS if node.op_type in _WINDOWS else _TYPES.get(node.op_type)
         for attribute in node.attribute:
             if attribute.name == name and attribute.i in narrow:
                 attribute.i = carrier
@@ -73,6 +73,8 @@ def _explicit(onnx: Any, node: Any) -> None:
     if node.op_type == "ConstantOfShape" and not node.attribute:
         zero = onnx.numpy_helper.from_array(np.zeros(1, np.float32))
         node.attribute.append(onnx.helper.make_attribute("value", zero))
+    if node.op_type in _WINDOWS and all(attribute.name != _OF_WINDOWS for attribute in node.attribute):
+        node.attribute.append(onnx.helper.make_attribute(_OF_WINDOWS, onnx.TensorProto.FLOAT))
     if node.op_type != "Constant":
         return
     for attribute in list(node.attribute):
