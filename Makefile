@@ -107,9 +107,10 @@ night: $(NIGHT)/.ready
 	$(NIGHT)/bin/rnnbench night $(NIGHT_CASES) --backend=$(NIGHT_BACKENDS) --check cases/conformance; status=$$?; \
 	  $(NIGHT)/bin/rnnbench repro --all --versions=newest || true; exit $$status
 
-# The committed site, from committed results alone.
+# The committed site, from committed results alone, and its picture in the README (apt install chromium).
 site: $(TEST)/.ready
 	$(TEST)/bin/rnnbench site reference --history results/releases -o reports/site
+	PYTHONPATH=tests/fake $(TEST)/bin/python tests/site/picture.py
 
 $(RUN)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RUN)

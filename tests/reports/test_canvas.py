@@ -9,10 +9,13 @@ from typing import Any
 import fake_records as fake
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rnnbench.reports.canvas import GREY, Canvas
+from rnnbench.reports.canvas import GREY, MOST_NUMBERS, MOST_NUMBERS_BESIDE, Canvas, subdivision
 from rnnbench.reports.drawing import PALETTE, drawing
 from rnnbench.reports.panels import arrange
+from rnnbench.reports.plots import PROGRAM_COLOURS
 from rnnbench.results.record import Record
 from rnnbench.results.views import Entry
 
@@ -25,11 +28,11 @@ def _style() -> Iterator[None]:
         yield
 
 
-def canvas(records: Sequence[Record], latencies: Sequence[float] = ()) -> Canvas:
+def canvas(records: Sequence[Record], latencies: Sequence[float] = (), colours: Sequence[str] = PALETTE) -> Canvas:
     """With a point for each latency on every panel."""
     entries = [Entry(record, record) for record in records]
     targets = sorted({entry.target for entry in entries})
-    made = Canvas(matplotlib, arrange({128: entries}), dict(zip(targets, PALETTE, strict=False)), ("A title",))
+    made = Canvas(matplotlib, arrange({128: entries}), dict(zip(targets, colours, strict=False)), ("A title",))
     for axis in made.axes.values():
         axis.plot(range(1, len(latencies) + 1), latencies)
     return made
@@ -41,7 +44,20 @@ def drawn(made: Canvas) -> Any:
 
 
 def test_no_two_programs_of_twenty_look_alike() -> None:
-    assert len(set(PALETTE)) == 20
+    """The second program of a colour has a white core: in its lines, in its marks and in the legend."""
+    records = [fake.record(f"fake{number:02d}", "ops") for number in range(20)]
+    made = canvas(records, colours=PROGRAM_COLOURS)
+    made.legend("chunk", {})
+    handles = made._figure.legends[0].legend_handles[1:21]
+    ((key, lines),) = made.panels.items()
+    for number, (line, handle) in enumerate(zip(lines, handles, strict=True)):
+        cored = number >= len(PROGRAM_COLOURS) // 2
+        assert bool(made.look(line).get("path_effects")) is cored
+        assert bool(handle.get_path_effects()) is cored
+        drawn_before = len(made.axes[key].lines)
+        made.mark(made.axes[key], line, [(1.0, 2.0, line.points[0])])
+        assert len(made.axes[key].lines) - drawn_before == 1 + cored
+    assert len({made.look(line)["color"] for line in lines}) == len(PROGRAM_COLOURS) // 2
 
 
 def test_a_graph_is_another_line_than_its_stream_and_its_marks_are_half_white() -> None:
@@ -92,7 +108,10 @@ def test_a_long_name_leaves_the_panels_and_the_legend_apart() -> None:
         assert axis.get_window_extent().width > legend.width / 2
 
 
-@pytest.mark.parametrize("latencies", [(94.0, 96.0), (85.0, 190.0), (9.0, 45.0), (0.005, 2.0), (1.0, 9e5)])
+@pytest.mark.parametrize(
+    "latencies",
+    [(94.0, 96.0), (85.0, 190.0), (9.0, 45.0), (22.3, 160.0), (1.9, 15.0), (63.0, 330.0), (0.005, 2.0), (1.0, 9e5)],
+)
 def test_an_axis_has_numbers_whatever_it_spans(latencies: tuple[float, float]) -> None:
     made = canvas([fake.record()], latencies)
     made.label("x", "y")
@@ -100,7 +119,16 @@ def test_an_axis_has_numbers_whatever_it_spans(latencies: tuple[float, float]) -
     axis = figure.axes[0]
     low, high = axis.get_ylim()
     shown = [tick for tick in axis.get_yticks() if low <= tick <= high]
-    assert 3 <= len(shown) <= 20
+    assert 3 <= len(shown) <= MOST_NUMBERS
+    assert shown[0] / low < 2 or high / low > 1e4, "the fastest programs lie beside a number"
+
+
+@given(st.floats(1e-6, 1e6), st.floats(3, 1e3))
+def test_a_logarithmic_axis_has_at_least_three_numbers_and_no_more_than_fit(low: float, factor: float) -> None:
+    for most in (MOST_NUMBERS, MOST_NUMBERS_BESIDE):
+        powers = [10.0**power for power in range(-7, 10)]
+        steps = subdivision(low, low * factor, most)
+        assert 3 <= sum(low <= step * power <= low * factor for power in powers for step in steps) <= most
 
 
 def test_the_layout_is_computed_once_for_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,3 +27,12 @@ def test_the_same_counts_give_the_same_picture(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
     for total in ("4", "3"):
         assert f"<!-- {total} -->" in first.read_text()
+
+
+def test_a_bar_that_has_room_has_the_name_of_its_kind(tmp_path: Path) -> None:
+    """Colours alone do not tell it to everybody."""
+    pytest.importorskip("matplotlib")
+    stages = [("given", {"linalg.matmul": 60, "arith.addf": 40, "tensor.empty": 1})]
+    drawn = draw_operations({"one": stages}, tmp_path / "drawn.svg").read_text()
+    names = {name: drawn.count(f"<!-- {name} -->") for name in ("linalg", "arith", "tensor")}
+    assert names == {"linalg": 2, "arith": 2, "tensor": 1}, "in its bar and in the legend"

@@ -1,7 +1,8 @@
-"""What the pictures of latencies show: chunks or times, in a unit that fits, and the fastest program where it was."""
+"""What pictures of latencies show: chunks or programs, in a unit that fits, and the fastest program where it was."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ import pytest
 
 from rnnbench.reports.canvas import BEST, Canvas
 from rnnbench.reports.drawing import PALETTE
-from rnnbench.reports.panels import arrange, legible, named_chunks, targets_of
+from rnnbench.reports.markdown import page
+from rnnbench.reports.panels import arrange, by_chunk, by_column, columns_of, legible, named_chunks, targets_of
 from rnnbench.reports.plots import draw, draw_latencies
 from rnnbench.results.record import Record
 from rnnbench.results.store import Run
 from rnnbench.results.views import Entry, view_runs
 
 matplotlib = pytest.importorskip("matplotlib.figure") and pytest.importorskip("matplotlib")
+STATES = ("stitched", "stateful")
 
 
 def drawn(*records: Record) -> tuple[Canvas, Any]:
@@ -39,32 +42,39 @@ def test_several_chunks_are_an_axis() -> None:
     assert numbers(axis) == ["1", "16"]
 
 
-def test_with_one_chunk_the_times_are_columns_that_no_two_programs_share_a_place_in() -> None:
-    kinds = [(time, state) for time in ("looped", "unrolled") for state in ("stitched", "stateful")]
-    canvas, axis = drawn(*(fake.record(chunk=1, time=time, state=state) for time, state in kinds))
-    assert numbers(axis) == ["looped", "unrolled"]
-    assert canvas._figure.get_supxlabel() == "how time advances in a call of 1 step"
-    marks = [x for line in axis.lines if line.get_marker() in ("o", "s") for x in line.get_xdata()]
-    assert len(set(marks)) == 4
-    assert sorted(round(x) for x in marks) == [0, 0, 1, 1]
+def test_with_one_chunk_each_program_has_a_column_with_its_name() -> None:
+    """No colour has to be told apart. The states of a program stand side by side."""
+    kinds = [(name, time, state) for name in ("fakea", "fakeb") for time in ("looped", "unrolled") for state in STATES]
+    canvas, axis = drawn(*(fake.record(name, time=time, state=state, chunk=1) for name, time, state in kinds))
+    assert numbers(axis) == ["fakea:ops, looped", "fakeb:ops, looped", "fakea:ops, unrolled", "fakeb:ops, unrolled"]
+    assert canvas._figure.get_supxlabel() == "program, and how time advances in a call of 1 step"
+    places = [x for line in marks(axis) for x in line.get_xdata()]
+    assert len(set(places)) == len(kinds)
+    assert sorted(round(x) for x in places) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_program_has_the_same_column_in_all_panels() -> None:
+    records = [fake.record("fakemlir", "linalg", chunk=1), fake.record(chunk=1), fake.record("fakezero", chunk=1)]
+    panels = arrange({128: [Entry(record, record) for record in records]})
+    columns = columns_of(panels)
+    at = {line.target: place[1] for lines in panels.values() for line, place in by_column(lines, columns)}
+    assert len(panels) > 1
+    assert [at[target] for _, target in columns] == [0, 1, 2]
+
+
+def test_names_of_columns_lie_within_the_figure_and_do_not_touch() -> None:
+    canvas, axis = drawn(*(fake.record(f"fake{number:02d}", "r" * 60, chunk=1) for number in range(20)))
+    canvas._figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axis.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert min(box.y0 for box in boxes) >= 0
+    assert axis.get_window_extent().height > 150
 
 
 @pytest.mark.parametrize(("bound", "label"), [(100e-6, "µs per step, log scale"), (20e-3, "ms per step, log scale")])
 def test_latencies_have_a_unit_that_fits(bound: float, label: str) -> None:
     canvas, _ = drawn(*(fake.record(chunk=1, bound=bound, time=time) for time in ("looped", "unrolled")))
     assert canvas._figure.get_supylabel() == label
-
-
-def test_few_marks_of_a_time_stand_around_its_name() -> None:
-    _, axis = drawn(
-        *(
-            fake.record(chunk=1, time=time, state=state)
-            for time in ("looped", "unrolled")
-            for state in ("stitched", "stateful")
-        )
-    )
-    marks = [x for line in axis.lines if line.get_marker() in ("o", "s") for x in line.get_xdata()]
-    assert max(abs(x - round(x)) for x in marks) <= 0.1
 
 
 def test_a_legend_has_times_where_lines_are_drawn() -> None:
@@ -105,7 +115,7 @@ def test_of_more_programs_than_colours_the_slowest_are_left_out() -> None:
     assert legible(few, 20) == (few, 0)
 
 
-def test_a_picture_says_how_many_programs_are_left_out_and_no_two_of_it_have_one_colour(
+def test_a_picture_says_how_many_programs_are_left_out_and_no_two_of_it_look_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Canvas] = []
@@ -113,8 +123,8 @@ def test_a_picture_says_how_many_programs_are_left_out_and_no_two_of_it_have_one
     draw(view_runs([Run(tmp_path, fake.info(), tuple(many_programs()))]), tmp_path)
     for canvas in made:
         assert "5 slowest programs" in " ".join(canvas._figure.get_suptitle().split())
-        colours = {canvas.look(line)["color"] for lines in canvas.panels.values() for line in lines}
-        assert len(colours) == 20
+        looks = [canvas.look(line) for lines in canvas.panels.values() for line in lines]
+        assert len({(look["color"], "path_effects" in look) for look in looks}) == 20
     assert made
 
 
@@ -130,3 +140,53 @@ def test_numbers_of_chunks_do_not_touch(chunks: tuple[int, ...]) -> None:
 def test_the_first_and_the_last_chunk_have_numbers_and_seven_doubling_ones_have_all() -> None:
     assert named_chunks((8, 16, 32, 64, 128, 256, 512)) == {8, 16, 32, 64, 128, 256, 512}
     assert {1, 64} <= named_chunks(tuple(range(1, 65)))
+
+
+def marks(axis: Any) -> list[Any]:
+    return [line for line in axis.lines if line.get_marker() in ("o", "s")]
+
+
+@pytest.mark.parametrize(("count", "calls", "reaches"), [(99, 1, False), (100, 1, True), (100, 2, False)])
+def test_a_thin_line_ends_at_p99_and_is_not_drawn_without_one(count: int, calls: int, reaches: bool) -> None:
+    """Its legend says that its end is p99. Several calls that are timed at once have none."""
+    record = fake.record()
+    bound = record.latency("bound")
+    assert bound is not None
+    sampling = bound.sampling.model_copy(update={"calls_per_sample": calls})
+    bound = bound.model_copy(update={"count": count, "sampling": sampling})
+    _, axis = drawn(fake.with_latencies(record, bound=bound))
+    (thin,) = [line for line in axis.lines if line.get_linewidth() == 0.8]
+    assert bool(thin.get_ydata()[1] > thin.get_ydata()[0]) is reaches
+
+
+def test_many_lines_are_spread_wider_than_few_and_stay_nearer_to_their_chunk_than_to_the_next() -> None:
+    spreads = []
+    for number in (2, 40):
+        names = [f"fake{index:02d}" for index in range(number // 2)]
+        records = [fake.record(name, state=state, chunk=c) for name in names for state in STATES for c in (1, 16)]
+        panels = arrange({128: [Entry(record, record) for record in records]})
+        ((_, lines),) = panels.items()
+        places = [math.log2(of_chunk[1]) for _, of_chunk in by_chunk(lines, (1, 16))]
+        spreads.append(max(places) - min(places))
+    few, many = spreads
+    assert few < many < 2
+
+
+def test_marks_are_larger_where_no_line_shows_their_colour() -> None:
+    sizes = []
+    for chunks in ((1, 16), (1,)):
+        _, axis = drawn(*(fake.record(chunk=chunk) for chunk in chunks))
+        sizes.append({line.get_markersize() for line in marks(axis)})
+    assert max(sizes[0]) < min(sizes[1])
+
+
+def test_each_picture_says_of_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report of several networks has as many pictures of one title."""
+    monkeypatch.setattr(Canvas, "save", lambda self, folder, stem: None)
+    records = [fake.record(), fake.record().model_copy(update={"case": "another_case", "trial": "another"})]
+    view = view_runs([Run(tmp_path, fake.info(), tuple(records))])
+    pictures = draw(view, tmp_path)
+    text = page(view, pictures)
+    for family in view.families:
+        assert f"\n### {family}\n\n#### Latency per step by program, bound path\n" in text
+    assert len({(picture.title, picture.subject) for picture in pictures}) == len(pictures)

@@ -526,6 +526,26 @@ def test_a_ratio_that_lies_under_its_floor_is_marked() -> None:
     assert "0.800× (0.700 to 0.900) ⚠" in markdown(fake.record().model_copy(update={"floor": floor}))
 
 
+def test_an_interval_far_above_1_is_told() -> None:
+    """On a GPU a call takes hundreds of times its floor."""
+    floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=144, interval=(131, 158))
+    record = fake.record().model_copy(update={"floor": floor})
+    assert above_floor(Entry(record, record)) == "144× (131 to 158)"
+
+
+def test_figures_of_a_step_are_left_out_where_every_call_is_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """They would repeat those of the call."""
+    for chunks, is_there in (((1,), False), ((1, 16), True)):
+        records = [fake.record(chunk=chunk) for chunk in chunks]
+        print_summary(fake.run(records), Console(width=100, no_color=True))
+        assert ("/step" in capsys.readouterr().out) is is_there
+        text = section(markdown(*records), "Ranking")
+        heads = next(line for line in text.splitlines() if line.startswith("| chunk"))
+        assert "bound/call" in heads
+        assert ("/step" in heads) is is_there
+        assert {len(row) for row in rows(text)} == {heads.count("|") - 1}
+
+
 def kernel(chunk: int = 1, **changes: Any) -> Record:
     record = fake.record("fakekernel", "tir", chunk=chunk, **changes)
     assert record.artifact is not None

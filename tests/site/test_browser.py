@@ -204,6 +204,15 @@ def test_the_text_of_a_filter_is_one_step_back(made, desktop):
     assert page.locator("[name=q]").input_value() == ""
 
 
+def test_words_are_found_in_any_order_and_the_network_is_one_of_them(made, desktop):
+    """The name of a trial has its case and its size, and not always its network."""
+    page = desktop.open(made.root, "trials.html#q=-c8-%20LSTM%20%20fakemlir%20")
+    page.wait_for_function("() => document.querySelectorAll('#trials tbody tr').length > 0")
+    assert {(row[1], row[5]) for row in rows(page, "#trials")} == {("fakemlir:linalg", "8")}
+    page = desktop.open(made.root, "trials.html#q=gru%20fakelib")
+    page.wait_for_function("() => document.querySelector('#answer').textContent.startsWith('0 of')")
+
+
 def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()

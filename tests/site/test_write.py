@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import fake_records as fake
 import made_history
 import pytest
+from picture import LABEL, PICTURE, page_digest
 from waiting import PATIENCE_S
 
 from rnnbench.history import Alert, Alerts, Detection, History
@@ -205,6 +206,13 @@ def test_the_committed_site_is_what_the_command_makes(tmp_path):
     differing = [name for name in made if made[name] != kept[name] and not name.startswith("method-")]
     assert not differing, f"refresh it: {REFRESH}"
     assert sum(len(content) for name, content in kept.items() if not name.startswith("method-")) < COMMITTED_BYTES
+
+
+def test_the_picture_in_the_readme_is_of_the_committed_site():
+    """Figures of an earlier run would stand beside the findings of this one."""
+    image = pytest.importorskip("PIL.Image", reason="reads the picture; pip install 'rnnbench[report]'")
+    with image.open(PICTURE) as picture:
+        assert picture.info.get(LABEL) == page_digest(), f"refresh it: {REFRESH}"
 
 
 def test_a_folder_with_what_the_site_is_made_of_is_refused(small, small_site, tmp_path):

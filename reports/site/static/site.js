@@ -138,6 +138,12 @@ const rnnbench = (function () {
     return Object.fromEntries(controls(form).map((control) => [control.name, control.value]));
   }
 
+  /* Whether a text has all words that a visitor looks for, in any order: "gru h256". */
+  function has(text, words) {
+    const searched = text.toLowerCase();
+    return words.toLowerCase().split(/\s+/).every((word) => searched.includes(word));
+  }
+
   /* Hides what does not match: elements with data-<name>, and rows and items by their text for q. */
   function filterStatic(form) {
     const name = form.dataset.filters;
@@ -151,7 +157,7 @@ const rnnbench = (function () {
       );
       for (const part of parts) {
         const fits = wanted.every(([key, value]) =>
-          key === "q" ? part.textContent.toLowerCase().includes(value.toLowerCase()) : part.dataset[key] === value,
+          key === "q" ? has(part.textContent, value) : part.dataset[key] === value,
         );
         part.hidden = !fits;
         shown += fits;
@@ -276,6 +282,6 @@ const rnnbench = (function () {
       where.textContent = "Nothing can be shown: " + error.message + ". Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
-  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, fill, clear, start, failed };
+  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, has, fill, clear, start, failed };
 })();
 rnnbench.start();

@@ -24,6 +24,12 @@ PARTIAL = (0, (6, 1.5, 1, 1.5))
 MARKERS = {"stitched": "o", "stateful": "s", "none": "^"}
 REPLAYED = {"fillstyle": "top", "markerfacecoloralt": "white"}
 """Look of the marker of a program whose calls replay a graph."""
+MARK = 5.0
+"""Points of a mark."""
+CORE = 0.4
+"""Part of a line, and of a mark, that is white in its middle where another program has the colour too."""
+CORE_POINTS = 1.0
+"""What a line with a white core is wider than others."""
 OTHER_MARKER = "x"
 """Marker of a state that this version does not know."""
 CARRIES = {"stitched": "kept by the caller", "stateful": "kept inside", "none": "whole sequence"}
@@ -40,8 +46,16 @@ LEGEND_CHARACTERS = 36
 LEGEND_LINE_INCHES = 0.2
 LOGARITHMIC = "log scale"
 """Says of an axis that equal distances on it are equal ratios. A narrow one has the numbers of any other axis."""
-NARROW = 10.0
-"""An axis that spans less than this factor has evenly spaced numbers."""
+NARROW = 3.0
+"""An axis that spans less than this factor has evenly spaced numbers: SUBDIVISIONS may have two of it."""
+SUBDIVISIONS: tuple[tuple[float, ...], ...] = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))
+"""Numbers of each power of ten on a logarithmic axis, the densest first."""
+MOST_NUMBERS = 10
+"""Numbers along a vertical axis."""
+MOST_NUMBERS_BESIDE = 6
+"""Numbers along a horizontal axis: they stand side by side."""
+COLUMN_INCHES, LETTER_INCHES, LONGEST_COLUMN = 0.19, 0.075, 40
+"""Width of a column that has a name, of a letter of the name, and most letters of a name."""
 LONGEST_TITLE = 300
 """Characters of a title."""
 TITLE_CHARACTERS = 13.2
@@ -49,13 +63,20 @@ TITLE_CHARACTERS = 13.2
 
 
 class Canvas:
-    """A figure with its panels: `axes` by origin and hidden size. `colours`: by target."""
+    """A figure with its panels: `axes` by origin and hidden size.
+
+    `colours`: by target. The second program of a colour has a white core in its lines and marks.
+    """
 
     def __init__(self, matplotlib: Any, panels: Panels, colours: Mapping[str, str], titles: Sequence[str]) -> None:
         self.panels = panels
         self.times = sorted({line.time for lines in panels.values() for line in lines})
         self._matplotlib = matplotlib
         self._colours = colours
+        firsts: dict[str, str] = {}
+        for target, colour in colours.items():
+            firsts.setdefault(colour, target)
+        self._cored = colours.keys() - firsts.values()
         origins = sorted({origin for origin, _ in panels}, key=ORIGINS.index)
         sizes = sorted({hidden for _, hidden in panels})
         width, height = max(4.8, 3.4 * len(sizes)), max(4.6, 1.3 + 2.6 * len(origins))
@@ -73,20 +94,28 @@ class Canvas:
                 if (origin, hidden) not in panels:
                     axis.text(0.5, 0.5, "nothing measured", transform=axis.transAxes, ha="center")
 
-    def look(self, line: Line) -> dict[str, Any]:
-        """Colour and dashes of a line."""
-        return {"color": self._colours[line.target], "linestyle": _dashes(line.time)}
+    def look(self, line: Line, width: float = 1.5) -> dict[str, Any]:
+        """Colour, width and dashes of a line."""
+        return {**self._coloured(line.target, width), "linestyle": _dashes(line.time)}
+
+    def _coloured(self, target: str, width: float) -> dict[str, Any]:
+        look: dict[str, Any] = {"color": self._colours[target], "linewidth": width}
+        if target in self._cored:
+            effects, wider = self._matplotlib.patheffects, width + CORE_POINTS
+            core = effects.Stroke(linewidth=CORE * wider, foreground="white")
+            look |= {"linewidth": wider, "path_effects": [effects.Normal(), core]}
+        return look
 
     def join(self, axis: Any, line: Line, x: Sequence[float], y: Sequence[float], **look: Any) -> None:
         """The line through the points. Where times differ, a point that is alone has a piece of it left of its mark."""
-        look = {**self.look(line), **look}
+        look = {**self.look(line, 1.0), **look}
         axis.plot(x, y, **look)
         if len(x) == 1 and len(self.times) > 1:
             axis.margins(x=ALONE_MARGIN)
             piece = {**look, "arrowstyle": "-", "shrinkA": 0, "shrinkB": 0}
             axis.annotate("", (x[0], y[0]), (-ALONE_POINTS, 0), textcoords="offset points", arrowprops=piece)
 
-    def mark(self, axis: Any, line: Line, points: Sequence[tuple[float, float, Entry]], size: float = 5.0) -> None:
+    def mark(self, axis: Any, line: Line, points: Sequence[tuple[float, float, Entry]], size: float = MARK) -> None:
         """The points of a line at (x, y); hollow where a trial shares another one's measurement.
 
         One call for all of them: Matplotlib takes a millisecond for each.
@@ -101,7 +130,11 @@ class Canvas:
             marker = MARKERS.get(line.state, OTHER_MARKER)
             if at:
                 # Large marks lie below small ones, so that neither hides the other.
-                axis.plot(*zip(*at, strict=True), marker=marker, markersize=size, zorder=4 - size / 20, **look)
+                zorder = 4 - size / 20
+                axis.plot(*zip(*at, strict=True), marker=marker, markersize=size, zorder=zorder, **look)
+                if line.target in self._cored:
+                    core = {"marker": ".", "markersize": 2 * CORE * size, "color": edge, "markeredgewidth": 0}
+                    axis.plot(*zip(*at, strict=True), linestyle="none", zorder=zorder, **core)
 
     def reach(
         self, axis: Any, line: Line, x: Sequence[float], low: Sequence[float], high: Sequence[float], **look: Any
@@ -112,22 +145,35 @@ class Canvas:
         ys = [value for ends in zip(low, high, strict=True) for value in (*ends, gap)]
         axis.plot(xs, ys, color=self._colours[line.target], alpha=0.55, zorder=2, **look)
 
-    def ticks(self, axis: Any, at: Sequence[int]) -> None:
-        """Plain numbers along one direction of a logarithmic axis: at these multiples of powers of ten, or evenly where
-        it has too few powers of ten for that. There are no ticks between them: each takes as long as one with a number.
+    def ticks(self, axis: Any, most: int) -> None:
+        """Plain numbers along one direction of a logarithmic axis, at most so many.
+
+        There are no ticks between them: each takes as long as one with a number.
         """
         ticker = self._matplotlib.ticker
         low, high = axis.get_view_interval()
         even = ticker.MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10))
-        axis.set_major_locator(even if high / low < NARROW else ticker.LogLocator(subs=at))
+        narrow = high / low < NARROW
+        axis.set_major_locator(even if narrow else ticker.LogLocator(subs=subdivision(low, high, most)))
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(ticker.NullLocator())
+
+    def name_columns(self, names: Sequence[str]) -> None:
+        """Columns along the horizontal axes, with their names below the lowest panels, for which the figure grows."""
+        shown = [in_picture(name, LONGEST_COLUMN) for name in names]
+        for axis in self.axes.values():
+            axis.set_xticks(range(len(shown)), shown, rotation=90)
+            axis.set_xlim(-0.5, len(shown) - 0.5)
+        sizes = len({hidden for _, hidden in self.axes})
+        width = COLUMN_INCHES * len(shown) * sizes + LEGEND_INCHES
+        self._figure.set_figwidth(max(self._figure.get_figwidth(), width))
+        self._figure.set_figheight(self._figure.get_figheight() + LETTER_INCHES * max(map(len, shown)))
 
     def label(self, x: str, y: str) -> None:
         """What all axes show; the vertical ones are logarithmic."""
         for axis in self.axes.values():
             axis.set_yscale("log")
-            self.ticks(axis.yaxis, (1, 2, 5))
+            self.ticks(axis.yaxis, MOST_NUMBERS)
         self._figure.supxlabel(x, fontsize=9.5)
         self._figure.supylabel(f"{y}, {LOGARITHMIC}", fontsize=9.5)
 
@@ -144,7 +190,7 @@ class Canvas:
             for t in sorted({line.target for line in lines})
         }
         sections: dict[str, dict[str, Mapping[str, Any]]] = {
-            "program": {name: {"color": self._colours[target], "linewidth": 3} for target, name in programs.items()},
+            "program": {name: self._coloured(target, 3) for target, name in programs.items()},
             **(
                 {"time": {in_picture(time): {**GREY, "linestyle": _dashes(time)} for time in self.times}}
                 if times
@@ -188,6 +234,15 @@ class Canvas:
             layout.execute(self._figure)
             self._figure.set_layout_engine("none")
         save_figure(self._figure, file)
+
+
+def subdivision(low: float, high: float, most: int) -> tuple[float, ...]:
+    """The densest of SUBDIVISIONS that has at most so many numbers between two ends; the last one if none has."""
+    powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    for steps in SUBDIVISIONS:
+        if sum(low <= step * power <= high for power in powers for step in steps) <= most:
+            return steps
+    return SUBDIVISIONS[-1]
 
 
 def _wrapped(name: str) -> str:

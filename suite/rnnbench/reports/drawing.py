@@ -35,6 +35,8 @@ PALETTE = (
     "#7A0000",
     "#FF6FCF",
 )
+TOLD_BY_ALL = 10
+"""So many of its first colours are told apart by everybody."""
 STYLE = {
     "font.size": 9.5,
     "axes.titlesize": 10,
@@ -55,7 +57,8 @@ STYLE = {
 def drawing(purpose: str) -> Iterator[Any]:
     """Matplotlib, with the style of all pictures until the block ends. Raises MissingExtraError without it."""
     matplotlib = require("matplotlib", "report", purpose)
-    require("matplotlib.figure", "report", purpose)
+    for module in ("matplotlib.figure", "matplotlib.patheffects"):
+        require(module, "report", purpose)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

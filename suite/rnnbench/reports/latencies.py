@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rnnbench.reports import units
 from rnnbench.reports.escape import Markdown
@@ -101,12 +102,8 @@ def above_floor(entry: Entry) -> str:
     floor = entry.measured.floor if entry.measured else None
     if floor is None or floor.ratio is None:
         return units.MISSING
-    if floor.interval is None:
-        return units.ratio(floor.ratio)
-    low, high = floor.interval
-    impossible = f" {IMPOSSIBLE}" if high < 1 else ""
-    ends = [units.digits(end) if end <= units.WIDEST_RATIO else units.end_of_ratio(end) for end in (low, high)]
-    return f"{units.ratio(floor.ratio)} ({' to '.join(ends)}){impossible}"
+    impossible = f" {IMPOSSIBLE}" if floor.interval and floor.interval[1] < 1 else ""
+    return f"{_with_interval(floor.ratio, floor.interval)}{impossible}"
 
 
 def failed_check_table(view: View) -> Table:
@@ -185,5 +182,22 @@ def _ratio(pair: StrategyPair, chunk: int) -> str:
     judged = pair.ratios[chunk]
     if judged is None:
         return SHARED
-    interval = "" if judged.interval is None else " ({} to {})".format(*map(units.digits, judged.interval))
-    return f"{units.ratio(judged.ratio)}{interval} {judged.verdict}"
+    return f"{_with_interval(judged.ratio, judged.interval)} {judged.verdict}"
+
+
+def _with_interval(ratio: float, interval: tuple[float, float] | None) -> str:
+    """`1.02× (0.980 to 1.06)`."""
+    if interval is None:
+        return units.ratio(ratio)
+    low, high = (units.end_of_interval(end, ratio) for end in interval)
+    return f"{units.ratio(ratio)} ({low} to {high})"
+
+
+def without_steps_of_one(content: Table) -> Table:
+    """Without the columns of a step where every call is one step: they would repeat those of the call."""
+    chunk = content.columns.index("chunk")
+    if {row[chunk] for row in content.rows} != {"1"}:
+        return content
+    kept = [index for index, name in enumerate(content.columns) if not name.endswith("/step")]
+    rows = tuple(tuple(row[index] for index in kept) for row in content.rows)
+    return replace(content, columns=tuple(content.columns[index] for index in kept), rows=rows)

@@ -17,7 +17,13 @@ from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import Markdown, code, paragraph
 from rnnbench.reports.expected_failures import expected_failures_table
 from rnnbench.reports.int8 import int8_tables
-from rnnbench.reports.latencies import failed_check_table, ranking_tables, software_device_table, strategy_pair_table
+from rnnbench.reports.latencies import (
+    failed_check_table,
+    ranking_tables,
+    software_device_table,
+    strategy_pair_table,
+    without_steps_of_one,
+)
 from rnnbench.reports.paths import path_answer, path_table
 from rnnbench.reports.payoff import library_payoff_table, payoff_table
 from rnnbench.reports.plots import Picture
@@ -128,10 +134,17 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
 
 
 def _pictures(pictures: Sequence[Picture]) -> Iterator[str]:
-    for picture in pictures:
-        yield Markdown("### {}").format(picture.title)
-        yield Markdown("![{}]({}.png)").format(picture.title, Markdown(file_name(picture.stem)))
-        yield Markdown("{} [SVG]({}.svg)").format(picture.caption, Markdown(file_name(picture.stem)))
+    for subject, of_subject in groupby(pictures, key=lambda picture: picture.subject):
+        yield Markdown("### {}").format(subject)
+        for picture in of_subject:
+            yield from _picture(picture)
+
+
+def _picture(picture: Picture) -> Iterator[str]:
+    file = Markdown(file_name(picture.stem))
+    yield Markdown("#### {}").format(picture.title)
+    yield Markdown("![{}: {}]({}.png)").format(picture.title, picture.subject, file)
+    yield Markdown("{} [SVG]({}.svg)").format(picture.caption, file)
 
 
 def _outcomes(view: View) -> str:
@@ -191,7 +204,7 @@ def _median(entry: Entry) -> float:
 
 
 def _ranking(entries: Sequence[Entry]) -> Iterator[str]:
-    contents = [*ranking_tables(entries), software_device_table(entries)]
+    contents = [without_steps_of_one(table) for table in (*ranking_tables(entries), software_device_table(entries))]
     if not any(content.rows for content in contents):
         yield "Nothing was measured."
     for content in contents:

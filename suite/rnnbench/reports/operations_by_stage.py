@@ -17,6 +17,8 @@ MOST_KINDS = 17
 REST = "others"
 GREY = "#c8c8c8"
 LINE_INCHES, PANEL_INCHES, REST_INCHES = 0.27, 8.0, 1.0
+LETTER = 0.0125
+"""Part of a panel that a letter in a bar takes. The names are for those who cannot tell two colours apart."""
 
 
 def draw_operations(programs: Mapping[str, Stages], file: Path) -> Path:
@@ -43,18 +45,28 @@ def _fill(axis: Any, title: str, stages: Stages, colours: Mapping[str, str]) -> 
     counts = [counts_by_kind(operations, colours) for _, operations in stages]
     rows = range(len(stages))
     left = [0] * len(stages)
+    whole = max([1, *(count.total() for count in counts)]) * 1.1
     for kind, colour in colours.items():
         widths = [count[kind] for count in counts]
-        axis.barh(rows, widths, left=left, color=colour, height=0.72)
+        bars = axis.barh(rows, widths, left=left, color=colour, height=0.72)
+        shown = in_picture(kind)
+        names = [shown if width > (len(kind) + 1) * LETTER * whole else "" for width in widths]
+        axis.bar_label(bars, names, label_type="center", color=_ink(colour), fontsize=8)
         left = [before + width for before, width in zip(left, widths, strict=True)]
     for row, total in zip(rows, left, strict=True):
         axis.annotate(f"{total:,}", (total, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
     axis.set_yticks(rows, [in_picture(name) for name, _ in stages])
     axis.set_ylim(len(stages) - 0.5, -0.5)
-    axis.set_xlim(0, max([1, *left]) * 1.1)
+    axis.set_xlim(0, whole)
     axis.grid(visible=False, axis="y")
     axis.set_xlabel("operations in the text of the stage")
     axis.set_title(in_picture(title), loc="left", fontweight="bold")
+
+
+def _ink(colour: str) -> str:
+    """Black or white, whichever is read better on a colour."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
 
 
 def _kind(operation: str) -> str:

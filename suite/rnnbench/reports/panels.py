@@ -12,12 +12,12 @@ from rnnbench.results import Entry, Latency, StreamTest
 
 DODGE = 0.4
 """Part of the distance between two chunks over which a panel spreads its lines, so that their marks stand apart."""
-WIDEST_DODGE = 0.5
-"""Most octaves of that."""
-COLUMN = 0.8
-"""Part of a column of a picture with a single chunk over which its lines are spread."""
-WIDEST_STEP = 0.1
-"""Most of a column between two of its lines: marks that are few stand around the name of their time."""
+LEAST_DODGE = 0.5
+"""Octaves over which few lines are spread, where there is room."""
+LINE_DODGE = 0.04
+"""Octaves for each of many lines, where there is room: with less, their marks hide each other."""
+COLUMN = 0.5
+"""Part of a column of a picture with a single chunk over which the lines of its program are spread."""
 LETTER = 0.028
 """Part of a panel's width that a letter of a number takes."""
 Places = Mapping[int, float]
@@ -139,19 +139,24 @@ def latencies_of(panels: Panels, path: str) -> list[tuple[Entry, Latency]]:
 
 def by_chunk(lines: Sequence[Line], chunks: Sequence[int]) -> Iterator[tuple[Line, Places]]:
     """Each line with its places: beside the others at each chunk."""
-    spread = min([WIDEST_DODGE, *(DODGE * math.log2(b / a) for a, b in pairwise(chunks))])
+    room = (DODGE * math.log2(b / a) for a, b in pairwise(chunks))
+    spread = min([max(LEAST_DODGE, LINE_DODGE * len(lines)), *room])
     for line, place in zip(lines, _side_by_side(len(lines)), strict=True):
         shift = 2 ** (spread * place)
         yield line, {chunk: chunk * shift for chunk in chunks}
 
 
-def by_time(lines: Sequence[Line], times: Sequence[str]) -> Iterator[tuple[Line, Places]]:
-    """Each line of a single chunk with its place: beside the others of its time. No line is drawn that tells times."""
-    for column, time in enumerate(times):
-        group = [line for line in lines if line.time == time]
-        spread = min(COLUMN, WIDEST_STEP * (len(group) - 1))
+def columns_of(panels: Panels) -> list[tuple[str, str]]:
+    """Time and program of each column of a picture with a single chunk. All its panels have the same columns."""
+    return sorted({(line.time, line.target) for lines in panels.values() for line in lines})
+
+
+def by_column(lines: Sequence[Line], columns: Sequence[tuple[str, str]]) -> Iterator[tuple[Line, Places]]:
+    """Each line of a single chunk with its place: beside the others of its time and program."""
+    for at, column in enumerate(columns):
+        group = [line for line in lines if (line.time, line.target) == column]
         for line, place in zip(group, _side_by_side(len(group)), strict=True):
-            yield line, {entry.chunk: column + spread * place for entry in line.points}
+            yield line, {entry.chunk: at + COLUMN * place for entry in line.points}
 
 
 def _side_by_side(number: int) -> list[float]:

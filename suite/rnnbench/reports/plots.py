@@ -5,6 +5,7 @@ The same run gives the same bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.measure import PATHS, LatencyPath
-from rnnbench.reports.canvas import BEST, GREY, LOGARITHMIC, Canvas
-from rnnbench.reports.drawing import PALETTE, drawing
+from rnnbench.reports.canvas import BEST, GREY, LOGARITHMIC, MARK, MOST_NUMBERS_BESIDE, Canvas
+from rnnbench.reports.drawing import PALETTE, TOLD_BY_ALL, drawing
 from rnnbench.reports.errors import ReportError
-from rnnbench.reports.escape import in_picture
 from rnnbench.reports.panels import (
-    WIDEST_DODGE,
+    LEAST_DODGE,
     Line,
     Panels,
     Places,
     arrange,
     built,
     by_chunk,
-    by_time,
+    by_column,
     chunks_of,
+    columns_of,
     fastest,
     latencies_of,
     legible,
@@ -35,12 +36,19 @@ from rnnbench.reports.panels import (
     targets_of,
 )
 from rnnbench.reports.tables import p99
-from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Run, View, view_runs
+from rnnbench.results import COMPARED_PATHS, LEAST_POINTS, ORIGIN_MEANS, Entry, Family, Latency, Run, View, view_runs
 from rnnbench.spelling import count
 
 KERNELS = f"Kernel: {ORIGIN_MEANS['kernel']}."
 CHUNKS = f"chunk: time steps per call, {LOGARITHMIC}"
 PERIOD: dict[str, Any] = {**GREY, "linestyle": ":", "linewidth": 1.2}
+PROGRAM_COLOURS = 2 * PALETTE[:TOLD_BY_ALL]
+"""Colours of programs. The canvas tells the two programs of one colour apart."""
+MOST_PROGRAMS = len(PROGRAM_COLOURS)
+LONE_MARK = 7.0
+"""Points of a mark in a picture of a single chunk, where no line shows its colour."""
+SMALLEST_MARK, LARGEST_MARK = 4.5, 9.5
+"""Points of the marks of the shortest and of the longest chunk, where their size tells the chunk."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +57,22 @@ class Picture:
 
     stem: str
     title: str
+    subject: str
+    """Of what: the model and how it is fed."""
     caption: str
 
 
 def draw(view: View, folder: Path) -> list[Picture]:
     """Draw every picture of a report into `folder`. Needs Matplotlib, of the extra `report`."""
     pictures = []
-    of_families = {family: legible(arrange(sizes), len(PALETTE)) for family, sizes in view.families.items()}
+    of_families = {family: legible(arrange(sizes), MOST_PROGRAMS) for family, sizes in view.families.items()}
     with drawing("drawing plots") as matplotlib:
         for family, (panels, left_out) in of_families.items():
             kernels = any(origin == "kernel" for origin, _ in panels)
             # Where there are enough colours, each program has the same one in all pictures.
-            colours = _colours(view.targets if len(view.targets) <= len(PALETTE) else targets_of(panels))
+            colours = _colours(view.targets if len(view.targets) <= MOST_PROGRAMS else targets_of(panels))
             for picture, fill in _pictures(family, panels):
-                canvas = Canvas(matplotlib, panels, colours, _titles(picture, family, left_out))
+                canvas = Canvas(matplotlib, panels, colours, _titles(picture, left_out))
                 fill(canvas)
                 canvas.save(folder, picture.stem)
                 pictures.append(replace(picture, caption=f"{picture.caption} {KERNELS}") if kernels else picture)
@@ -81,11 +91,11 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
             f"one plot shows one workload, and these runs have {len(view.families)}; plot them one by one"
         )
     ((family, sizes),) = view.families.items()
-    panels, left_out = legible(arrange(sizes), len(PALETTE))
+    panels, left_out = legible(arrange(sizes), MOST_PROGRAMS)
     if path not in PATHS or not latencies_of(panels, path):
         raise ReportError(f"no trial of these runs has a latency of the path '{path}'; there are: {', '.join(PATHS)}")
     with drawing("drawing plots") as matplotlib:
-        titles = _titles(_latency_picture(family, PATHS[path], panels), family, left_out)
+        titles = _titles(_latency_picture(family, PATHS[path], panels), left_out)
         canvas = Canvas(matplotlib, panels, _colours(targets_of(panels)), titles)
         draw_latencies(canvas, path=path)
         canvas.save_as(file)
@@ -93,13 +103,14 @@ def draw_latency(runs: Sequence[Run], file: Path, path: str = "bound") -> Path:
 
 
 def _colours(targets: Sequence[str]) -> dict[str, str]:
-    return dict(zip(targets, PALETTE, strict=False))
+    return dict(zip(targets, PROGRAM_COLOURS, strict=False))
 
 
-def _titles(picture: Picture, family: Family, left_out: int) -> tuple[str, ...]:
+def _titles(picture: Picture, left_out: int) -> tuple[str, ...]:
     """`left_out`: programs that have no colour."""
-    slowest = f"Without the {count(left_out, 'slowest program')}: colours tell {len(PALETTE)}. The tables have all."
-    return (picture.title, str(family), *([slowest] if left_out else []))
+    programs = count(left_out, "slowest program")
+    slowest = f"Without the {programs}: {MOST_PROGRAMS} can be told apart. The tables have all."
+    return (picture.title, picture.subject, *([slowest] if left_out else []))
 
 
 def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
@@ -117,10 +128,11 @@ def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callabl
 
 
 def _latency_picture(family: Family, path: LatencyPath, panels: Panels) -> Picture:
-    axis = "against chunk" if len(chunks_of(panels)) > 1 else "by how time advances"
+    axis = "against chunk" if len(chunks_of(panels)) > 1 else "by program"
     return Picture(
         f"latency-{path.name}-{family.slug}",
         f"Latency per step {axis}, {path.name} path",
+        str(family),
         f"{path.meaning} Marks are medians. The thin line reaches up to p99 (of 100 samples or more); the bar is p90. "
         "Grey: the lowest median of all streaming programs, kernels left out: they are written by hand in this suite.",
     )
@@ -130,6 +142,7 @@ def _streams_picture(family: Family) -> Picture:
     return Picture(
         f"streams-{family.slug}",
         "Latency of a frame against the number of real-time streams",
+        str(family),
         "Scenario streams: each mark is the median latency of a frame with so many streams. The thin line reaches up "
         "to p99, in tests of 300 frames. Dotted: the period; streams are held while p99 stays below it.",
     )
@@ -139,6 +152,7 @@ def _build_picture(family: Family) -> Picture:
     return Picture(
         f"build-{family.slug}",
         "Latency per step, bound path, against build time",
+        str(family),
         "Each point is one cold build; a larger point has a larger chunk. A line joins the chunks of one strategy; a "
         "point that is alone has a piece of it on its left. Lower and further left is better.",
     )
@@ -148,31 +162,31 @@ def _growth_picture(family: Family) -> Picture:
     return Picture(
         f"growth-{family.slug}",
         "Build time against chunk",
+        str(family),
         "Each mark is one cold build. A flat line is a loop; the grey lines rise as chunk¹ and as chunk².",
     )
 
 
 def draw_latencies(canvas: Canvas, path: str) -> None:
-    """Latency per step against the chunk, an axis for each origin and size; of a single chunk, against the time."""
-    best = fastest(canvas.panels, path)
-    chunks = chunks_of(canvas.panels)
+    """Latency per step against the chunk, an axis for each origin and size; of a single chunk, by program."""
+    best, chunks = fastest(canvas.panels, path), chunks_of(canvas.panels)
+    columns = columns_of(canvas.panels) if len(chunks) == 1 else []
     unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, path)])
     for (origin, hidden), axis in canvas.axes.items():
         _draw_fastest(axis, {chunk: seconds * scale for chunk, seconds in best[hidden].items()}, chunks)
         lines = canvas.panels.get((origin, hidden), ())
-        for line, places in by_chunk(lines, chunks) if len(chunks) > 1 else by_time(lines, canvas.times):
-            _draw_latency(canvas, axis, line, places, path, scale)
-        if len(chunks) > 1:
+        for line, places in by_column(lines, columns) if columns else by_chunk(lines, chunks):
+            _draw_latency(canvas, axis, line, places, path, scale, LONE_MARK if columns else MARK)
+        if not columns:
             _chunk_axis(axis, chunks)
-        else:
-            axis.set_xticks(range(len(canvas.times)), map(in_picture, canvas.times))
-            axis.set_xlim(-0.5, len(canvas.times) - 0.5)
-    one_chunk = f"how time advances in a call of {count(chunks[0], 'step')}"
-    canvas.label(CHUNKS if len(chunks) > 1 else one_chunk, f"{unit} per step")
+    if columns:
+        canvas.name_columns([f"{target}, {time}" for time, target in columns])
+    one_chunk = f"program, and how time advances in a call of {count(chunks[0], 'step')}"
+    canvas.label(one_chunk if columns else CHUNKS, f"{unit} per step")
     looks: dict[str, dict[str, Any]] = {"bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"}}
     if any(best.values()):
         looks["lowest median, without kernels"] = BEST
-    canvas.legend("latency", looks, times=len(chunks) > 1)
+    canvas.legend("latency", looks, times=not columns)
 
 
 def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -> None:
@@ -183,20 +197,25 @@ def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -
         if len(chunks) == 1:
             axis.axhline(value, **BEST, zorder=1)
         else:
-            axis.plot([chunk / 2**WIDEST_DODGE, chunk * 2**WIDEST_DODGE], [value, value], **BEST, zorder=1)
+            axis.plot([chunk / 2**LEAST_DODGE, chunk * 2**LEAST_DODGE], [value, value], **BEST, zorder=1)
 
 
-def _draw_latency(canvas: Canvas, axis: Any, line: Line, places: Places, path: str, scale: float) -> None:
+def _draw_latency(canvas: Canvas, axis: Any, line: Line, places: Places, path: str, scale: float, size: float) -> None:
     measured = [(e, latency) for e in line.points if (latency := e.latency(path)) is not None]
     x = [places[e.chunk] for e, _ in measured]
     y = [latency.median / e.chunk * scale for e, latency in measured]
-    p90 = [latency.p90 / e.chunk * scale for e, latency in measured]
-    ends = [(p99(latency) or latency.p90) / e.chunk * scale for e, latency in measured]
+    p90 = [_of_single_calls(latency, latency.p90) / e.chunk * scale for e, latency in measured]
+    ends = [_of_single_calls(latency, p99(latency)) / e.chunk * scale for e, latency in measured]
     colour = canvas.look(line)["color"]
     canvas.reach(axis, line, x, y, ends, linewidth=0.8)
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
-    axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
-    canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)))
+    axis.plot(x, y, **canvas.look(line), zorder=3)
+    canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)), size)
+
+
+def _of_single_calls(latency: Latency, quantile: float | None) -> float:
+    """NaN, which is not drawn, where there is none: several calls that are timed at once have one mean."""
+    return math.nan if quantile is None or latency.sampling.calls_per_sample > 1 else quantile
 
 
 def _streams(canvas: Canvas) -> None:
@@ -219,25 +238,27 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
     x, y = [test.streams for test in tests], [test.median * 1e3 for test in tests]
     axis.axhline(streams.period * 1e3, **PERIOD, zorder=1)
     canvas.reach(axis, line, x, y, [(test.p99 or test.median) * 1e3 for test in tests])
-    axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
+    axis.plot(x, y, **canvas.look(line), zorder=3)
     canvas.mark(axis, line, [(count, latency, entry) for count, latency in zip(x, y, strict=True)])
 
 
 def _builds(canvas: Canvas) -> None:
     chunks = sorted({e.chunk for lines in canvas.panels.values() for line in lines for e, _, _ in built(line)})
-    widths = {chunk: 3.5 + 6 * index / max(1, len(chunks) - 1) for index, chunk in enumerate(chunks)}
+    step = (LARGEST_MARK - SMALLEST_MARK) / max(1, len(chunks) - 1)
+    smallest = SMALLEST_MARK if len(chunks) > 1 else LONE_MARK
+    widths = {chunk: smallest + step * index for index, chunk in enumerate(chunks)}
     unit, scale = _unit([latency.median / e.chunk for e, latency in latencies_of(canvas.panels, "bound")])
     for key, axis in canvas.axes.items():
         for line in canvas.panels.get(key, ()):
             points = built(line)
             x = [seconds for _, seconds, _ in points]
             y = [latency.median / e.chunk * scale for e, _, latency in points]
-            canvas.join(axis, line, x, y, linewidth=1.0, alpha=0.45, zorder=2)
+            canvas.join(axis, line, x, y, alpha=0.45, zorder=2)
             marks = list(zip(x, y, (entry for entry, _, _ in points), strict=True))
             for chunk, group in groupby(marks, key=lambda mark: mark[2].chunk):
                 canvas.mark(axis, line, list(group), widths[chunk])
         axis.set_xscale("log")
-        canvas.ticks(axis.xaxis, (1, 3))
+        canvas.ticks(axis.xaxis, MOST_NUMBERS_BESIDE)
     canvas.label(f"build time, s, {LOGARITHMIC}", f"{unit} per step")
     sizes = {str(c): {**GREY, "linestyle": "none", "marker": "o", "markersize": width} for c, width in widths.items()}
     canvas.legend("chunk", sizes)
@@ -255,7 +276,7 @@ def _growth(canvas: Canvas) -> None:
             axis.plot(chunks, slope, **thin, zorder=1)
         for line in canvas.panels.get(key, ()):
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
-            axis.plot(x, y, **canvas.look(line), linewidth=1.5, zorder=3)
+            axis.plot(x, y, **canvas.look(line), zorder=3)
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _chunk_axis(axis, chunks)
         axis.set_ylim(shortest / 1.5, most * 1.5)

@@ -86,12 +86,19 @@ def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid
     rankings = rank(entries)
     if not rankings:
         return None
-    shown = grid(str(workload))
-    shown.add_column("program", overflow="fold")
-    shown.add_column("strategy", no_wrap=True)
     public = ("public\n/call", "\n/step") if wide else ()
-    for name in ("chunk", "place", "bound\n/call", "\n/step", *public, "build"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    names = ("program", "strategy", "chunk", "place", "bound\n/call", "\n/step", *public, "build")
+    several = any(place.entry.chunk_label != "1" for ranking in rankings for place in ranking.places)
+    # Where every call is one step, its latency per step would stand twice.
+    kept = [index for index, name in enumerate(names) if several or name != "\n/step"]
+    shown = grid(str(workload))
+    for index in kept:
+        shown.add_column(
+            names[index],
+            justify="left" if index < 2 else "right",
+            no_wrap=index > 0,
+            overflow="fold" if index == 0 else "ellipsis",
+        )
     previous = ""
     for ranking in rankings:
         if ranking.origin != previous:
@@ -99,7 +106,7 @@ def _latencies(workload: Workload, entries: Sequence[Entry], wide: bool) -> Grid
             shown.add_row(f"[bold]{ranking.origin}[/bold]")
             previous = ranking.origin
         for row, style in _rows(ranking, wide):
-            shown.add_row(*map(line, row), style=style)
+            shown.add_row(*(line(row[index]) for index in kept), style=style)
     return shown
 
 

@@ -6,7 +6,8 @@ import math
 
 MISSING = "—"
 WIDEST_RATIO = 100.0
-"""How far from 1, as a factor, the end of an interval is told. Two processes that disagree give any."""
+"""How far, as a factor, the end of an interval is told: from 1 in comparisons, from the ratio in reports. Two processes
+that disagree give any end."""
 WIDEST_PERCENT = 10.0
 """The same of a change, and of half an interval."""
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -58,6 +59,13 @@ def end_of_ratio(value: float) -> str:
     if value > WIDEST_RATIO:
         return f">{WIDEST_RATIO:g}"
     return f"<{1 / WIDEST_RATIO:g}" if value < 1 / WIDEST_RATIO else f"{value:.3f}"
+
+
+def end_of_interval(end: float, ratio: float) -> str:
+    """An end of a ratio's interval, with three digits: `64.3`; `>387` and `<0.0387` where it is far from 3.87."""
+    if end > ratio * WIDEST_RATIO:
+        return f">{digits(ratio * WIDEST_RATIO)}"
+    return f"<{digits(ratio / WIDEST_RATIO)}" if end < ratio / WIDEST_RATIO else digits(end)
 
 
 def relative_change(ratio: float) -> str:

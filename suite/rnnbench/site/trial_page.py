@@ -216,6 +216,7 @@ def _listed(machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
         "trial": shown.trial,
         "machine": machine.fingerprint,
         "case": entry.record.case,
+        "network": entry.workload.family.computed,
         "backend": entry.record.backend,
         "program": program(entry),
         "strategy": strategy(entry),

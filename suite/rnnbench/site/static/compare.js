@@ -194,9 +194,8 @@
       : nothing(a, b);
     caution.hidden = !machines;
     caution.textContent = machines ? "A and B are two machines: a ratio compares the machines as well as the programs, and has no verdict." : "";
-    const q = control.q.value.toLowerCase();
     const shown = compared
-      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && (pair.b.trial + " " + alike(pair.b)).toLowerCase().includes(q))
+      .filter((pair) => (!control.verdict.value || pair.judged.verdict === control.verdict.value) && rnnbench.has(pair.b.trial + " " + alike(pair.b), control.q.value))
       .sort((x, y) => ORDER.indexOf(x.judged.verdict) - ORDER.indexOf(y.judged.verdict) || distance(y.judged) - distance(x.judged));
     const pages = new Map(index.pages.map(([machine, trial, page]) => [machine + "\n" + trial, page]));
     const machine = b[0] >= 0 ? index.nights[b[0]].machine : "";

@@ -39,13 +39,12 @@
   }
 
   Promise.all(names.map(rnnbench.load)).then(function (shards) {
-    const all = shards.flat().map((trial) => ({ trial, row: line(trial), text: (trial.trial + " " + trial.program + " " + trial.strategy).toLowerCase() }));
+    const all = shards.flat().map((trial) => ({ trial, row: line(trial), text: [trial.trial, trial.network, trial.program, trial.strategy].join(" ") }));
     rnnbench.onState(function () {
       const wanted = rnnbench.values(form);
-      const q = wanted.q.toLowerCase();
       const found = all.filter(
         ({ trial, text }) =>
-          ["backend", "strategy", "outcome", "case", "machine"].every((name) => !wanted[name] || trial[name] === wanted[name]) && text.includes(q),
+          ["backend", "strategy", "outcome", "case", "machine"].every((name) => !wanted[name] || trial[name] === wanted[name]) && rnnbench.has(text, wanted.q),
       );
       rnnbench.fill(table, found.map(({ row }) => row));
       answer.textContent = found.length + " of " + all.length + " trials.";
