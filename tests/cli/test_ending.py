@@ -87,6 +87,7 @@ def test_the_end_of_a_terminal_ends_a_command_unless_it_is_ignored(handler, stat
         with pytest.raises(SystemExit) as ended:
             end_well(command)
         assert signal.getsignal(signal.SIGHUP) == handler
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "it would end what called the command"
     finally:
         signal.signal(signal.SIGHUP, before)
     assert ended.value.code == status

@@ -16,6 +16,7 @@ from rnnbench.conformance import trajectories as module
 from rnnbench.conformance.ring_trajectory import PASSES, RingReference
 from rnnbench.rnn import Model, run_reference
 from rnnbench.rnn.networks.gla import GatedLinearAttentionLayer
+from rnnbench.rnn.networks.rnnt_greedy import Rnnt
 
 
 @pytest.fixture
@@ -31,6 +32,14 @@ def test_the_two_streams_are_the_references_own(reference):
         for name, array in expected.final.items():
             np.testing.assert_allclose(got.final[name], array, rtol=0, atol=1e-14)
             np.testing.assert_allclose(got.states[name], expected.states[name], rtol=0, atol=1e-14)
+
+
+def test_margins_of_a_search_go_with_its_streams(tmp_path):
+    search = Rnnt(input=4, hidden=3, prediction=3, max_symbols=2)
+    reference = ReferenceTrajectories(dataclasses.replace(make_trial(), model=search, batch=2, steps=4), tmp_path)
+    for stream, state in ((reference.from_zeros(), reference.zeros), (reference.from_start(), reference.start)):
+        expected = run_reference(search, reference.weights, reference.x, state)
+        np.testing.assert_allclose(stream.margin, expected.margin, rtol=1e-9)
 
 
 def test_the_ring_is_followed_past_its_end(reference):
