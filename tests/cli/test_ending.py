@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from killed_runs import kill_and_resume, left_of, records, start
+from killed_runs import fork, kill_and_resume, left_of, records, start
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench.cli import ending
@@ -29,22 +29,6 @@ STOPPED_IN = {
     "the summary": "import rnnbench.reports as room; name = 'print_summary'",
     "the beginning": "import rnnbench.cases as room; name = 'load_case'",
 }
-FORKED = """
-import pytest
-from few_checks import make_few_checks
-from forked_workers import fork_workers
-fork_workers(pytest.MonkeyPatch())
-make_few_checks(pytest.MonkeyPatch())
-"""
-"""Workers that are forked and make a few checks, where nobody looks at how they start and what they find."""
-PLAIN = (
-    FORKED
-    + """
-import rnnbench.reports.plots as plots
-plots.draw = lambda view, folder: []
-"""
-)
-"""Reports without pictures, which take longer than the runs."""
 WAITS_ONCE_A_RECORD_IS_WRITTEN = """
 import os, time
 import rnnbench.pipeline.record as room
@@ -81,7 +65,7 @@ setattr(room, name, stop)
 )
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
     default = partial(signal.signal, number, signal.SIG_DFL)
-    process = start(folder, *ONE_TRIAL, code=PLAIN + STOPPED_IN[where] + STOP, preexec_fn=default)
+    process = fork(folder, *ONE_TRIAL, code=STOPPED_IN[where] + STOP, preexec_fn=default)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -340,7 +324,7 @@ def test_a_signal_while_a_command_imports_ends_it_with_130_and_one_line(folder, 
 
 
 def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
-    process = start(folder, *AB, code=FORKED + "import rnnbench.reports as room; name = 'write_comparison'" + STOP)
+    process = fork(folder, *AB, code="import rnnbench.reports as room; name = 'write_comparison'" + STOP)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -351,7 +335,7 @@ def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
 
 
 def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rnnbench):
-    process = start(folder, *AB[:2], "--backend=fake:build-hangs", "--budget=10ms")
+    process = fork(folder, *AB[:2], "--backend=fake:build-hangs", "--budget=10ms")
     try:
         wait_until(lambda: list(folder.glob("results/[!.]*/logs/*.log")), "no worker", process)
         for run in folder.glob("results/*-[ab]"):
@@ -377,7 +361,7 @@ def stop(*arguments, **options):
     wait()
 setattr(room, name, stop)
 """
-    process = start(folder, "list", "tiny.yaml", code=code)
+    process = fork(folder, "list", "tiny.yaml", code=code)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -394,7 +378,7 @@ def slow(sentence):
 ending._say = slow
 """
     code += STOPPED_IN["the beginning"] + STOP
-    process = start(folder, "list", "tiny.yaml", code=code)
+    process = fork(folder, "list", "tiny.yaml", code=code)
     wait_until((folder / "reached").exists, "it never came there", process)
     process.send_signal(signal.SIGTERM)
     wait_until((folder / "ending").exists, "it does not end", process)
@@ -430,7 +414,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
         "ab": ("--budget=10ms", "--filter=chunk=2,state=stitched"),
     }[command]
     filler = small_disk / "filler"
-    process = start(folder, *arguments, code=PLAIN + WAITS_ONCE_A_RECORD_IS_WRITTEN)
+    process = fork(folder, *arguments, code=WAITS_ONCE_A_RECORD_IS_WRITTEN)
     wait_until((folder / "written").exists, "no record", process)
     with filler.open("wb", buffering=0) as file, suppress(OSError):
         while True:
@@ -447,7 +431,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
     assert kept, "whole lines only"
     if command == "run":
         filler.unlink()
-        resumed = start(folder, "run", "--resume", str(run), code=PLAIN)
+        resumed = fork(folder, "run", "--resume", str(run))
         _, errors = resumed.communicate(timeout=PATIENCE_S)
         assert resumed.returncode == 3, errors
         lines = [json.loads(line) for line in (run / "records.jsonl").open()]
@@ -457,7 +441,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
 
 def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3000, 3000))
-    process = start(folder, *RUN, code=FORKED, preexec_fn=limit)
+    process = fork(folder, *RUN, preexec_fn=limit)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, errors
     assert "File too large" in errors
@@ -467,7 +451,7 @@ def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
 
 
 def test_a_run_in_progress_is_not_resumed(folder, rnnbench):
-    process = start(folder, "run", "tiny.yaml", "--backend=fake:build-hangs", "--no-baseline")
+    process = fork(folder, "run", "tiny.yaml", "--backend=fake:build-hangs", "--no-baseline")
     try:
         wait_until(lambda: any(folder.glob("results/[!.]*/run.json")), "no run", process)
         errors = rnnbench("run", "--resume", "latest", status=2).stderr
@@ -522,8 +506,8 @@ def test_killed_at_any_moment_a_run_loses_no_record_and_leaves_no_process(folder
         wait_until((folder / "held").exists, "it never came there", process)
         (folder / "held").unlink()
 
-    codes = [*(FORKED + HOLD + code for code in HELD.values()), PLAIN]
-    done = kill_and_resume(folder, (*RUN, "--backend=fake:honest,fake:build-fails"), len(HELD), wait, codes)
+    codes = [*(HOLD + code for code in HELD.values()), ""]
+    done = kill_and_resume(folder, (*RUN, "--backend=fake:honest,fake:build-fails"), len(HELD), wait, codes, fork)
     assert (done.kills, done.at_risk) == (len(HELD), len(HELD))
     assert done.with_workers >= 2, "of the last kill, workers have nothing to do any more"
     assert (done.lost, done.doubled, done.torn) == (0, 0, 0)

@@ -1,6 +1,7 @@
 """Long commands that get a signal at a random moment, again and again, and what is looked at after each.
 
-Each runs in a process of its own. The fake backend has releases of its own there, and reports have no pictures.
+Each runs in a process of its own, fresh or forked. The fake backend has releases of its own there, and reports have no
+pictures.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from killed_runs import MARK, left_of
+from forked_commands import start_forked
+from killed_runs import MARK, Command, left_of
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench.history import Alerts, AlertsError, History
@@ -170,8 +172,37 @@ class Interrupted:
     slowest_end_s: float = 0.0
 
 
+def start_fresh(command: LongCommand, folder: Path) -> Command:
+    return subprocess.Popen(
+        [sys.executable, "-c", command.program, *command.arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **_variables(folder)},
+        preexec_fn=_AS_IN_A_TERMINAL,
+    )
+
+
+def fork_here(command: LongCommand, folder: Path) -> Command:
+    """In a process that is forked from this one: see `fake/forked_commands.py`."""
+    return start_forked(folder, command.program, command.arguments, _variables(folder), _AS_IN_A_TERMINAL)
+
+
+_AS_IN_A_TERMINAL = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    return {MARK: str(folder), "TMPDIR": str(folder / "tmp"), "RNNBENCH_TEST_RELEASES": json.dumps(RELEASES)}
+
+
 def interrupt(
-    command: LongCommand, top: Path, count: int, draw: random.Random, took_s: float | None = None
+    command: LongCommand,
+    top: Path,
+    count: int,
+    draw: random.Random,
+    took_s: float | None = None,
+    begin: Callable[[LongCommand, Path], Command] = start_fresh,
 ) -> Interrupted:
     """Give the command so many signals, each up to `took_s` after its begin: by default what it takes as a whole.
 
@@ -179,13 +210,13 @@ def interrupt(
     """
     done, folder = Interrupted(), _new(command, top)
     if took_s is None:
-        took_s = _whole(command, folder, done)
+        took_s = _whole(command, folder, done, begin)
     while done.signals < count:
         if command.is_done(folder):
             folder = _new(command, top)
         number = SIGNALS[done.signals % len(SIGNALS)]
         before = _finished(folder)
-        process = _started(command, folder)
+        process = _begun(command, folder, begin)
         try:
             process.wait(draw.uniform(0, took_s))
             done.ended_before += 1
@@ -203,7 +234,7 @@ def interrupt(
         done.wrong += [f"{command.name}, {number}: {what} is lost" for what in _lost(folder, before)]
     if command.is_done(folder):
         folder = _new(command, top)
-    _whole(command, folder, done)
+    _whole(command, folder, done, begin)
     return done
 
 
@@ -216,27 +247,20 @@ def _new(command: LongCommand, top: Path) -> Path:
     return folder
 
 
-def _started(command: LongCommand, folder: Path) -> subprocess.Popen[str]:
+def _begun(command: LongCommand, folder: Path, begin: Callable[[LongCommand, Path], Command]) -> Command:
     """It has imported what it needs, and waits for no signal before."""
     begun = folder / "begun"
     begun.unlink(missing_ok=True)
-    variables = {MARK: str(folder), "TMPDIR": str(folder / "tmp"), "RNNBENCH_TEST_RELEASES": json.dumps(RELEASES)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", command.program, *command.arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **variables},
-        preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),
-    )
+    process = begin(command, folder)
     wait_until(begun.exists, f"{command.name} does not begin", process)
     return process
 
 
-def _whole(command: LongCommand, folder: Path, done: Interrupted) -> float:
+def _whole(
+    command: LongCommand, folder: Path, done: Interrupted, begin: Callable[[LongCommand, Path], Command]
+) -> float:
     """Let it end. Returns the seconds that it took."""
-    process = _started(command, folder)
+    process = _begun(command, folder, begin)
     begun = time.monotonic()
     _, errors = process.communicate(timeout=PATIENCE_S)
     seconds = time.monotonic() - begun

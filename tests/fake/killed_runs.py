@@ -1,4 +1,4 @@
-"""Runs of the real command in a process of its own, and killing that process at random or named moments."""
+"""Runs of the real command in a process of its own, fresh or forked, and killing it at random or named moments."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from forked_commands import ForkedCommand, start_forked
 from waiting import PATIENCE_S, wait_until
 
+Command = subprocess.Popen[str] | ForkedCommand
 MARK = "RNNBENCH_TEST_FOLDER"
-"""A variable that all processes of a command have, its workers and their children too."""
+"""A variable that all processes of a command have, its workers and their children too. The kernel does not tell it of
+what a forked command has forked: that works in the command's folder."""
 LATER_S = 2.0
 """How long after a kill a worker may live."""
 SOONEST_S = 0.3
 """When a command is killed, at the earliest, after its start: it has begun to import."""
+MAIN = "\nfrom rnnbench.__main__ import main\nmain()"
 
 
 def start(folder: Path, *arguments: str, code: str = "", **options: Any) -> subprocess.Popen[str]:
-    """The command in a process of its own, after `code`."""
-    program = f"{code}\nfrom rnnbench.__main__ import main\nmain()"
+    """The command in a fresh process, after `code`."""
     return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-c", code + MAIN, *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -39,12 +42,17 @@ def start(folder: Path, *arguments: str, code: str = "", **options: Any) -> subp
     )
 
 
+def fork(folder: Path, *arguments: str, code: str = "", **options: Any) -> ForkedCommand:
+    """As `start`, in a process that is forked from this one."""
+    return start_forked(folder, code + MAIN, arguments, {MARK: str(folder)}, **options)
+
+
 def left_of(folder: Path) -> list[psutil.Process]:
     """Processes that were started for a run in this folder, and run."""
     found = []
     for process in psutil.process_iter():
         try:
-            mine = process.environ().get(MARK) == str(folder)
+            mine = process.environ().get(MARK) == str(folder) or process.cwd() == os.path.realpath(folder)
             if mine and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:
@@ -82,7 +90,7 @@ class Killed:
     slowest_end_s: float = 0.0
 
 
-def at_random(draw: random.Random, latest_s: float) -> Callable[[subprocess.Popen[str]], None]:
+def at_random(draw: random.Random, latest_s: float) -> Callable[[Command], None]:
     """Waits for a time that is drawn, up to `latest_s` after the start of the command."""
     return lambda process: time.sleep(draw.uniform(SOONEST_S, latest_s))
 
@@ -91,19 +99,20 @@ def kill_and_resume(
     folder: Path,
     first: tuple[str, ...],
     kills: int,
-    wait: Callable[[subprocess.Popen[str]], None],
+    wait: Callable[[Command], None],
     codes: Sequence[str] = (),
+    begin: Callable[..., Command] = start,
 ) -> Killed:
     """Kill the command so many times, each after a `wait`. It begins as `first`, then it resumes.
 
     Where a run has ended another one begins. The last one is resumed to its end. Where there are `codes`, each command
-    begins with the next one: there is one more of them than kills.
+    begins with the next one: there is one more of them than kills. `begin` is `start` or `fork`.
     """
     done = Killed()
     before: dict[str, list[bytes]] = {}
     while done.kills < kills:
         arguments = ("run", "--resume", "latest") if _unfinished(folder) else first
-        process = start(folder, *arguments, code=codes[done.kills] if codes else "")
+        process = begin(folder, *arguments, code=codes[done.kills] if codes else "")
         wait(process)
         if process.poll() is None:
             done.kills += 1
@@ -116,7 +125,7 @@ def kill_and_resume(
         done.lost += sum(after.get(path, [])[: len(lines)] != lines for path, lines in before.items())
         before = after
     if _unfinished(folder):
-        process = start(folder, "run", "--resume", "latest", code=codes[-1] if codes else "")
+        process = begin(folder, "run", "--resume", "latest", code=codes[-1] if codes else "")
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in errors, errors
     _count_records(folder, done)
