@@ -17,7 +17,7 @@ from waiting import PATIENCE_S, join
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import History, find_changes, store
+from rnnbench.history import History, database, find_changes, store
 from rnnbench.history.database import ZONES
 from rnnbench.history.entry import run_id, utc_of
 from rnnbench.results import StoreError, append_record, read_run
@@ -269,6 +269,22 @@ def test_sql_reads_the_history_and_nothing_else(root: Path, run: Path, tmp_path:
             History(root).sql(statement.format(file=file, secret=secret, folder=tmp_path))
         assert not (tmp_path / "written").exists()
     assert {file: file.read_bytes() for file in root.rglob("*") if file.is_file()} == before
+
+
+def test_statements_of_one_history_share_a_database_also_after_one_that_fails(
+    root: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening one takes longer than most statements."""
+    opened, open_database = list[str](), database.open_database
+    monkeypatch.setattr(database, "open_database", lambda purpose: opened.append(purpose) or open_database(purpose))
+    History(root).add(run)
+    history = History(root)
+    for _ in range(2):
+        assert history.sql("SELECT count(*) FROM rows").rows == ((5,),)
+        with pytest.raises(StoreError, match="query failed"):
+            history.sql("SELECT no_such_column FROM rows")
+        assert len(history.arrays("SELECT trial FROM rows")["trial"]) == 5
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("value", ["INTERVAL 100000000 MONTH", "'\udcff'"])

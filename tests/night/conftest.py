@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import made_history
 import pytest
 from fake_releases import fake_checks, fake_index, fake_measurements, fake_runs
 from harness_trials import SilentObserver, make_trial
@@ -21,7 +22,7 @@ from rnnbench.night import (
     measure_night,
     read_state,
 )
-from rnnbench.results import Store
+from rnnbench.results import Store, tables
 from rnnbench.sampling import PairBudget
 
 
@@ -96,6 +97,7 @@ class Nights:
 @pytest.fixture
 def nights(tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
+    monkeypatch.setattr(tables, "open_database", made_history.shared_database)
     fake_runs(monkeypatch)
     monkeypatch.setattr("sys.argv", ["rnnbench", "night"])  # A run keeps its command, and a check names its cases.
     monkeypatch.setattr(collect, "write_site", lambda *content: None)  # A second of each night; two tests make it.

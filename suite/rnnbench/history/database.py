@@ -1,9 +1,9 @@
-"""SQL over Parquet files, through DuckDB. A database is in memory and lives as long as one call."""
+"""SQL over Parquet files, through DuckDB. A database is in memory, and lives as long as its object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,44 +33,54 @@ def require_history() -> None:
     require("ruamel.yaml", "history", "the file of the alerts")
 
 
-def query(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Table:
-    """The result of one SELECT over the table `rows`, which is in Parquet files, and other tables, in memory.
+class Database:
+    """The table `rows`, which is in Parquet files, and other tables, in memory. A statement can read nothing else.
 
-    The statement can read nothing else and write nothing. `types` has the columns of `rows` that are there even where
-    no file has them. Raises StoreError.
+    Opening it takes longer than most statements.
     """
-    with _selected(sql, files, types, tables) as result:
-        return Table(tuple(column[0] for column in result.description), tuple(result.fetchall()))
 
+    def __init__(self, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> None:
+        """`types` has the columns of `rows` that are there even where no file has them. Raises StoreError."""
+        self._database = open_database(PURPOSE)
+        with _errors_told():
+            for file in files:
+                str(file).encode()  # DuckDB takes no other text, and says only that its type is wrong.
+            # The view and each statement would otherwise read the footers of all files anew: a second for 365 runs.
+            self._database.execute("SET parquet_metadata_cache = true")
+            _make_view(self._database, files, types)
+            for name, (columns, rows) in tables.items():
+                make_table(self._database, name, columns, rows)
+            _lock(self._database, files)
 
-def query_arrays(sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> Arrays:
-    """The same as an array for each column, for results of many rows."""
-    with _selected(sql, files, types, tables) as result:
-        arrays: Arrays = result.fetchnumpy()
-        return arrays
+    def query(self, sql: str) -> Table:
+        """The result of one SELECT. Raises StoreError."""
+        with self._selected(sql) as result:
+            return Table(tuple(column[0] for column in result.description), tuple(result.fetchall()))
+
+    def arrays(self, sql: str) -> Arrays:
+        """The same as an array for each column, for results of many rows."""
+        with self._selected(sql) as result:
+            arrays: Arrays = result.fetchnumpy()
+            return arrays
+
+    @contextmanager
+    def _selected(self, sql: str) -> Iterator[Any]:
+        with _errors_told():
+            sql.encode()
+            yield self._database.execute(_select(self._database, sql))
 
 
 @contextmanager
-def _selected(
-    sql: str, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]
-) -> Iterator[Any]:
+def _errors_told() -> Iterator[None]:
+    """Raise StoreError for what DuckDB or Python cannot do."""
     duckdb = require("duckdb", "history", PURPOSE)
-    with closing(open_database(PURPOSE)) as database:
-        try:
-            for text in (sql, *map(str, files)):
-                text.encode()  # DuckDB takes no other text, and says only that its type is wrong.
-            # The view and each statement would otherwise read the footers of all files anew: a second for 365 runs.
-            database.execute("SET parquet_metadata_cache = true")
-            _make_view(database, files, types)
-            for name, (columns, rows) in tables.items():
-                make_table(database, name, columns, rows)
-            _lock(database, files)
-            yield database.execute(_select(database, sql))
-        except duckdb.Error as error:
-            reason = ZONES if "pytz" in str(error) else " ".join(str(error).split())
-            raise StoreError(f"the query failed: {visible(reason)}") from error
-        except (ValueError, OverflowError) as error:  # A text that is no UTF-8, and an interval of a million years.
-            raise StoreError(f"the query failed: Python cannot hold a value of it: {visible(str(error))}") from error
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = ZONES if "pytz" in str(error) else " ".join(str(error).split())
+        raise StoreError(f"the query failed: {visible(reason)}") from error
+    except (ValueError, OverflowError) as error:  # A text that is no UTF-8, and an interval of a million years.
+        raise StoreError(f"the query failed: Python cannot hold a value of it: {visible(str(error))}") from error
 
 
 def _lock(database: Any, files: Sequence[Path]) -> None:

@@ -23,7 +23,7 @@ from rnnbench.disk import read_cached, read_plain, write_bytes, write_text
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
-from rnnbench.history.database import PURPOSE, Arrays, Content, Table, query, query_arrays
+from rnnbench.history.database import PURPOSE, Arrays, Content, Database, Table
 from rnnbench.history.entry import RUN_TYPES, SCHEMA, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.locks import locked
@@ -204,16 +204,20 @@ class History:
 
     def sql(self, statement: str) -> Table:
         """The result of one SELECT over the tables `rows`, `runs`, `verdicts` and `checks`. Raises StoreError."""
-        return query(statement, self._files, ROW_TYPES, self._tables)
+        return self._database.query(statement)
 
     def arrays(self, statement: str) -> Arrays:
         """The same as an array for each column, for results of many rows. A NULL is masked."""
-        return query_arrays(statement, self._files, ROW_TYPES, self._tables)
+        return self._database.arrays(statement)
 
     def frame(self, statement: str = "SELECT * FROM rows ORDER BY started") -> Any:
         """The result as a DataFrame of pandas or Polars. Raises MissingExtraError where neither is installed."""
         table = self.sql(statement)
         return data_frame(table.columns, table.rows)
+
+    @cached_property
+    def _database(self) -> Database:
+        return Database(self._files, ROW_TYPES, self._tables)
 
     @property
     def _files(self) -> list[Path]:
