@@ -351,3 +351,16 @@ def test_an_output_may_keep_the_number_of_steps_of_its_export(tmp_path):
     path = files.saved(proto, tmp_path / "network.onnx")
     section = FileSection(path.name, {"h0": "hn"}, time=0, batch=1)
     assert check_state(oracle_of(path), describe(path), section).ok
+
+
+def test_what_is_said_of_lengths_makes_a_stream(tmp_path):
+    proto = files.recurrent("LSTM")
+    proto.graph.node[0].input[4] = "lengths"
+    proto.graph.input.extend(files.arrays(("lengths", TensorProto.INT32, ("B",))))
+    path = files.saved(proto, tmp_path / "packed.onnx")
+    found = describe(path)
+    (told,) = (note for note in found.notes if note.startswith("lengths gives the length of each sequence"))
+    assert told.endswith("fix it (--set constants.lengths=8 --set sizes.T=8 --set time=null)")
+    answers = ["constants.lengths=8", "sizes.T=8", "time=null"]
+    section = answered(section_of(found, path.name), found, answers)
+    assert check_state(oracle_of(path), sized(found, section.sizes), section).ok

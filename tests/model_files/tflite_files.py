@@ -11,7 +11,9 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-KIND = {np.dtype(name): getattr(schema.TensorType, name.upper()) for name in ("float32", "int32", "int16", "int8")}
+KIND = {
+    np.dtype(name): getattr(schema.TensorType, name.upper()) for name in ("float32", "int32", "int16", "int8", "bool")
+}
 
 
 class Writer:

@@ -180,5 +180,17 @@ def _notes(
         )
     length_values = (operator.inputs[_LENGTHS] for operator in flow.recurrent if _LENGTHS in operator.inputs)
     lengths = {name for value in length_values for name in flow.sources(value)}
-    for name in sorted(lengths & inputs):
-        yield f"{name} gives the length of each sequence to a recurrent operator."
+    yield from (_told_of_lengths(name, arrays) for name in sorted(lengths & inputs))
+
+
+def _told_of_lengths(name: str, arrays: Sequence[ArrayDescription]) -> str:
+    """What to say of an input of lengths. A stream goes through all steps of a call, so each row has as many."""
+    told = f"{name} gives the length of each sequence to a recurrent operator"
+    stream = next((array for array in arrays if array.role == "input" and array.time is not None), None)
+    if stream is None or stream.time is None or stream.shape is None:
+        return f"{told}: it is the number of steps in a call ({option(f'constants.{name}=STEPS')})"
+    size = stream.shape[stream.time]
+    if isinstance(size, int):
+        return f"{told}: it is the number of steps in a call ({option(f'constants.{name}={size}')})"
+    answers = (f"constants.{name}=8", f"sizes.{size or f'{stream.name}.{stream.time}'}=8", "time=null")
+    return f"{told}: choose the number of steps in a call, such as 8, and fix it ({' '.join(map(option, answers))})"

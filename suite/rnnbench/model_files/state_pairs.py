@@ -148,12 +148,12 @@ class _Search:
     def _pair_or_ask(self, pairs: Mapping[str, str], found: FoundBy) -> None:
         """Pair them, but for floats of which the output is computed from the input alone, as an embedding is.
 
-        An output that is the input itself, moved, is a state that an export has lost. Not all formats tell that.
+        An output that is the input itself, moved, is a state that an export has lost.
         """
         for name, other in pairs.items():
             is_alone = "float" in self._inputs[name].dtype and {*self._depends.get(other, ())} == {name}
-            end = Value(OUTERMOST, other)
-            if is_alone and end in self._flow.makers and name not in self._flow.sources(end):
+            is_moved = name in self._flow.sources(Value(OUTERMOST, other))
+            if is_alone and self._flow.knows_moves and not is_moved:
                 text = f"is {other} its next value? It is computed from {name} alone, and from no input of the call."
                 self._doubted[name] = Question(name, "state", text, is_guess=True)
             else:

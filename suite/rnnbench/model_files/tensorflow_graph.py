@@ -32,7 +32,7 @@ EXACT = frozenset(
         *("Relu", "Relu6", "Neg", "Abs", "Sign", "Floor", "Maximum", "Minimum", "Max", "Min", "MaxPool", "ClipByValue"),
         *("TensorListGetItem", "TensorListStack", "TensorListConcatV2", "TensorListGather"),
         *("Round", "Rint", "Ceil", "Roll", "OneHot", "TopKV2", "MatrixBandPart", "InvertPermutation", "ScatterNd"),
-        *("SpaceToDepth", "DepthToSpace", "ResizeNearestNeighbor"),
+        *("SpaceToDepth", "DepthToSpace", "ResizeNearestNeighbor", "ReverseSequence"),
     )
 )
 """Operations that give elements of what they get, or are exact."""
@@ -51,11 +51,14 @@ FUSED = frozenset(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"))
 """Operations that become a call of others in float64, for which they have no kernel."""
 _WHILE = frozenset(("While", "StatelessWhile"))
 _IF = frozenset(("If", "StatelessIf"))
-_CALL = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+CHOICES = _WHILE | _IF
+"""Operations that call functions as often as a condition says."""
+CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+"""Operations that call one function."""
 _CALLED = {
     **dict.fromkeys(_WHILE, ("cond", "body")),
     **dict.fromkeys(_IF, ("then_branch", "else_branch")),
-    **dict.fromkeys(_CALL, ("f",)),
+    **dict.fromkeys(CALLS, ("f",)),
 }
 """The attributes that name functions."""
 ASSIGNMENTS = frozenset(
@@ -79,7 +82,7 @@ _PLAIN = frozenset(
         *("TensorListElementShape", "BroadcastArgs"),
     )
 )
-READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | FUSED | _WHILE | _IF | _CALL | ASSIGNMENTS | _PLAIN
+READ = EXACT | ACTIVATIONS | PRODUCTS | SUMS | FUSED | CHOICES | CALLS | ASSIGNMENTS | _PLAIN
 """Operations that compute and do nothing else, or change a variable: a graph of others is not read."""
 _INPUTS = frozenset(("Placeholder", "NoOp"))
 NARROW = "_narrow"
@@ -210,7 +213,7 @@ class _Call:
         if operation.kind in _IF:
             chosen, other = operation.called
             return self.run(chosen if bool(inputs[0]) else other, inputs[1:])
-        if operation.kind in _CALL:
+        if operation.kind in CALLS:
             (function,) = operation.called
             return self.run(function, inputs)
         results = self._executed(operation, inputs)

@@ -470,3 +470,62 @@ def test_damaged_bytes_never_raise_anything_else(tmp_path, folder, name):
         except ModelFileError:
             refused += 1
     assert refused >= 2
+
+
+def saved_step(folder, call, held=None, **shapes):
+    """A model of one function, with inputs of these names."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.held = held
+    specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in shapes.items()]
+    module.call = tf.function(call, input_signature=specs, autograph=False)
+    tf.saved_model.save(module, str(folder), signatures=module.call.get_concrete_function())
+    return folder / "saved_model.pb"
+
+
+def test_sequences_are_turned_in_float64(tmp_path):
+    import tensorflow as tf
+
+    turned = saved_step(tmp_path, lambda x: {"y": tf.reverse_sequence(x, [2, 3], seq_axis=1, batch_axis=0)}, x=(2, 3))
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(oracle_of(turned).run({"x": x})["y"], [[1, 0, 2], [5, 4, 3]])
+
+
+@pytest.mark.parametrize("is_crossed", [True, False])
+def test_states_whose_names_are_the_wrong_way_round_are_asked_for(tmp_path, is_crossed):
+    """Each next value is computed from its own state, within a function, and the names say the other one."""
+    import tensorflow as tf
+
+    inner = tf.function(lambda x, a, b: (tf.concat([a[:, 1:], x], 1), tf.tanh(b) + x), autograph=False)
+
+    def call(x, h1, h2):
+        first, second = inner(x, h1, h2)
+        names = ("h2_out", "h1_out") if is_crossed else ("h1_out", "h2_out")
+        return {"y": tf.reduce_sum(first + second, 1), **dict(zip(names, (first, second), strict=True))}
+
+    found = describe(saved_step(tmp_path, call, x=(1, 1), h1=(1, 4), h2=(1, 4)))
+    assert {pair.before: pair.after for pair in found.state} == ({} if is_crossed else {"h1": "h1_out", "h2": "h2_out"})
+    asked = {question.array: question.text for question in found.questions if question.key == "state"}
+    assert asked.keys() == ({"h1", "h2"} if is_crossed else set())
+    assert not is_crossed or "is its next value h1_out, as the names say, or h2_out?" in asked["h1"]
+
+
+@pytest.mark.parametrize("kind", ["computed", "moved", "with x"])
+def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, kind):
+    """As an embedding of a speaker, which has a shape of its own."""
+    import tensorflow as tf
+
+    kept = tf.Variable(tf.zeros((1, 7)), name="kept")
+
+    def call(x, speaker):
+        made = {"computed": tf.tanh, "moved": tf.identity, "with x": lambda array: array + kept}[kind](speaker)
+        if kind == "with x":
+            kept.assign(kept * x[:, :1])
+        return {"y": tf.reduce_sum(x, 1) + tf.reduce_max(speaker), "emb": made}
+
+    found = describe(saved_step(tmp_path, call, kept, x=(1, 3), speaker=(1, 7)))
+    assert ("speaker" in {pair.before for pair in found.state}) is (kind != "computed")
+    asked = [question.text for question in found.questions if question.array == "speaker"]
+    assert bool(asked) is (kind == "computed")
+    assert kind != "with x" or set(found.depends["kept_next"]) == {"x", "kept"}

@@ -331,6 +331,84 @@ OPERATORS = {
 }
 
 
+FORMS = [
+    (
+        "STRIDED_SLICE",
+        [DRAWN, whole(0, 0, 1), whole(0, 0, 3), whole(1, 1, 1)],
+        (2, 4, 6, 1, 2),
+        "StridedSliceOptions",
+        {"ellipsisMask": 1, "newAxisMask": 2},
+    ),
+    ("SELECT", [np.array([True, False]), DRAWN, -DRAWN], DRAWN.shape, "SelectOptions", {}),
+    ("GATHER", [DRAWN, whole([3, 0], [1, 1])], (2, 2, 6, 3), "GatherOptions", {"axis": 1, "batchDims": 1}),
+    ("GATHER", [DRAWN, whole(3, 1)], (2, 6, 3), "GatherOptions", {"axis": 1, "batchDims": 1}),
+    ("REVERSE_SEQUENCE", [DRAWN, whole(3, 1)], DRAWN.shape, "ReverseSequenceOptions", {"seqDim": 1, "batchDim": 0}),
+    (
+        "REVERSE_SEQUENCE",
+        [DRAWN, whole(2, 3, 1, 0)],
+        DRAWN.shape,
+        "ReverseSequenceOptions",
+        {"seqDim": 3, "batchDim": 1},
+    ),
+    ("DEPTH_TO_SPACE", [np.tile(DRAWN, (1, 1, 1, 4))], (2, 8, 12, 3), "DepthToSpaceOptions", {"blockSize": 2}),
+    ("SPACE_TO_DEPTH", [DRAWN], (2, 2, 3, 12), "SpaceToDepthOptions", {"blockSize": 2}),
+    ("RESIZE_BILINEAR", [DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeBilinearOptions", {}),
+    ("RESIZE_BILINEAR", [DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeBilinearOptions", {"halfPixelCenters": True}),
+    ("RESIZE_BILINEAR", [DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeBilinearOptions", {"alignCorners": True}),
+    ("L2_NORMALIZATION", [DRAWN * 1e-4], DRAWN.shape, "L2NormOptions", {}),
+]
+"""Further operators, and other forms of these."""
+
+
+@pytest.mark.parametrize(("name", "arrays", "shape", "options", "fields"), FORMS)
+def test_forms_of_operators_give_what_litert_gives(tmp_path, name, arrays, shape, options, fields):
+    path, inputs, expected = of_one(tmp_path, name, arrays, shape, options, **fields)
+    np.testing.assert_allclose(oracle_of(path).run(inputs)["y"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_convolution_in_groups_is_litert_s(tmp_path):
+    x, writer = np.tile(DRAWN, (1, 1, 1, 2)), files.Writer()
+    weights = np.random.default_rng(4).standard_normal((6, 2, 3, 2)).astype(np.float32)
+    numbers = [writer.value("x", x.shape), writer.constant("W", weights), writer.constant("b", weights[:, 0, 0, 0])]
+    y = writer.value("y", (2, 4, 6, 6))
+    strides = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    writer.operator("CONV_2D", numbers, y, "Conv2DOptions", padding=files.schema.Padding.SAME, **strides)
+    writer.ends({"x": numbers[0]}, {"y": y})
+    path = files.saved(writer, tmp_path / "groups.tflite")
+    expected = Interpreter(model_path=str(path)).get_signature_runner()(x=x)["y"]
+    np.testing.assert_allclose(oracle_of(path).run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_largest_elements_and_their_places_are_litert_s(tmp_path):
+    writer = files.Writer()
+    x, largest = writer.value("x", (2, 5)), writer.value("largest", (2, 3))
+    places = writer.value("places", (2, 3), "int32")
+    writer.operator("TOPK_V2", [x, writer.constant("k", np.array(3, np.int32))], [largest, places], "TopKV2Options")
+    writer.ends({"x": x}, {"largest": largest, "places": places})
+    path = files.saved(writer, tmp_path / "largest.tflite")
+    given = np.array([[1, 5, 5, 0, 2], [-1, -3, -2, -1, -9]], np.float32)
+    theirs, ours = Interpreter(model_path=str(path)).get_signature_runner()(x=given), oracle_of(path).run({"x": given})
+    for name in ("largest", "places"):
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, is_moved):
+    """As an embedding of a speaker, which has a shape of its own. One that is moved is a state that was lost."""
+    writer = files.elman(1)
+    (x, h), (new, y) = writer.graph.inputs, writer.graph.outputs
+    speaker, made = writer.value("speaker", [1, 7]), writer.value("made", [1, 7])
+    if is_moved:
+        writer.operator("RESHAPE", [speaker, writer.constant("same", np.array([1, 7], np.int32))], made)
+    else:
+        writer.operator("TANH", [speaker], made)
+    writer.ends({"x": x, "h": h, "speaker": speaker}, {"h_out": new, "y": y, "emb": made})
+    found = describe(files.saved(writer, tmp_path / "cell.tflite"))
+    assert ("speaker", "emb", "shape") in [(p.before, p.after, p.found) for p in found.state] or not is_moved
+    asked = [question.text for question in found.questions if question.array == "speaker"]
+    assert is_moved or asked[0].startswith("is emb its next value? It is computed from speaker alone")
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_give_what_litert_gives(tmp_path, name):
     arrays, shape, options, *fields = OPERATORS[name]

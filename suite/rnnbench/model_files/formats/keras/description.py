@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,14 @@ def describe(path: Path) -> FileDescription:
 
 def _described(name: str, program: KerasProgram) -> FileDescription:
     has_time = any(_has_time(array) for array in program.outputs)
+    flow, names = _flow(program), [array.name for array in program.inputs]
     facts = FileFacts(
         file=name,
         format="keras",
         producer=program.file.producer,
         operators=kinds_of(program.file.config),
         weight_bytes=program.file.weight_bytes,
+        depends={} if program.states else {a.name: _computed_from(flow, a.name, names) for a in program.outputs},
     )
     before = [state.before for state in program.states]
     after = [TensorflowArray(state.after, state.before.shape, state.before.dtype) for state in program.states]
@@ -62,7 +64,7 @@ def _described(name: str, program: KerasProgram) -> FileDescription:
         facts,
         [_array(array, "input", axes[array.name]) for array in (*program.inputs, *before)],
         [_array(array, "output", axes[array.name]) for array in (*program.outputs, *after)],
-        flow=_flow(program),
+        flow=flow,
         axes=axes,
         known=[StatePair(state.before.name, state.after, "traced") for state in program.states],
         notes=[*_notes(program)],
@@ -80,6 +82,11 @@ def _notes(program: KerasProgram) -> Iterator[str]:
         for name in sorted({tensor[0] for node in nodes for tensor in _tensors(node)} & floats):
             answer = option(f"ranges.{name}=[0, {layer['config'].get('input_dim', 1) - 1}]")
             yield f"{name} is {layer['config'].get('name')}'s number of a row, in floats: say which it takes ({answer})"
+
+
+def _computed_from(flow: Flow, output: str, inputs: Sequence[str]) -> tuple[str, ...]:
+    sources = {*flow.computed_from(Value(OUTERMOST, output))}
+    return tuple(name for name in inputs if name in sources)
 
 
 def _has_time(array: TensorflowArray) -> bool:
@@ -103,7 +110,7 @@ def _flow(program: KerasProgram) -> Flow:
     def value_of(tensor: Tensor) -> Value:
         return Value(OUTERMOST, names[tensor]) if tensor in names else Value(_INSIDE, str(tensor))
 
-    flow = Flow()
+    flow = Flow(knows_moves=True)
     _Builder(flow).layers(model, value_of)
     return flow
 

@@ -47,7 +47,7 @@ _PACKED = "data"
 
 def flow_of(file: Pt2File) -> Flow:
     """The flow between inputs and outputs. A cell hands its state on, so that a loop of cells is one state."""
-    flow = Flow()
+    flow = Flow(knows_moves=True)
     for node in file.all_nodes:
         if node.graphs:
             _go_through(flow, node)

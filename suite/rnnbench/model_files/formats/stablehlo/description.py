@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rnnbench.model_files.describing import FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, FileDescription, Role, StatePair
-from rnnbench.model_files.flow import Flow, OperatorState
 from rnnbench.model_files.formats.stablehlo.features import depends_of, features_of
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
+from rnnbench.model_files.formats.stablehlo.flow import flow_of
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, StablehloFile
 from rnnbench.model_files.formats.stablehlo.trees import pairs_of_trees, proposals
 from rnnbench.model_files.state_proposals import with_proposals
@@ -41,7 +41,7 @@ def describe(path: Path) -> FileDescription:
         facts,
         [_array(array, "input") for array in (*file.inputs, *before)],
         [_array(array, "output") for array in (*file.outputs, *after)],
-        flow=Flow(states=[OperatorState("while", "", None, None)] * operators["while"]),
+        flow=flow_of(file),
         known=[*(StatePair(one.name, other.name, "traced") for one, other in file.states), *trees],
         starts=file.starts,
         notes=list(_notes(file, operators, platforms)),

@@ -11,6 +11,7 @@ from rnnbench.model_files.description import ArrayDescription, Dim, FileDescript
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.features import depends_of, features_of
 from rnnbench.model_files.formats.tflite.file import read_tflite
+from rnnbench.model_files.formats.tflite.flow import flow_of
 from rnnbench.model_files.formats.tflite.graph import QUANTISED, TfliteFile, keeping_variables
 from rnnbench.model_files.formats.tflite.hybrid_weights import as_litert_reads
 from rnnbench.model_files.formats.tflite.oracle import activations_of
@@ -45,6 +46,7 @@ def describe(path: Path) -> FileDescription:
         facts,
         inputs,
         outputs,
+        flow=flow_of(file),
         known=[StatePair(variable.before, variable.after, "traced") for variable in file.variables],
         starts={variable.before for variable in file.variables if variable.has_start},
         notes=list(_notes(file)),

@@ -10,10 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.schema import require_schema
-from rnnbench.model_files.formats.tflite.spatial import batch_to_space, resized_nearest, space_to_batch
+from rnnbench.model_files.formats.tflite.spatial import (
+    batch_to_space,
+    depth_to_space,
+    resized_bilinear,
+    resized_nearest,
+    reversed_sequences,
+    space_to_batch,
+    space_to_depth,
+)
 from rnnbench.model_files.formats.tflite.windows import (
     average_pool_2d,
     conv_2d,
@@ -81,15 +88,17 @@ def _split_v(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
 
 
 def _strided_slice(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    if options.NewAxisMask() or options.EllipsisMask():
-        raise ModelFileError("STRIDED_SLICE with new axes or an ellipsis is not computed here")
     x, *bounds = inputs
     if options.Offset():
         bounds[1] = bounds[0] + bounds[1]
-    index: list[slice | int] = []
+    index: list[Any] = []
     for axis, (begin, end, step) in enumerate(zip(*(bound.tolist() for bound in bounds), strict=True)):
         bit = 1 << axis
-        if options.ShrinkAxisMask() & bit:
+        if options.EllipsisMask() & bit:
+            index.append(...)
+        elif options.NewAxisMask() & bit:
+            index.append(None)
+        elif options.ShrinkAxisMask() & bit:
             index.append(int(begin))
         else:
             first = None if options.BeginMask() & bit else begin
@@ -123,9 +132,14 @@ def _unpack(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
 
 
 def _gather(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
-    if options.BatchDims():
-        raise ModelFileError("GATHER over batches is not computed here")
-    return (np.take(inputs[0], inputs[1], options.Axis()),)
+    x, places = inputs
+    count = options.BatchDims() + (places.ndim if options.BatchDims() < 0 else 0)
+    if not count:
+        return (np.take(x, places, options.Axis()),)
+    axis = options.Axis() % x.ndim - count
+    rows = zip(*(array.reshape(-1, *array.shape[count:]) for array in (x, places)), strict=True)
+    taken = np.stack([np.take(row, chosen, axis) for row, chosen in rows])
+    return (taken.reshape(*x.shape[:count], *taken.shape[1:]),)
 
 
 def _gather_nd(x: Array, places: Array) -> Array:
@@ -195,6 +209,18 @@ def _chosen(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
 
 
+def _selected(condition: Array, a: Array, b: Array) -> Array:
+    """The older form of a choice: a condition of one axis chooses whole rows."""
+    return _chosen(condition.reshape(-1, *[1] * (a.ndim - 1)) if condition.ndim == 1 else condition, a, b)
+
+
+def _largest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """The `count` largest of the last axis, the largest first, and their places. Of equal ones, the first is first."""
+    x, count = inputs[0], int(np.ravel(inputs[1])[0])
+    places = np.argsort(-x, axis=-1, kind="stable")[..., :count]
+    return np.take_along_axis(x, places, -1), places.astype(np.int32)
+
+
 def _erf(x: Array) -> Array:
     from scipy.special import erf
 
@@ -260,12 +286,16 @@ MOVES: dict[str, Compute] = {
     "SPACE_TO_BATCH_ND": _one(space_to_batch),
     "BATCH_TO_SPACE_ND": _one(batch_to_space),
     "RESIZE_NEAREST_NEIGHBOR": resized_nearest,
+    "REVERSE_SEQUENCE": reversed_sequences,
+    "DEPTH_TO_SPACE": depth_to_space,
+    "SPACE_TO_DEPTH": space_to_depth,
+    "TOPK_V2": _largest,
     "FLOOR": _one(np.floor),
     "CEIL": _one(np.ceil),
     "ROUND": _one(np.rint),
     "SIGN": _one(np.sign),
     "RELU_0_TO_1": _one(lambda x: np.clip(x, 0, 1)),
-    "SELECT": _one(_chosen),
+    "SELECT": _one(_selected),
     "SELECT_V2": _one(_chosen),
     "LESS": _one(np.less),
     "LESS_EQUAL": _one(np.less_equal),
@@ -290,6 +320,7 @@ SUMS: dict[str, Compute] = {
     "AVERAGE_POOL_2D": average_pool_2d,
     "TRANSPOSE_CONV": transpose_conv,
     "CUMSUM": _cumulated,
+    "RESIZE_BILINEAR": resized_bilinear,
 }
 """Sums of products."""
 ACTIVATIONS: dict[str, Compute] = {
@@ -322,7 +353,7 @@ OPERATIONS: dict[str, Compute] = {
     "PRELU": _one(lambda x, slope: np.where(x > 0, x, slope * x)),
     "REDUCE_PROD": _reduced(np.prod),
     "ADD_N": lambda options, inputs: (np.sum(inputs, axis=0),),
-    "L2_NORMALIZATION": _one(lambda x: x / np.sqrt(np.maximum(np.square(x).sum(-1, keepdims=True), 1e-6))),
+    "L2_NORMALIZATION": _one(lambda x: x / np.maximum(np.sqrt(np.square(x).sum(-1, keepdims=True)), 1e-6)),
     "LEAKY_RELU": lambda options, inputs: (np.where(inputs[0] > 0, inputs[0], options.Alpha() * inputs[0]),),
 }
 """One operation for each element."""

@@ -274,11 +274,15 @@ def _terms(name: str, options: Any, inputs: Sequence[Any], result: np.ndarray) -
         return math.prod(map(int, inputs[1].shape[1:]))
     if name == "CUMSUM":
         return int(inputs[0].shape[int(np.ravel(inputs[1])[0])])
+    if name == "RESIZE_BILINEAR":
+        return max(map(int, inputs[0].shape[1:3]))
     return int(inputs[0].size) // max(1, result.size)
 
 
 def _squares(operator: Operator, compute: Compute, inputs: Sequence[Any], terms: int) -> np.ndarray:
     """The sum of the squares of the terms, without biases and activation. The operator is linear in its inputs."""
+    if operator.name == "RESIZE_BILINEAR":  # A place is computed too, and is as many times less exact as it is large.
+        return np.full_like(compute(operator.options, inputs)[0], 6 * terms * np.square(inputs[0]).max(initial=0.0))
     squared = [np.square(inputs[0]), *inputs[1:2]]
     if operator.name == "TRANSPOSE_CONV":
         sizes, weights, x = inputs[:3]

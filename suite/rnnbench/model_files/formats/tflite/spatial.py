@@ -47,3 +47,44 @@ def resized_nearest(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
         nearest = np.floor(places + 0.5) if aligned else np.floor(places)
         x = np.take(x, np.minimum(nearest, old - 1).astype(int), axis)
     return (x,)
+
+
+def resized_bilinear(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """RESIZE_BILINEAR of x [batch, height, width, channels] to the sizes [height, width]."""
+    x = inputs[0]
+    for axis, size in enumerate(map(int, inputs[1]), 1):
+        old = x.shape[axis]
+        scale = (old - 1) / (size - 1) if options.AlignCorners() and size > 1 else old / size
+        shift = 0.5 if options.HalfPixelCenters() else 0.0
+        places = (np.arange(size) + shift) * scale - shift
+        low, high = (np.clip(edge(places), 0, old - 1).astype(int) for edge in (np.floor, np.ceil))
+        part = (places - low).reshape(-1, *[1] * (x.ndim - 1 - axis))
+        x = np.take(x, low, axis) * (1 - part) + np.take(x, high, axis) * part
+    return (x,)
+
+
+def reversed_sequences(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """REVERSE_SEQUENCE: the first elements of each row backward, as many as its length."""
+    x, lengths = inputs
+    result = x.copy()
+    axes = (options.BatchDim(), options.SeqDim())
+    old, new = (np.moveaxis(array, axes, (0, 1)) for array in (x, result))
+    for row, length in enumerate(map(int, lengths)):
+        new[row, :length] = old[row, :length][::-1]
+    return (result,)
+
+
+def depth_to_space(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """DEPTH_TO_SPACE of x [batch, height, width, channels]: channels become blocks of places."""
+    (x,), size = inputs, options.BlockSize()
+    batch, height, width, channels = x.shape
+    split = x.reshape(batch, height, width, size, size, channels // size**2)
+    return (split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height * size, width * size, -1),)
+
+
+def space_to_depth(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """SPACE_TO_DEPTH of x [batch, height, width, channels]: blocks of places become channels."""
+    (x,), size = inputs, options.BlockSize()
+    batch, height, width, channels = x.shape
+    split = x.reshape(batch, height // size, size, width // size, size, channels)
+    return (split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // size, width // size, -1),)

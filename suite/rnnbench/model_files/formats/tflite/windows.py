@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.tflite.activation import activated
 from rnnbench.model_files.formats.tflite.schema import require_schema
 
@@ -17,9 +16,9 @@ Array = np.ndarray
 def conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
     x, weights, bias = (*inputs, None)[:3]
     _, height, width, channels = weights.shape
-    if channels != x.shape[3]:
-        raise ModelFileError("a convolution in groups is not computed here")
-    y = np.einsum("bijchw,ohwc->bijo", _windows(options, x, height, width), weights, optimize=True)
+    groups = x.shape[3] // channels
+    parts = zip(np.split(_windows(options, x, height, width), groups, 3), np.split(weights, groups), strict=True)
+    y = np.concatenate([np.einsum("bijchw,ohwc->bijo", part, own, optimize=True) for part, own in parts], axis=-1)
     return (activated(options.FusedActivationFunction(), y if bias is None else y + bias),)
 
 
