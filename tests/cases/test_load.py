@@ -169,7 +169,8 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         (
             "",
             "measure: {budget: 3s, period: 1s}",
-            "case.yaml:6:31: measure.period: 3 processes of at least 4 s take 12 s, more than their 1 s of measure.",
+            "case.yaml:6:31: measure.period: 3 processes of at least 4 s take 12 s, more than their 1 s of "
+            "measure.budget; give a budget of 36s or more",
         ),
         (
             "",
@@ -179,7 +180,7 @@ def test_include_adds_the_product_of_an_entrys_values_whatever_exclude_says(load
         (
             "",
             "measure: {streams: 1s}",
-            "case.yaml:6:20: measure.streams: one test has 300 frames of",
+            "case.yaml:6:20: measure.streams: one test has 300 frames of 4 steps, a step every 1 s, and takes 1200 s,",
         ),
         (
             "",

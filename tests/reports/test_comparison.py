@@ -61,6 +61,13 @@ def test_two_equal_runs_have_no_regression(capsys: pytest.CaptureFixture[str]) -
     assert printed(compare_runs(one, one), capsys).startswith("No regression.\n1 trial in both runs.")
 
 
+def test_latencies_without_a_verdict_are_told_beside_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is known of them: two processes that differ say neither that it is slower nor that it is not."""
+    old, new = (fake.run([fake.record(processes=2, spread=0.2, seed=seed)], name) for seed, name in enumerate("ab"))
+    shown = printed(compare_runs(old, new), capsys)
+    assert "\nNo regression was found, and 2 of 2 latency verdicts are UNDECIDED.\n" in shown
+
+
 def test_a_long_list_is_cut_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     base = fake.run([fake.record(chunk=c) for c in range(1, 61)], "base")
     assert "… and 20 more" in printed(compare_runs(base, fake.run([], "empty")), capsys)

@@ -184,6 +184,8 @@ def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
     assert re.search(
         r"Still open from before.*2025-01-20.*ends as crashed \(it was ok\).*State: new", overview, re.DOTALL
     )
+    still_open = overview.partition("Still open from before")[2]
+    assert re.search(r'<a href="trials.html#backend=\w+">', still_open), "it leads to what moved"
 
 
 def test_the_history_of_a_trial_has_its_nights_and_its_change(made):

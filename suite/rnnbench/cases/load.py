@@ -169,7 +169,8 @@ def _limit_problems(file: CaseFile, measure: Measure, source: Source) -> Iterato
             yield source.problem(
                 ("measure", path.setting.key),
                 f"{count(measure.processes, 'process', 'processes')} of at least {process_s:g} s take "
-                f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget",
+                f"{process_s * measure.processes:g} s, more than their {share:g} s of measure.budget; give a budget of "
+                f"{process_s * measure.processes * len(latency_paths):g}s or more",
             )
 
 
@@ -183,12 +184,14 @@ def _scenario_problems(measure: Measure, points: Sequence[Point], file: CaseFile
             f"in the {file.limits.trial:g} s of limits.trial",
         )
     chunk = max((point.strategy.chunk for point in points), default=1)
-    test_s = FRAMES * chunk * STREAMS.value(measure.settings)
+    period = STREAMS.value(measure.settings)
+    test_s = FRAMES * chunk * period
     if test_s >= file.limits.trial:
         yield source.problem(
             ("measure", STREAMS.setting.key),
-            f"one test has {FRAMES} frames of {count(chunk, 'step')} and takes "
-            f"{test_s:g} s, which do not fit in the {file.limits.trial:g} s of limits.trial",
+            f"one test has {FRAMES} frames of {count(chunk, 'step')}, a step every {period:g} s, and takes "
+            f"{test_s:g} s, which do not fit in the {file.limits.trial:g} s of limits.trial; milliseconds are "
+            "written as 16ms",
         )
 
 

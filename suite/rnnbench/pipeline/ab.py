@@ -50,7 +50,8 @@ class SideBySide:
     def describe(self) -> list[str]:
         """Sentences about A, B and the packages in which they differ."""
         sides = [f"{name} is {side.text}." for name, side in zip("AB", self.sides, strict=True)]
-        return [*sides, f"B has other versions than A: {', '.join(self.differences) or 'none, nothing differs'}."]
+        differ = f"B has other versions than A: {', '.join(self.differences)}."
+        return [*sides, differ if self.differences else "B has the versions of A."]
 
 
 def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, together: bool = False) -> Comparison:

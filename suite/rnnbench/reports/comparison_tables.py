@@ -31,10 +31,10 @@ DIRECTIONS = {"worse": "WORSE", "neutral": "changed", "better": "better"}
 FACTS: tuple[Fact, ...] = ("outcome", "failed_checks", "believed", "measured", "support", "lowered")
 """In the order in which they are told."""
 PAIRED = (
-    "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict. The interval is "
-    "corrected for the number of looks at it. A pair whose rounds scatter far more than those of the other pairs is "
-    "left out. SAME excludes a change as large as the "
-    "threshold on each side with 99 %; the interval excludes both at once and may reach a little further."
+    "Processes of the two sides were sampled in turn, pair by pair, until there was a verdict or the budget was "
+    "spent. The interval is corrected for the number of looks at it. A pair whose rounds scatter far more than those "
+    "of the other pairs is left out. SAME excludes a change as large as the threshold on each side with 99 %; the "
+    "interval excludes both at once and may reach a little further."
 )
 OF_ALL_CALLS = "the median of all calls"
 OF_PROCESSES = "the geometric mean of its processes' medians; in a report it is the median of all calls"
@@ -77,7 +77,16 @@ def headline(comparison: Comparison) -> str:
     if comparison.two_machines:
         result = f"differs on another machine: {', '.join(counted)}" if counted else "nothing that counts differs"
         return f"TWO MACHINES, {result}.{also}"
-    return (f"REGRESSED: {', '.join(counted)}." if counted else "No regression.") + also
+    return (f"REGRESSED: {', '.join(counted)}." if counted else _nothing_counted(comparison)) + also
+
+
+def _nothing_counted(comparison: Comparison) -> str:
+    """That nothing regressed; of latencies without a verdict it is not known."""
+    undecided = comparison.count("UNDECIDED")
+    if not undecided:
+        return "No regression."
+    verdicts = count(len(comparison.latencies), "latency verdict")
+    return f"No regression was found, and {undecided:,} of {verdicts} are UNDECIDED."
 
 
 def counts(comparison: Comparison) -> str:
