@@ -15,6 +15,7 @@ from random_models import models
 from verdicts import failures
 
 from rnnbench.cases import Strategy
+from rnnbench.conformance import CHECKS, suite
 from rnnbench.rnn import Arithmetic
 
 pytestmark = pytest.mark.usefixtures("few_turns")
@@ -50,3 +51,9 @@ def test_honest_adapters_are_not_accused(
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)
 def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references) -> None:
     assert failures(replace(make_trial(state=state), batch=3), variant, references) == {}
+
+
+def test_the_rest_of_a_stream_that_chunks_do_not_fill_is_no_part_of_bound_calls(references, monkeypatch) -> None:
+    first, *others = CHECKS
+    monkeypatch.setattr(suite, "CHECKS", [first, *(check for check in others if check.name == "nan")])
+    assert failures(make_trial(chunk=5), HonestSession, references) == {}

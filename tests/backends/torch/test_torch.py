@@ -261,12 +261,6 @@ def test_an_unsupported_request_has_a_reason(model, route, time, reason) -> None
     assert reason in support.reason
 
 
-def test_every_route_names_its_compiler() -> None:
-    compilers = TorchBackend().probe().compilers
-    assert compilers["compile"] == compilers["aoti"] != compilers["eager"] == compilers["script"]
-    assert all(compilers.values())
-
-
 def test_copies_are_counted_by_an_operation_of_the_body() -> None:
     assert body_copies(LSTM, {"tanh": 8, "sigmoid": 12, "mm": 5}) == 4
     assert body_copies(LSTM.model_copy(update={"activation": "relu"}), {"relu": 8, "clamp": 12}) == 4
