@@ -20,7 +20,7 @@ CASE = {
     "model": {"cell": "lstm", "input": 3, "hidden": 4},
     "workload": {"steps": 8, "chunk": [1, 4]},
     "strategy": {"time": "looped", "state": "stitched"},
-    "measure": {"budget": "50ms", "processes": 1},
+    "measure": {"budget": "20ms", "processes": 1},
 }
 
 

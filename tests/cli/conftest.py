@@ -17,7 +17,7 @@ model: {cell: lstm, input: 3, hidden: 4}
 workload: {steps: 8, chunk: [2, 4]}
 strategy: {time: looped, state: [stitched, stateful]}
 limits: {endurance: 10ms}
-measure: {budget: 50ms, processes: 1}
+measure: {budget: 20ms, processes: 1}
 """
 
 

@@ -29,12 +29,12 @@ import pytest
 from rnnbench.backends import answers, registry
 from rnnbench.backends.base import Artifact, Probe, ProgramFiles, Support
 from rnnbench.explain import worker as explain_worker
-from rnnbench.measure import roof
+from rnnbench.measure import blocks, roof
 from rnnbench.optional import MissingExtraError
 from rnnbench.pipeline import environment_worker
 from rnnbench.plan import adapters
-from rnnbench.sampling import roof_worker
-from rnnbench.worker import launcher, trial_worker
+from rnnbench.sampling import dispatch_floor, roof_worker
+from rnnbench.worker import launcher, prepared_program, trial_worker
 from rnnbench.worker.adapter_process import ForkedChild
 from rnnbench.worker.adapter_worker import leave_the_suite
 from rnnbench.worker.protocol import Command, reply_type, type_adapter
@@ -62,6 +62,10 @@ ROOMY = 64 << 30
 """Bytes for a forked process that reads a model file: it has the tests' own memory, too."""
 ROOF_PIECE_S = 1e-4
 """Of a timed piece of the roof's probe. Those of a run would take a quarter of a second of its process."""
+REWARM_S, FLOOR_BLOCK_S, FLOOR_WARMUP_S, SETTLING_S = 5e-5, 1e-3, 4e-3, 2e-3
+"""Of a window of the calls before each block, of a block of the smallest program, of its warm-up, and of the calls
+before a look at whether results are remembered. Those of a run would take more of the processor than a trial's blocks.
+"""
 
 WATCHED = "rnnbench.measure"
 """The room of the suite in which a forked worker looks for replaced functions, beside Python's and NumPy's.
@@ -100,6 +104,10 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
         for message in (command, reply_type(command)):
             type_adapter(message)
     patch.setattr(roof, "PIECE_S", ROOF_PIECE_S)
+    patch.setattr(blocks, "WARM_WINDOW_S", REWARM_S)
+    patch.setattr(dispatch_floor, "BLOCK_S", FLOOR_BLOCK_S)
+    patch.setattr(dispatch_floor, "WARMUP_S", FLOOR_WARMUP_S)
+    patch.setattr(prepared_program, "SETTLING_S", SETTLING_S)
     with suppress(MissingExtraError):
         compiler = _compiler()
         patch.setattr(roof, "_Compiler", lambda: compiler)
