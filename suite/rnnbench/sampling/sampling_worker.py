@@ -14,7 +14,6 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import (
     DEVICE_TIME,
     SERVER,
@@ -22,7 +21,6 @@ from rnnbench.measure import (
     STREAMS,
     Block,
     BlockPlan,
-    DeviceConditions,
     DeviceSpell,
     Served,
     WallTime,
@@ -272,9 +270,9 @@ class SamplingWorker:
         self, sampling: TrialSampling, command: Command[SentBlock], calls_per_sample: int = 1, figure: str = ""
     ) -> SentBlock | None:
         """Sample one block. If its times are impossible, the trial fails."""
-        before = _conditions(sampling)
+        before = sampling.device_conditions()
         block = self._time(sampling, command, figure)
-        after = _conditions(sampling)
+        after = sampling.device_conditions()
         if block is None:
             return None
         assert self._watch is not None, "the process has answered"
@@ -400,14 +398,3 @@ class SamplingWorker:
             raise
         finally:
             self._added[name] = max(0, self._added[name] + process.resident(look=looks) - before)
-
-
-def _conditions(sampling: TrialSampling) -> DeviceConditions | None:
-    """The current clock, temperature and power of the trial's device; None if it does not report them."""
-    if (read := KINDS[sampling.trial.device].conditions) is None:
-        return None
-    try:
-        return read()
-    except UnmeasuredError as error:
-        sampling.note_unmeasured({"device_conditions": str(error)})
-        return None

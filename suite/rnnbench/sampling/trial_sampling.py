@@ -10,7 +10,7 @@ from typing import Any
 
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
-from rnnbench.devices import KINDS
+from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import (
     DEVICE_TIME,
     ENERGY,
@@ -18,6 +18,7 @@ from rnnbench.measure import (
     STATE_COPY,
     STREAMS,
     Block,
+    DeviceConditions,
     EnergyUse,
     GrowthStep,
     Served,
@@ -105,6 +106,16 @@ class TrialSampling:
     def not_believed(self) -> str:
         """Why its times are not believed; empty if they are."""
         return not_believed(self._findings)
+
+    def device_conditions(self) -> DeviceConditions | None:
+        """The current clock, temperature and power of its device; None if it does not report them."""
+        if (read := KINDS[self.trial.device].conditions) is None:
+            return None
+        try:
+            return read()
+        except UnmeasuredError as error:
+            self.note_unmeasured({"device_conditions": str(error)})
+            return None
 
     def fail(self, error: WorkerError) -> None:
         self.failure = Failure("sample", error.outcome, error.reason)
