@@ -17,39 +17,11 @@ import numpy as np
 from rnnbench.cases import Precision, Strategy, Trial
 from rnnbench.devices import KINDS, Device
 from rnnbench.model_files import FileNetwork
-from rnnbench.results import Artifact, Math, OperationStage, Origin
+from rnnbench.results import Artifact as Artifact
+from rnnbench.results import Math as Math
+from rnnbench.results import OperationStage as OperationStage
+from rnnbench.results import Origin as Origin
 from rnnbench.rnn import Model, Network, Weights
-
-__all__ = [
-    "ACTIVATIONS",
-    "LENGTHS",
-    "Allocated",
-    "ArrayError",
-    "ArraySpec",
-    "Arrays",
-    "Artifact",
-    "Backend",
-    "Bound",
-    "BuildError",
-    "CountsAllocations",
-    "InStream",
-    "Lack",
-    "Level",
-    "Math",
-    "OperationStage",
-    "Origin",
-    "PreparesBuilds",
-    "Probe",
-    "Program",
-    "ProgramFiles",
-    "Request",
-    "Role",
-    "Session",
-    "Signature",
-    "Support",
-    "TakesStream",
-    "request_of",
-]
 
 Arrays = Mapping[str, np.ndarray]
 Level = Literal["native", "emulated", "unsupported"]

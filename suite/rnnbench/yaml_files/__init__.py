@@ -8,19 +8,3 @@ schema_errors    `problems_of`: Pydantic's errors as problems of the file, in th
 from rnnbench.yaml_files.errors import FileError, Place, Problem
 from rnnbench.yaml_files.schema_errors import TitleGenerator, missing_key, problems_of
 from rnnbench.yaml_files.source import MAX_BYTES, FileKind, KeyPath, Source, dotted, parse, read_source
-
-__all__ = [
-    "MAX_BYTES",
-    "FileError",
-    "FileKind",
-    "KeyPath",
-    "Place",
-    "Problem",
-    "Source",
-    "TitleGenerator",
-    "dotted",
-    "missing_key",
-    "parse",
-    "problems_of",
-    "read_source",
-]

@@ -14,19 +14,8 @@ from typing import Any
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import support
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.support import IN_VARIABLES, environment
-
-__all__ = [
-    "AUTHORS",
-    "COPY",
-    "IN_VARIABLES",
-    "MlProgram",
-    "environment",
-    "lowering",
-    "ml_program",
-    "source_of",
-    "unsupported",
-]
+from rnnbench.backends.tensorflow.support import IN_VARIABLES as IN_VARIABLES
+from rnnbench.backends.tensorflow.support import environment as environment
 
 AUTHORS = support.AUTHORS["graph"] - {"while"}
 COPY = TAG

@@ -22,25 +22,3 @@ from rnnbench.rnn.layers.spectrum import Spectrum
 from rnnbench.rnn.layers.state_space_dual import StateSpaceDual
 from rnnbench.rnn.layers.time_convolution import TimeConvolution
 from rnnbench.rnn.layers.time_frequency_convolution import TimeFrequencyConvolution
-
-__all__ = [
-    "ActivationLayer",
-    "Columns",
-    "Context",
-    "Dense",
-    "DepthwiseTimeConvolution",
-    "FrameConvolution",
-    "GatedLinearAttention",
-    "InstantNorm",
-    "LayerCost",
-    "LayerKind",
-    "MinGru",
-    "PeepholeLstm",
-    "Product",
-    "Recurrent",
-    "RootMeanSquareNorm",
-    "Spectrum",
-    "StateSpaceDual",
-    "TimeConvolution",
-    "TimeFrequencyConvolution",
-]

@@ -24,23 +24,3 @@ from rnnbench.backends.shared.onnx_graphs.support import (
     unsupported,
 )
 from rnnbench.backends.shared.onnx_graphs.text import graph_text
-
-__all__ = [
-    "COPY",
-    "FUSED_OPERATORS",
-    "INT8_OPERATORS",
-    "NEXT",
-    "ConvolvingEmitter",
-    "Emitter",
-    "LoopOperator",
-    "build_graph",
-    "copies",
-    "copies_named",
-    "copy_name",
-    "graph_text",
-    "lowered",
-    "lowered_or_given",
-    "operations",
-    "origin",
-    "unsupported",
-]
