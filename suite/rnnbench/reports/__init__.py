@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
     from rnnbench.reports.operations_by_stage import draw_operations
     from rnnbench.reports.plots import draw_latency
-    from rnnbench.reports.release_page import write_release_page
-    from rnnbench.reports.releases import RELEASE_LEGEND, release_tables
+    from rnnbench.reports.releases import RELEASE_LEGEND, release_tables, write_release_page
     from rnnbench.reports.reliability import reliability_sentences
     from rnnbench.reports.shards import print_shards
     from rnnbench.reports.support_matrix import print_support_matrix

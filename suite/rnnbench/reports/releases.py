@@ -1,14 +1,19 @@
-"""The tables of a backfill: releases against trials, and for each trial every release with its interval."""
+"""The tables of a backfill (releases against trials, and each trial's releases with their intervals), and its page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from rnnbench.disk import write_text
 from rnnbench.history import ReleasePoint, ReleaseSeries, ReleaseStep
 from rnnbench.reports import units
-from rnnbench.reports.tables import Table
+from rnnbench.reports.errors import unwritable_folder
+from rnnbench.reports.escape import Markdown, paragraph
+from rnnbench.reports.tables import Table, markdown_table
 from rnnbench.results import ERROR_RATE, SMALLEST, short_names
 
+PAGE = "releases.md"
 SIGNS = {"SLOWER": "▲", "FASTER": "▼"}
 RELEASE_LEGEND = (
     "A figure is the latency over that of the reference release, which was sampled in turn with it. "
@@ -70,3 +75,20 @@ def _interval(interval: tuple[float, float] | None) -> str:
 def _ratio(point: ReleasePoint | None, sign: str) -> str:
     judged = point.judged if point else None
     return f"{sign}{judged.ratio:.3f}" if judged else units.MISSING
+
+
+def write_release_page(title: str, sentences: Sequence[str], tables: Sequence[Table], folder: Path) -> Path:
+    """Write the page into `folder` and return it. Raises ReportError."""
+    parts: list[str] = [Markdown("# {}").format(title)]
+    parts.append(Markdown("\n").join(Markdown("- {}").format(sentence.strip()) for sentence in sentences))
+    for content in tables:
+        parts += [Markdown("## {}").format(content.title), markdown_table(content)]
+        if content.note:
+            parts.append(content.note)
+    page = folder / PAGE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(page, "\n\n".join(map(paragraph, parts)) + "\n")
+    except OSError as error:
+        raise unwritable_folder(folder, error) from error
+    return page

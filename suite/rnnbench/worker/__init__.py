@@ -26,7 +26,6 @@ The worker of a trial:
     tail_builds        builds of programs of one step, in a store that several trials share
     outside_files      files outside of a run's folders that a build reads or writes
     prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one program
-    new_arrays         arrays that a program has not seen
     process_state      the changes that a command leaves in its process, found and put back
     process_settings   the settings that are compared; `c_settings`, `python_settings` and `kernel_settings` have their
                        functions, and `setting_words` the words

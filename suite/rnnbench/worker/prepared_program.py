@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from rnnbench.backends import Arrays, Bound, InStream, Program, TakesStream
 from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
 from rnnbench.devices import DeviceKind, UnmeasuredError
@@ -22,7 +24,6 @@ from rnnbench.measure import (
     sample_block,
 )
 from rnnbench.results import CheckResult
-from rnnbench.worker.new_arrays import NewArrays
 
 LONG_CALL_S = 0.001
 """A call of at least these seconds shows by itself whether its result was remembered. Shorter ones need a pass over
@@ -63,7 +64,7 @@ class PreparedProgram:
         self.public = PublicPath(program.open(), reference)
         self._reference = reference
         bound = self.timed.bound
-        self._new = NewArrays(reference.trial.seed)
+        self._random = np.random.default_rng(reference.trial.seed)
         self._device_clock: Clock | None = None
         self._open_device_call: Callable[[], AbstractContextManager[Callable[[], object]]] = lambda: nullcontext(bound)
         self._first_device_calls = 0
@@ -148,7 +149,6 @@ class PreparedProgram:
 
         `call_s` is the seconds of a bound call; None if none was timed in this process.
         """
-        new = self._new
         start: Arrays = self._reference.start
         is_short = call_s is None or call_s < LONG_CALL_S
         many, calls = (MANY_CALLS, RING) if is_short else (LONG_CALLS, 1)
@@ -163,16 +163,26 @@ class PreparedProgram:
             bound_calls = partial(self._bound_calls, calls)
             for _ in range(0, RING, calls):
                 bound_calls(start)
-            yield remembered_work("bound", bound_calls, start, lambda: new.like(start))
+            yield remembered_work("bound", bound_calls, start, lambda: self._shuffled(start))
         elif call_s is not None:
             yield bound_beforehand(self._binding, RING, call_s)
         self._public_calls((start, ring))
         yield remembered_work(
-            "public", self._public_calls, (start, ring), lambda: (new.like(start), [new.like(chunk) for chunk in ring])
+            "public",
+            self._public_calls,
+            (start, ring),
+            lambda: (self._shuffled(start), [self._shuffled(chunk) for chunk in ring]),
         )
         yield lazy_result(self.public.session.step(ring[0])["y"])
         self.timed.start()
         self.public.start()
+
+    def _shuffled(self, arrays: Arrays) -> Arrays:
+        """Arrays that the program has not seen: the floats in another order, so that calls with them cost the same."""
+        return {
+            name: self._random.permutation(array.ravel()).reshape(array.shape) if array.dtype.kind == "f" else array
+            for name, array in arrays.items()
+        }
 
     def _timed_bound_calls(self, calls: int) -> float:
         """Make bound calls in the loop that times blocks. Returns the seconds of all of them."""
@@ -187,7 +197,7 @@ class PreparedProgram:
 
     def _bound_to_new_ring(self) -> Bound:
         """Bind the timed session to a ring of new chunks too. It is called once: a first call may prepare something."""
-        bound = self.timed.session.bind([self._new.like(chunk) for chunk in self._reference.ring])
+        bound = self.timed.session.bind([self._shuffled(chunk) for chunk in self._reference.ring])
         self._calls_on_ring(1, bound)
         return bound
 
@@ -215,7 +225,7 @@ class PreparedProgram:
 
     def _binding(self, chunks: int) -> Callable[[], object]:
         """A function that binds a ring of `chunks` new chunks, in a new session."""
-        ring = [self._new.like(chunk) for chunk in self._reference.ring[:chunks]]
+        ring = [self._shuffled(chunk) for chunk in self._reference.ring[:chunks]]
         session = self._program.open()
         return lambda: session.bind(ring)
 
