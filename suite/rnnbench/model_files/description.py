@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import numpy as np
+
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.rnn import Activations
 
@@ -187,3 +189,13 @@ def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescrip
         shown = ", ".join(sorted(known)) or "none"
         raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {shown}")
     return replace(description, arrays=arrays)
+
+
+def require_shape(name: str, declared: Sequence[Dim], array: np.ndarray) -> None:
+    """Raises ValueError if the array does not have this shape. A size that is no number may be any."""
+    fits = len(declared) == array.ndim and all(
+        size == actual or not isinstance(size, int) for size, actual in zip(declared, array.shape, strict=True)
+    )
+    if not fits:
+        shown = [size if isinstance(size, int) else "any" for size in declared]
+        raise ValueError(f"{name}: expected the shape {shown}, got {list(array.shape)}")

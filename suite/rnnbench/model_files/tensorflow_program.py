@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require

@@ -16,11 +16,9 @@
                      the checks
     batches          a run's trials in these stages: built alone, checked side by side
     same_programs    trials whose programs are equal, which are measured once
-    claims           contradictions between the claims of adapters, found before the records are written
     record           the last stage: `record_of`, and the `Journal` that writes records
-    latency, latency_floor, scenarios, device_state   parts of a record, computed from samples
+    latency, latency_floor, scenarios   parts of a record, computed from samples
     cache_folder     the cache that the runs of a user share: its folder and size
-    edited           packages that changed during a run
     progress         the progress bar of a run
 
 The values between stages are in `rnnbench.stages`, the first stage in `rnnbench.plan`, sampling in `rnnbench.sampling`.

@@ -13,8 +13,8 @@ from rnnbench.cache import CacheFolder
 from rnnbench.cases import Target, Trial
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
-from rnnbench.pipeline.edited import see_files
 from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.run import see_files
 from rnnbench.pipeline.shrink import first_failed_check, shrink
 from rnnbench.plan import RunPlan, close_adapters, end_run, examine_all
 from rnnbench.sampling import Context, most_workers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -14,14 +14,14 @@ from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import TrialEnd, expected_failure_results
 from rnnbench.devices import KINDS
 from rnnbench.disk import error_of_disk
-from rnnbench.measure import PATHS, EnergyUse, energy_metrics, growth_of
-from rnnbench.pipeline.device_state import device_state
+from rnnbench.measure import PATHS, DeviceConditions, DeviceSpell, EnergyUse, energy_metrics, growth_of
 from rnnbench.pipeline.latency import CallSize, sample_rows, side_latency, summarise
 from rnnbench.pipeline.latency_floor import below_floor, latency_floor
 from rnnbench.pipeline.scenarios import server_figures, streams_figures
 from rnnbench.plan import RunPlan
 from rnnbench.results import (
     FAILURES,
+    DeviceState,
     DispatchFloor,
     EnergyReading,
     Environment,
@@ -117,7 +117,7 @@ def record_of(
         step_seconds=trial.model.step_seconds,
         device=examined.probe.device(trial.device),
         unmeasured=_unmeasured(sampled, measured),
-        device_state=device_state(measured),
+        device_state=_device_state(measured),
         support=_support(examined.support),
         outcome=outcome,
         stage="" if failure is None else failure.stage,
@@ -248,3 +248,29 @@ def _environment(sampled: Sampled, measured: Sampled) -> Environment:
         load=state.load if state else None,
         variables=variables(sampled.examined),
     )
+
+
+def _device_state(sampled: Sampled) -> DeviceState | None:
+    """The device's state over all blocks of all processes; None if the device reports nothing."""
+    blocks = [block for samples in sampled.paths.values() for process in samples.processes for block in process]
+    spells = [block.device for block in blocks if block.device is not None]
+    if not spells:
+        return None
+    return DeviceState(
+        clock=_range(spells, lambda now: now.clock),
+        temperature=_range(spells, lambda now: now.temperature),
+        power=_range(spells, lambda now: now.power),
+        moved_blocks=sum(spell.clock_moved for spell in spells),
+        throttled=tuple(dict.fromkeys(reason for spell in spells for reason in spell.throttled)),
+        throttled_blocks=sum(bool(spell.throttled) for spell in spells),
+        others=tuple(dict.fromkeys(other for spell in spells for other in spell.others)),
+        shared_blocks=sum(bool(spell.others) for spell in spells),
+    )
+
+
+def _range(
+    spells: Sequence[DeviceSpell], figure: Callable[[DeviceConditions], float | None]
+) -> tuple[float, float] | None:
+    values = [figure(now) for spell in spells for now in (spell.before, spell.after)]
+    reported = [value for value in values if value is not None]
+    return (min(reported), max(reported)) if reported else None

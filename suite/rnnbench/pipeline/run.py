@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from rnnbench.backends import SeenFiles
 from rnnbench.cache import CacheFolder
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.anchors import examine_with_anchors
 from rnnbench.pipeline.batches import Comparing, build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
-from rnnbench.pipeline.claims import without_contradictions
-from rnnbench.pipeline.edited import see_files
-from rnnbench.pipeline.record import Journal, Observer
+from rnnbench.pipeline.record import Journal, Observer, record_of
 from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import RunPlan, close_adapters, end_run, group_by_workload
-from rnnbench.results import read_run, write_info
+from rnnbench.results import Claim, Contradiction, Finding, FindingKind, contradictions, read_run, write_info
 from rnnbench.sampling import Context, sample_trials
 from rnnbench.stages import Checked, Examined, Sampled
 from rnnbench.worker import RunFolders
+
+WithFirst = tuple[Sampled, Sampled | None]
+"""A trial, and the earlier trial whose samples it shares, if any."""
 
 
 def run_trials(
@@ -49,6 +53,16 @@ def run_trials(
         folders.clear()
 
 
+def see_files(examined: Iterable[Examined]) -> SeenFiles:
+    """The files of the packages that these trials use in the running environment. Other environments are left out.
+
+    A package that changes during a run would give it trials of two versions.
+    """
+    usable = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
+    packages = {name for one in usable for name in one.probe.versions}
+    return SeenFiles({one.trial.target.backend for one in usable}, {*packages, "numpy"})
+
+
 def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
     """Write into a run's `run.json` the versions of its environments, if they are not the running one."""
     versions = {one.trial.target.backend: dict(one.probe.versions) for one in examined if not one.trial.pinned}
@@ -61,13 +75,13 @@ def _run_group(examined: Sequence[Examined], context: Context, journal: Journal,
     checked = list(check_group([(one, context) for one in examined], journal, same.compare))
     distinct = [one for one in checked if one.trial.id not in same.same_as]
     sampled = {one.trial.id: one for one in sample_trials(distinct, context, seed)} if distinct else {}
-    measured: list[tuple[Sampled, Sampled | None]] = []
+    measured: list[WithFirst] = []
     for one in checked:
         if (first := same.same_as.get(one.trial.id)) is not None:
             measured.append((not_sampled(one), sampled[first.trial.id]))
         else:
             measured.append((sampled[one.trial.id], None))
-    for one_sampled, first_sampled in without_contradictions(measured):
+    for one_sampled, first_sampled in _without_contradictions(measured):
         journal.write(one_sampled, first_sampled)
 
 
@@ -83,3 +97,23 @@ def check_group(
             journal.write(not_sampled(checked))
         else:
             yield checked
+
+
+def _without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
+    """Add a finding for each contradiction among trials of one workload, and remove an impossible `hoisted`."""
+    found: dict[str, list[Contradiction]] = {}
+    for contradiction in contradictions([record_of(sampled, first) for sampled, first in trials]):
+        found.setdefault(contradiction.trial, []).append(contradiction)
+    return [(_with(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
+
+
+def _with(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:
+    if not found:
+        return sampled
+    findings = (Finding(kind=FindingKind.ARTIFACT, detail=contradiction.detail) for contradiction in found)
+    sampled = replace(sampled, findings=(*sampled.findings, *findings))
+    loaded = sampled.checked.loaded
+    if loaded is None or all(contradiction.claim is not Claim.HOISTED for contradiction in found):
+        return sampled
+    artifact = loaded.artifact.model_copy(update={"hoisted": None})
+    return replace(sampled, checked=replace(sampled.checked, loaded=replace(loaded, artifact=artifact)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo

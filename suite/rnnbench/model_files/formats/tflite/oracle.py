@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.declared_shape import require_shape
+from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.graph import (
