@@ -5,18 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, V
 from rnnbench.rnn.layers import LayerKind
 from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of, x_towards
 from rnnbench.rnn.reference import Trajectory
 from rnnbench.rnn.weights import Weights
-
-V = TypeVar("V")
 
 
 class Placed(NamedTuple):

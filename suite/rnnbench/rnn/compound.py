@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rnnbench.rnn.cells import LayerBody, Primitives
+from rnnbench.rnn.cells import LayerBody, Primitives, V
 from rnnbench.rnn.network import LayerSpec, Network, WeightSpec
 from rnnbench.rnn.weights import Weights
 
-V = TypeVar("V")
 Arrays = Mapping[str, np.ndarray]
 
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.times import FUSED, PARALLEL
 
-V = TypeVar("V")
 Steps = tuple[V, tuple[V, ...]]
 """y [steps·batch, width] and the state after the last step."""
 

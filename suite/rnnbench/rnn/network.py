@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnbench.rnn.arithmetic import Arithmetic
-    from rnnbench.rnn.cells import LayerBody, Primitives
+    from rnnbench.rnn.cells import LayerBody, Primitives, V
     from rnnbench.rnn.reference import Trajectory
     from rnnbench.rnn.weights import Weights
 
-V = TypeVar("V")
 N = TypeVar("N", bound="Network")
 
 Size = Annotated[int, Field(ge=1, le=65_536)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnbench.rnn.arithmetic import Arithmetic
-    from rnnbench.rnn.cells import LayerBody, Primitives
+    from rnnbench.rnn.cells import LayerBody, Primitives, V
     from rnnbench.rnn.reference import Trajectory
     from rnnbench.rnn.weights import Weights
 
-V = TypeVar("V")
 
 Cell = Literal["lstm", "gru", "rnn", "counter"]
 Direction = Literal["forward", "reverse", "bidirectional"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -19,8 +18,6 @@ from rnnbench.rnn.layers.base import (
     activated,
     activated_reference,
 )
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)

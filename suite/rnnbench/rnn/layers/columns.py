@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -22,8 +21,6 @@ from rnnbench.rnn.layers.base import (
     activated_reference,
 )
 from rnnbench.rnn.network import WeightSpec
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)

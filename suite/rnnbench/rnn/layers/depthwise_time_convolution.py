@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives
+from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -26,8 +25,6 @@ from rnnbench.rnn.layers.base import (
 from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.linear import OperatorBody, Steps
 from rnnbench.rnn.network import WeightSpec
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
-
-V = TypeVar("V")
 
 EPSILON = 1e-7
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import AttentionSizes, MorePrimitives
+from rnnbench.rnn.cells import AttentionSizes, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerKind
 from rnnbench.rnn.linear import OperatorBody, Steps, decays, scan, started
-
-V = TypeVar("V")
 
 
 class OuterState(LayerKind):

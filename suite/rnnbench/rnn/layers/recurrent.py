@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind
 from rnnbench.rnn.network import WeightSpec
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import Weights
-
-V = TypeVar("V")
 
 _SECOND_BIAS = "bias_hh_l0"
 

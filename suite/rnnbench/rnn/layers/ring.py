@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TypeVar
 
 import numpy as np
 
-from rnnbench.rnn.cells import MorePrimitives
+from rnnbench.rnn.cells import MorePrimitives, V
 from rnnbench.rnn.layers.base import LayerKind
 from rnnbench.rnn.linear import LinearBody, Steps
-
-V = TypeVar("V")
 
 
 class OverTime(LayerKind):

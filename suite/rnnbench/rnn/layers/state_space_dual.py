@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
+from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost
 from rnnbench.rnn.layers.outer_state import OuterState, OuterStateBody, ReferenceTerms, Terms
 from rnnbench.rnn.network import WeightSpec
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)

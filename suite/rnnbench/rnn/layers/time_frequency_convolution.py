@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import ConvolvingPrimitives, LayerBody, MorePrimitives
+from rnnbench.rnn.cells import ConvolvingPrimitives, LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -25,8 +24,6 @@ from rnnbench.rnn.layers.base import (
 )
 from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.network import WeightSpec
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)
