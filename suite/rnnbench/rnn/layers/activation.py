@@ -36,16 +36,7 @@ class ActivationLayer(LayerKind):
         return LayerCost(operations=ACTIVATION_OPERATIONS[self.activation] * self.width)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self.activation)
+        return Projection(lambda x: activated(ops, self.activation, x))
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         return activated_reference(a, self.activation, x), {}
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V], activation: Activation) -> None:
-        self.ops = ops
-        self.activation = activation
-
-    def project(self, x: V) -> V:
-        return activated(self.ops, self.activation, x)

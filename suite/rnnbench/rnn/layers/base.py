@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -86,7 +86,13 @@ class LayerKind(ABC):
 
 
 class Projection(LayerBody[V]):
-    """The body of a layer without a state: y is the projection of x."""
+    """The body of a layer without a state: y is a function of x."""
+
+    def __init__(self, of_x: Callable[[V], V]) -> None:
+        self._of_x = of_x
+
+    def project(self, x: V) -> V:
+        return self._of_x(x)
 
     def advance(self, projected: V, state: tuple[V, ...]) -> tuple[V, tuple[V, ...]]:
         return projected, state

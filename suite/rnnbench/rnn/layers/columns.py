@@ -28,16 +28,7 @@ class Columns(LayerKind):
         return LayerCost()
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self)
+        return Projection(lambda x: ops.columns(x, self.start, self.stop))
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         return x[..., self.start : self.stop], {}
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V], kind: Columns) -> None:
-        self.ops = ops
-        self.kind = kind
-
-    def project(self, x: V) -> V:
-        return self.ops.columns(x, self.kind.start, self.kind.stop)

@@ -46,19 +46,14 @@ class Dense(LayerKind):
             yield WeightSpec("bias", (self.width,), bound)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self, weights)
+        weight = ops.constant(weights["weight"].T)
+        bias = ops.constant(weights["bias"]) if self.bias else None
+
+        def project(x: V) -> V:
+            product = ops.matmul(x, weight)
+            return activated(ops, self.activation, product if bias is None else ops.add(product, bias))
+
+        return Projection(project)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         return activated_reference(a, self.activation, a.affine(weights["weight"], weights.get("bias"))(x)), {}
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V], kind: Dense, weights: Arrays) -> None:
-        self.ops = ops
-        self.activation = kind.activation
-        self.weight = ops.constant(weights["weight"].T)
-        self.bias = ops.constant(weights["bias"]) if kind.bias else None
-
-    def project(self, x: V) -> V:
-        product = self.ops.matmul(x, self.weight)
-        return activated(self.ops, self.activation, product if self.bias is None else self.ops.add(product, self.bias))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class FrameConvolution(LayerKind):
         yield WeightSpec("bias", (self.filters,), bound)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self, weights)
+        return Projection(_Frames(ops, self, weights).project)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         frames = x.reshape(*x.shape[:2], self.frames, self.channels)
@@ -101,7 +101,7 @@ class FrameConvolution(LayerKind):
         return activated_reference(a, self.activation, np.concatenate(y, axis=2)), {}
 
 
-class _Body(Projection[V]):
+class _Frames(Generic[V]):
     def __init__(self, ops: MorePrimitives[V], kind: FrameConvolution, weights: Arrays) -> None:
         self.ops = ops
         self.kind = kind

@@ -38,25 +38,20 @@ class InstantNorm(LayerKind):
         yield WeightSpec("beta", (self.width,), 1.0)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, weights)
+        scale = weights["gamma"]
+        gamma, beta = ops.constant(scale), ops.constant(weights["beta"])
+        epsilon = ops.constant(np.full(scale.shape, EPSILON, scale.dtype))
+
+        def project(x: V) -> V:
+            centred = ops.sub(x, ops.mean(x))
+            variance = ops.mean(ops.mul(centred, centred))
+            deviation = ops.sqrt(ops.add(variance, epsilon))
+            return ops.add(ops.mul(ops.div(centred, deviation), gamma), beta)
+
+        return Projection(project)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         mean_of = a.product(np.full((1, self.width), 1 / self.width))
         centred = a(x - mean_of(x))
         deviation = a(np.sqrt(a(mean_of(a(centred * centred)) + a.cast(np.array(EPSILON)))))
         return a(a(a(centred / deviation) * a.cast(weights["gamma"])) + a.cast(weights["beta"])), {}
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V], weights: Arrays) -> None:
-        gamma = weights["gamma"]
-        self.ops = ops
-        self.gamma, self.beta = ops.constant(gamma), ops.constant(weights["beta"])
-        self.epsilon = ops.constant(np.full(gamma.shape, EPSILON, gamma.dtype))
-
-    def project(self, x: V) -> V:
-        ops = self.ops
-        centred = ops.sub(x, ops.mean(x))
-        variance = ops.mean(ops.mul(centred, centred))
-        deviation = ops.sqrt(ops.add(variance, self.epsilon))
-        return ops.add(ops.mul(ops.div(centred, deviation), self.gamma), self.beta)

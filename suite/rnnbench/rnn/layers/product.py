@@ -26,15 +26,7 @@ class Product(LayerKind):
         return LayerCost(operations=self.width)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops)
+        return Projection(lambda x: ops.mul(*ops.split(x, 2)))
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         return a(x[..., : self.width] * x[..., self.width :]), {}
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V]) -> None:
-        self.ops = ops
-
-    def project(self, x: V) -> V:
-        return self.ops.mul(*self.ops.split(x, 2))

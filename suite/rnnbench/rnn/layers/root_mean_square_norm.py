@@ -39,7 +39,17 @@ class RootMeanSquareNorm(LayerKind):
         yield WeightSpec("gamma", (self._size,), 1.0)
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self, weights["gamma"])
+        scale = weights["gamma"]
+        gamma, epsilon = ops.constant(scale), ops.constant(np.full(scale.shape, EPSILON, scale.dtype))
+
+        def project(x: V) -> V:
+            if self.groups > 1:
+                x = ops.reshape(x, -1, self._size)
+            root = ops.sqrt(ops.add(ops.mean(ops.mul(x, x)), epsilon))
+            y = ops.mul(ops.div(x, root), gamma)
+            return y if self.groups == 1 else ops.reshape(y, -1, self.width)
+
+        return Projection(project)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         by_group = np.kron(np.eye(self.groups), np.full((1, self._size), 1 / self._size))
@@ -50,19 +60,3 @@ class RootMeanSquareNorm(LayerKind):
     @property
     def _size(self) -> int:
         return self.width // self.groups
-
-
-class _Body(Projection[V]):
-    def __init__(self, ops: MorePrimitives[V], kind: RootMeanSquareNorm, gamma: np.ndarray) -> None:
-        self.ops = ops
-        self.kind = kind
-        self.gamma = ops.constant(gamma)
-        self.epsilon = ops.constant(np.full(gamma.shape, EPSILON, gamma.dtype))
-
-    def project(self, x: V) -> V:
-        ops, kind = self.ops, self.kind
-        if kind.groups > 1:
-            x = ops.reshape(x, -1, kind.width // kind.groups)
-        root = ops.sqrt(ops.add(ops.mean(ops.mul(x, x)), self.epsilon))
-        y = ops.mul(ops.div(x, root), self.gamma)
-        return y if kind.groups == 1 else ops.reshape(y, -1, kind.width)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Spectrum(LayerKind):
         yield WeightSpec("basis", (2 * self.bins, self.window), 1 / math.sqrt(self.window))
 
     def body(self, ops: MorePrimitives[V], weights: Arrays) -> LayerBody[V]:
-        return _Body(ops, self, weights["basis"].T)
+        return Projection(_Frames(ops, self, weights["basis"].T).project)
 
     def run(self, a: Arithmetic, weights: Arrays, x: np.ndarray, state: Arrays) -> tuple[np.ndarray, Arrays]:
         padded = np.pad(x, ((0, 0), (0, 0), (0, self.padding)), mode="reflect")
@@ -65,7 +66,7 @@ class Spectrum(LayerKind):
         return np.concatenate(magnitudes, axis=2), {}
 
 
-class _Body(Projection[V]):
+class _Frames(Generic[V]):
     """A frame that reaches beyond x is a product with a basis that is folded at the end of x."""
 
     def __init__(self, ops: MorePrimitives[V], kind: Spectrum, basis: np.ndarray) -> None:
