@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -189,6 +189,13 @@ def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescrip
         shown = ", ".join(sorted(known)) or "none"
         raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {shown}")
     return replace(description, arrays=arrays)
+
+
+def require_names(declared: Iterable[str], inputs: Iterable[str]) -> None:
+    """Raises ValueError if these are not the inputs that the file declares."""
+    expected, got = list(declared), list(inputs)
+    if sorted(expected) != sorted(got):
+        raise ValueError(f"expected the inputs {expected}, got {got}")
 
 
 def require_shape(name: str, declared: Sequence[Dim], array: np.ndarray) -> None:

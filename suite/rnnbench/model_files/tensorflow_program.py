@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.description import require_shape
+from rnnbench.model_files.description import require_names, require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
+from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.tensorflow_graph import PURPOSE, TensorflowGraph
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, one_line
@@ -81,8 +81,8 @@ def named_arrays(
     return tuple(arrays)
 
 
-class TensorflowOracle:
-    """A program in float64, in an arithmetic (`formats.Oracle`)."""
+class TensorflowOracle(Oracle):
+    """A program in float64, in an arithmetic."""
 
     def __init__(self, path: Path, program: TensorflowProgram) -> None:
         """Raises ModelFileError for a program that TensorFlow cannot call in float64."""
@@ -92,16 +92,11 @@ class TensorflowOracle:
         self._program = program  # TensorFlow keeps variables as long as somebody has them.
         self._arithmetic = Arithmetic()
 
-    def in_arithmetic(self, arithmetic: Arithmetic) -> TensorflowOracle:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other._arithmetic = arithmetic
-        return other
+    def use(self, arithmetic: Arithmetic) -> None:
+        self._arithmetic = arithmetic
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        if inputs.keys() != self._arrays.keys():
-            raise ValueError(f"expected the inputs {list(self._arrays)}, got {list(inputs)}")
+        require_names(self._arrays, inputs)
         tensors = [_cast(array, np.asarray(inputs[name])) for name, array in self._arrays.items()]
         with computing(self._name):
             results = self._graph(self._arithmetic, tensors)

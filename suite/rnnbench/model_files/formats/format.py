@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 
@@ -13,20 +15,26 @@ from rnnbench.model_files.description import FileDescription
 from rnnbench.rnn import Arithmetic
 
 
-class Oracle(Protocol):
+class Oracle(ABC):
     """A model file in an arithmetic. Read and run it in a process with limits of memory and time."""
 
-    def in_arithmetic(self, arithmetic: Arithmetic) -> Oracle:
+    def in_arithmetic(self, arithmetic: Arithmetic) -> Self:
         """The same file in another arithmetic. The file is not read again."""
-        ...
+        other = copy(self)
+        other.use(arithmetic)
+        return other
 
+    @abstractmethod
+    def use(self, arithmetic: Arithmetic) -> None:
+        """Compute in this arithmetic from now on."""
+
+    @abstractmethod
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One call: every output by name. A float input is rounded to the arithmetic's dtype.
 
         Raises ValueError for an input whose name, shape or type is not the file's, and ModelFileError where the file
         cannot be computed.
         """
-        ...
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
@@ -69,8 +69,8 @@ class _Quantised:
         return cls(fixed, own)
 
 
-class OnnxOracle:
-    """An ONNX file in an arithmetic (`formats.Oracle`)."""
+class OnnxOracle(Oracle):
+    """An ONNX file in an arithmetic."""
 
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read or not computed rightly; MissingExtraError without onnx."""
@@ -82,16 +82,9 @@ class OnnxOracle:
             _refuse(self._model)
             self._narrow = narrow_values(self._model)
             self._quantised = _Quantised.of(self._model)
-        self._use(Arithmetic())
-
-    def in_arithmetic(self, arithmetic: Arithmetic) -> OnnxOracle:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other._use(arithmetic)
-        return other
+        self.use(Arithmetic())
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. Raises as `formats.Oracle.run` does."""
         arrays = {name: self._cast(name, np.asarray(array)) for name, array in inputs.items()}
         if missing := self.inputs.keys() - arrays.keys():
             raise ValueError(f"no value for the inputs {sorted(missing)}; the file has {list(self.inputs)}")
@@ -99,7 +92,7 @@ class OnnxOracle:
             values = self._evaluator.run(None, arrays)
         return {value.name: array for value, array in zip(self._model.graph.output, values, strict=True)}
 
-    def _use(self, arithmetic: Arithmetic) -> None:
+    def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value for value in graph_inputs(model.graph)}

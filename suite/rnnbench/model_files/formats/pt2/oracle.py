@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rnnbench.model_files.description import require_names
 from rnnbench.model_files.errors import ModelFileError, computing
+from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.pt2.graph import Pt2Node, Ref
 from rnnbench.model_files.formats.pt2.operators import require_torch
 from rnnbench.model_files.formats.pt2.program import Pt2Program
@@ -44,8 +45,8 @@ _RANDOM = frozenset(
 )
 
 
-class Pt2Oracle:
-    """A `.pt2` file in an arithmetic (`formats.Oracle`)."""
+class Pt2Oracle(Oracle):
+    """A `.pt2` file in an arithmetic."""
 
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read; MissingExtraError without torch."""
@@ -59,22 +60,14 @@ class Pt2Oracle:
         self._given = {array.name: array.dtype for array in (*file.inputs, *(before for before, _ in file.states))}
         is_wide = "float64" in (*self._given.values(), *(array.dtype for array in file.outputs))
         self._narrow = ("bfloat16", "float16", "float32") if is_wide else ("bfloat16", "float16")
-        self._use(Arithmetic())
+        self.use(Arithmetic())
 
-    def in_arithmetic(self, arithmetic: Arithmetic) -> Pt2Oracle:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other._use(arithmetic)
-        return other
-
-    def _use(self, arithmetic: Arithmetic) -> None:
+    def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = self._own = arithmetic
         self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        if self._given.keys() != inputs.keys():
-            raise ValueError(f"expected the inputs {list(self._given)}, got {list(inputs)}")
+        require_names(self._given, inputs)
         tensors = {name: self._program.tensor(np.asarray(inputs[name]), dtype) for name, dtype in self._given.items()}
         with computing(self._name), self._torch.no_grad(), _float64_by_default(self._torch), self._rounding():
             results = self._program(tensors, around=self._node)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from pathlib import Path
 
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.description import require_shape
+from rnnbench.model_files.description import require_names, require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
 from rnnbench.model_files.file_arrays import FLOATS
+from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
 from rnnbench.model_files.formats.stablehlo.graph import CONSTANT, MlirArray, Node, Region, numbers
 from rnnbench.model_files.formats.stablehlo.operations import (
@@ -30,8 +30,8 @@ Values = Sequence[np.ndarray]
 _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
 
 
-class StablehloOracle:
-    """A module in an arithmetic (`formats.Oracle`)."""
+class StablehloOracle(Oracle):
+    """A module in an arithmetic."""
 
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read; MissingExtraError without a parser."""
@@ -42,23 +42,14 @@ class StablehloOracle:
         is_wide = any(array.dtype == "float64" for array in (*self._inputs, *self._results))
         self._narrow = ("bfloat16", "float16", "float32") if is_wide else ("bfloat16", "float16")
         self._passes = 0
-        self._use(Arithmetic())
+        self.use(Arithmetic())
 
-    def in_arithmetic(self, arithmetic: Arithmetic) -> StablehloOracle:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other._use(arithmetic)
-        return other
-
-    def _use(self, arithmetic: Arithmetic) -> None:
+    def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. Raises as `formats.Oracle.run` does."""
-        names = [array.name for array in self._inputs]
-        if sorted(names) != sorted(inputs):
-            raise ValueError(f"expected the inputs {names}, got {list(inputs)}")
+        require_names((array.name for array in self._inputs), inputs)
         arrays = [self._cast(array, np.asarray(inputs[array.name])) for array in self._inputs]
         self._passes = 0
         with computing(self._name), np.errstate(all="ignore"):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.description import require_shape
+from rnnbench.model_files.description import require_names, require_shape
 from rnnbench.model_files.errors import ModelFileError, computing
+from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.tflite.file import read_tflite
 from rnnbench.model_files.formats.tflite.graph import (
     QUANTISED,
@@ -52,34 +52,26 @@ _QUANTISED_TYPES = (*QUANTISED, *_BIASES)
 """The types of quantised constants."""
 
 
-class TfliteOracle:
-    """A TFLite file in an arithmetic (`formats.Oracle`)."""
+class TfliteOracle(Oracle):
+    """A TFLite file in an arithmetic."""
 
     def __init__(self, path: Path) -> None:
         """Raises ModelFileError for a file that is not read, or has an operator that is not computed here."""
         self._name = str(path)
         self._file = as_litert_reads(read_tflite(path))
         _refuse(self._file)
-        self._use(Arithmetic())
-
-    def in_arithmetic(self, arithmetic: Arithmetic) -> TfliteOracle:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other._use(arithmetic)
-        return other
+        self.use(Arithmetic())
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One call: every output by name. Raises as `formats.Oracle.run` does."""
         tensors = self._file.graphs[self._file.main].tensors
-        if inputs.keys() != self._file.inputs.keys():
-            raise ValueError(f"expected the inputs {list(self._file.inputs)}, got {list(inputs)}")
+        require_names(self._file.inputs, inputs)
         arrays = {number: self._cast(name, tensors[number], inputs[name]) for name, number in self._file.inputs.items()}
         self._passes = 0
         with computing(self._name), np.errstate(all="ignore"):
             values = self._run(self._file.main, arrays, list(self._file.outputs.values()))
         return dict(zip(self._file.outputs, values, strict=True))
 
-    def _use(self, arithmetic: Arithmetic) -> None:
+    def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         self._constants = [
             {
