@@ -15,6 +15,7 @@ from rnnbench.backends.base import (
     Allocated,
     Artifact,
     Backend,
+    BuildError,
     CountsAllocations,
     Lack,
     OperationStage,
@@ -26,6 +27,7 @@ from rnnbench.backends.base import (
     Signature,
     Support,
 )
+from rnnbench.model_files import ModelFileError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.results import Outcome, is_lowered_form
 
@@ -70,7 +72,11 @@ class CheckedBackend:
         self._adapter.load()
 
     def build(self, request: Request, cache: Path) -> Program:
-        return self._adapter.build(request, cache)
+        """Raises BuildError, also for a user's file that changed or that cannot be read."""
+        try:
+            return self._adapter.build(request, cache)
+        except ModelFileError as error:
+            raise BuildError(str(error)) from error
 
     def allocated(self, device: str) -> Allocated | None:
         """None where the adapter counts nothing. Raises AdapterError, and what asks the interpreter to exit."""

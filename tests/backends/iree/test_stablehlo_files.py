@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import stablehlo_files as files
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import Request
 from rnnbench.backends.iree import IreeBackend
 from rnnbench.cases import Precision, Strategy
-from rnnbench.model_files import answered, describe, network_of, section_of
+from rnnbench.model_files import ModelFileError, answered, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 
@@ -51,5 +51,5 @@ def test_a_file_that_changed_since_is_told(tmp_path):
     path = files.saved("kept", tmp_path)
     asked = requested(path, files.ANSWERS["kept"], "stablehlo", "stateful")
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(BuildError, match="has changed since the case was read"):
+    with pytest.raises(ModelFileError, match="has changed since the case was read"):
         IreeBackend().build(asked, tmp_path / "cache")

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.iree.compile import die_with_caller
+from rnnbench.model_files import ModelFileError
 
 NOTE = "TensorFlow ran in a process of its own, so the build's time has its import in it."
 _LAST_LINES = 4
@@ -48,7 +49,7 @@ def main() -> None:
     request: Request = pickle.load(sys.stdin.buffer)
     try:
         text = import_here(request)
-    except BuildError as error:
+    except (BuildError, ModelFileError) as error:
         text = json.dumps({"error": str(error)})
     with answers:
         answers.write(text)

@@ -19,7 +19,7 @@ _ALIAS = re.compile(rf'^(#loc\d+) = loc\("[^"]*\b{COPY}(\d+)\b[^"]*".*\)$', re.M
 def import_module(request: Request) -> Imported:
     """The locations of the copies of the cell are taken from JAX's names of them.
 
-    Raises BuildError for a file that cannot be read.
+    Raises ModelFileError for a file that cannot be read.
     """
     if request.file is not None:
         return file_module(request, request.file)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import Request
 from rnnbench.backends.iree.imported import Imported, encloses
 from rnnbench.backends.shared import STORED_AS, from_file, to_file
-from rnnbench.model_files import FileNetwork, ModelFileError, StablehloFile, read_stablehlo, unchanged
+from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged
 from rnnbench.rnn import DTYPES
 
 Shape = tuple[int, ...]
@@ -42,11 +42,8 @@ _ELEMENTS = {
 
 
 def file_module(request: Request, network: FileNetwork) -> Imported:
-    """The module of a request. Raises BuildError."""
-    try:
-        file = read_stablehlo(unchanged(network))
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    """The module of a request. Raises ModelFileError."""
+    file = read_stablehlo(unchanged(network))
     shapes = network.state_shapes(request.batch)
     x = _Value("%x", (request.strategy.chunk, request.batch, network.input), network.dtype)
     states = {

@@ -20,20 +20,17 @@ from jax.interpreters import mlir
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.jax.network import is_flat
 from rnnbench.backends.shared import from_file, to_file
-from rnnbench.model_files import FileNetwork, ModelFileError, StablehloFile, read_stablehlo, unchanged
+from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged
 
 _MAIN = "main"
 
 
 def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[Any, ...]]:
-    """`step(x)` → (y,), or `step(x, state)` → (y, state). Raises BuildError.
+    """`step(x)` → (y,), or `step(x, state)` → (y, state). Raises ModelFileError.
 
     All states are in one flat array, or in a list where they have several types.
     """
-    try:
-        file = read_stablehlo(unchanged(network))
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    file = read_stablehlo(unchanged(network))
     shapes, sizes = network.state_shapes(request.batch), (request.strategy.chunk, request.batch)
     flat = is_flat(request)
     constants = network.constant_arrays(request.batch)

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, BuildError, OperationStage, Program, ProgramFiles, Request
+from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Program, ProgramFiles, Request
 from rnnbench.backends.litert.backend import MOVES_TENSORS
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, Stored, SynchronousBound
 from rnnbench.model_files import (
     FileArray,
     FileNetwork,
-    ModelFileError,
     changes_of,
     signature_name,
     unchanged,
@@ -33,12 +32,9 @@ MODEL = "model.tflite"
 
 
 def describe_file(network: FileNetwork, folder: Path) -> Artifact:
-    """Copy the file into `folder`, and describe it. Raises BuildError."""
-    try:
-        path = unchanged(network)
-        data, changes = with_float_ends(path), changes_of(path)
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    """Copy the file into `folder`, and describe it. Raises ModelFileError."""
+    path = unchanged(network)
+    data, changes = with_float_ends(path), changes_of(path)
     (folder / MODEL).write_bytes(data)
     return Artifact(
         source_digest=hashlib.sha256(data).hexdigest(),

@@ -14,17 +14,17 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, native_shapes, to_file
 from rnnbench.backends.shared.onnx_graphs import NEXT
-from rnnbench.model_files import FileNetwork, ModelFileError, main_first, tensor_names, unchanged
+from rnnbench.model_files import FileNetwork, main_first, tensor_names, unchanged
 
 
 def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
-    """The file's bytes, its own graph first, and an `openvino.Model` of fixed shapes. Raises BuildError."""
+    """The file's bytes, its own graph first, and an `openvino.Model` of fixed shapes.
+
+    Raises BuildError and ModelFileError.
+    """
     chunk, batch = request.strategy.chunk, request.batch
-    try:
-        path = unchanged(network)
-        names, data = tensor_names(path), main_first(path)
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    path = unchanged(network)
+    names, data = tensor_names(path), main_first(path)
     try:
         read = _read(data)
         read.reshape({names[name]: list(shape) for name, shape in native_shapes(network, chunk, batch).items()})

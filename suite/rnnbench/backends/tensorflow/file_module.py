@@ -11,13 +11,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import Request
 from rnnbench.backends.shared import STORED_AS, from_file, to_file
 from rnnbench.backends.tensorflow.traced_function import traced
 from rnnbench.model_files import (
     FileNetwork,
     KerasProgram,
-    ModelFileError,
     SavedModelProgram,
     TensorflowProgram,
     unchanged,
@@ -27,11 +26,8 @@ _PROGRAMS = {"keras": KerasProgram, "savedmodel": SavedModelProgram}
 
 
 def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
-    """The module. Raises BuildError."""
-    try:
-        program: TensorflowProgram = _PROGRAMS[network.format](unchanged(network))
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    """The module. Raises ModelFileError."""
+    program: TensorflowProgram = _PROGRAMS[network.format](unchanged(network))
     call, module = _Call(request, network, program), tf.Module()
     module.weights, module.state = program.variables, []
 

@@ -47,7 +47,7 @@ def arguments(request: Request) -> tuple[Any, ...]:
 def module(request: Request) -> Any:
     """An nn.Module: step(x, h, c) → (y, h, c), or step(x) → (y,), which starts from zeros.
 
-    It is torch.nn's RNN, or a user's `.pt2` file. Raises BuildError for a file that cannot be read.
+    It is torch.nn's RNN, or a user's `.pt2` file. Raises ModelFileError for a file that cannot be read.
     """
     import torch
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.backends.torch.network import zero_input, zero_state
-from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
+from rnnbench.model_files import FileNetwork, Pt2Program, unchanged
 from rnnbench.outside_text import describe_error
 
 
@@ -23,12 +23,9 @@ class FileModule(nn.Module):
     """forward(x, *state) returns (y, *state). Without a state, forward(x) returns y."""
 
     def __init__(self, request: Request, network: FileNetwork) -> None:
-        """Raises BuildError."""
+        """Raises ModelFileError."""
         super().__init__()
-        try:
-            self._program = Pt2Program(unchanged(network))
-        except ModelFileError as error:
-            raise BuildError(str(error)) from error
+        self._program = Pt2Program(unchanged(network))
         self._network, self._sizes = network, (request.strategy.chunk, request.batch)
         self._names = list(network.state_shapes(request.batch)) if request.strategy.state != "none" else []
         self._weights = list(self._program.weights)
@@ -47,7 +44,10 @@ class FileModule(nn.Module):
 
 
 def file_module(request: Request, network: FileNetwork) -> nn.Module:
-    """The module with its graph traced: no code of this suite is in it. Raises BuildError."""
+    """The module with its graph traced: no code of this suite is in it.
+
+    Raises BuildError and ModelFileError.
+    """
     module = FileModule(request, network).eval()
     states = zero_state(request).values() if request.strategy.state != "none" else ()
     example = (zero_input(request), *states)

@@ -11,23 +11,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Artifact, BuildError, OperationStage, Request
+from rnnbench.backends.base import Artifact, OperationStage, Request
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.backends.torch.file_module import TensorOps
 from rnnbench.backends.torch.network import zero_state
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, PreparedStream
-from rnnbench.model_files import FileNetwork, ModelFileError, Pt2Program, unchanged
+from rnnbench.model_files import FileNetwork, Pt2Program, unchanged
 
 
 def build(request: Request, network: FileNetwork, cache: Path) -> tuple[CachedBuild, Opener]:
-    """The file in the cache, and the function that opens a stream over it. Raises BuildError."""
+    """The file in the cache, and the function that opens a stream over it. Raises ModelFileError."""
     source = source_digest(request)
-    try:
-        stored = load_or_build(cache, source, lambda path: _copied(network, source, path))
-        program = Pt2Program(stored.path)
-    except ModelFileError as error:
-        raise BuildError(str(error)) from error
+    stored = load_or_build(cache, source, lambda path: _copied(network, source, path))
+    program = Pt2Program(stored.path)
     return stored, lambda: FileStream(request, network, program)
 
 
