@@ -15,7 +15,7 @@ from rnnbench.reports.scenarios import offline_table, server_table, streams_answ
 from rnnbench.reports.terminal import print_summary
 from rnnbench.results.damage import without_impossible
 from rnnbench.results.record import Record
-from rnnbench.results.scenarios import Server, Streams, StreamTest
+from rnnbench.results.timing import Server, Streams, StreamTest
 from rnnbench.results.views import Entry, view_runs
 
 

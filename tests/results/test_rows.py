@@ -106,12 +106,12 @@ def test_csv_and_json_lines_have_every_value() -> None:
 def test_a_frame_needs_pandas_or_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     frames: list[Any] = []
     package = ModuleType("pandas")
-    monkeypatch.setattr("rnnbench.results.frames.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnbench.results.run.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="pandas or polars"):
         run(fake.record()).frame()
     package.DataFrame = lambda rows, columns: frames.append((rows, columns))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pandas", package)
-    monkeypatch.setattr("rnnbench.results.frames.find_spec", lambda name: package if name == "pandas" else None)
+    monkeypatch.setattr("rnnbench.results.run.find_spec", lambda name: package if name == "pandas" else None)
     run(fake.record()).frame()
     ((rows, columns),) = frames
     assert [dict(zip(columns, row, strict=True)) for row in rows] == run(fake.record()).rows()

@@ -1,13 +1,13 @@
 """Results: what a run leaves behind, and what is read from it. Reports, exports and other users build on this package.
 
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
-    finding, scenarios, device_state     further parts of a record; `model` is the base of all types
+    finding                              a further part of a record; `model` is the base of all types
     lowered_form, claims                 the form of a program, and claims that contradict each other
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
     run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
     shards, merge, merged                shards of one plan, and merging them into one run (`docs/fleet.md`)
     rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
-    versions, frames, tables             parts and forms of rows: versions as text, DataFrames, tables of DuckDB
+    versions, tables                     parts and forms of rows: versions as text, tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
     views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
     device_crossings                     which device is faster, and from where on
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         on_several_devices,
         subject_of,
     )
-    from rnnbench.results.device_state import DeviceState, EnergyReading
     from rnnbench.results.fact_changes import FactChange
     from rnnbench.results.fact_words import FACTS, Fact, fact_direction, fact_sentence
     from rnnbench.results.fail_on import FAIL_ON, parse_fail_on
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
         fit_growth,
         growth_word,
     )
-    from rnnbench.results.frames import data_frame
     from rnnbench.results.identity import differences, fingerprint, machine_identity
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
@@ -91,6 +89,8 @@ if TYPE_CHECKING:
         Anchor,
         CheckResult,
         CheckVerdict,
+        DeviceState,
+        EnergyReading,
         Environment,
         ExpectedFailureResult,
         LatencyFloor,
@@ -102,10 +102,9 @@ if TYPE_CHECKING:
         SupportResult,
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
-    from rnnbench.results.run import Run
+    from rnnbench.results.run import Run, data_frame
     from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo, words_of
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
-    from rnnbench.results.scenarios import Server, Streams, StreamTest
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
@@ -117,8 +116,11 @@ if TYPE_CHECKING:
         DispatchFloor,
         Latency,
         Sampling,
+        Server,
         SideLatency,
         StoppedBy,
+        Streams,
+        StreamTest,
         Timing,
         Warmup,
         disturbed_share,

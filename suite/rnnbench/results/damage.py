@@ -18,8 +18,7 @@ from rnnbench.measure import LEAST_S
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
-from rnnbench.results.scenarios import Server, Streams
-from rnnbench.results.timing import Latency, SideLatency, Timing
+from rnnbench.results.timing import Latency, Server, SideLatency, Streams, Timing
 from rnnbench.spelling import listed
 
 MOST_S = 1e9

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, field_validator
 from rnnbench.devices import Device
 from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
-from rnnbench.results.device_state import DeviceState, EnergyReading
 from rnnbench.results.finding import Finding, not_believed
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
@@ -147,6 +146,36 @@ class MemoryUse(FrozenModel):
 
 Limit = Literal["reading", "arithmetic", "launch"]
 """What a latency floor consists of. `launch`: starting a program that does nothing, and waiting for it."""
+
+
+class DeviceState(FrozenModel):
+    """Readings of the device's driver around the sampled blocks: the least and the greatest, None where it has none."""
+
+    clock: tuple[float, float] | None = None
+    """In Hz, of its multiprocessors."""
+    temperature: tuple[float, float] | None = None
+    """In °C."""
+    power: tuple[float, float] | None = None
+    """In W."""
+    moved_blocks: int = 0
+    """Blocks from whose beginning to whose end the clock changed."""
+    throttled: tuple[str, ...] = ()
+    """Why the clock was held down."""
+    throttled_blocks: int = 0
+    others: tuple[OutsideText, ...] = ()
+    """Processes that are not of the suite, with their PIDs."""
+    shared_blocks: int = 0
+    """Blocks during which there were such processes."""
+
+
+class EnergyReading(FrozenModel):
+    """The blocks of calls whose energy was read, one a process."""
+
+    source: OutsideText
+    """The counter, and what it counts."""
+    blocks: int
+    disturbed_blocks: int
+    """Blocks during which other processes used the core or the device: the energy is theirs too."""
 
 
 class LatencyFloor(FrozenModel):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnbench.results.frames import data_frame
+from rnnbench.optional import MissingExtraError
 from rnnbench.results.identity import fingerprint
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
@@ -99,3 +102,13 @@ class Run:
                 f"restore the file, or run the trial again"
             )
         return rows
+
+
+def data_frame(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Any:
+    """The rows, each with a value for every column. Raises MissingExtraError where neither package is installed."""
+    if find_spec("pandas") is not None:
+        return import_module("pandas").DataFrame(list(rows), columns=list(columns))
+    if find_spec("polars") is not None:
+        polars = import_module("polars")
+        return polars.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+    raise MissingExtraError("a DataFrame needs pandas or polars, and neither is installed; pip install pandas")
