@@ -33,15 +33,11 @@ def package_digest(name: str) -> str:
     except PackageNotFoundError:
         return ""
     record = package.read_text("RECORD") or ""
-    sizes = {path: size for path, _, size in filter(_is_row, csv.reader(record.splitlines()))}
+    sizes = {row[0]: row[2] for row in csv.reader(record.splitlines()) if len(row) == 3}
     digest = hashlib.sha256(record.encode())
     for path, size, changed in (*_changed_files(package, sizes), *_files_elsewhere(package, sizes)):
         digest.update(f"\n{path} {size} {changed}".encode(errors="surrogateescape"))
     return f"{package.version} {digest.hexdigest()[:32]}"
-
-
-def _is_row(row: list[str]) -> bool:
-    return len(row) == 3
 
 
 def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:

@@ -158,7 +158,7 @@ class ProgramStore:
         return self._lists / f"{key}.json"
 
     def _list(self, key: str) -> dict[str, Content]:
-        return read_cached(self._path(key), _read_list) or {}
+        return read_cached(self._path(key), lambda path: _LIST.validate_json(path.read_bytes())) or {}
 
     def _write(self, key: str, contents: Mapping[str, Content]) -> None:
         write_text(self._path(key), json.dumps(contents, sort_keys=True))
@@ -197,7 +197,3 @@ def _stamp(file: Path | os.DirEntry[str]) -> Stamp:
 def _is_as_noted(stamp: Stamp | None, content: Content, noted: int) -> bool:
     """Whether a file has the size on its list, and has not been written since the list was."""
     return stamp is not None and stamp.nbytes == content.nbytes and stamp.modified <= noted
-
-
-def _read_list(path: Path) -> dict[str, Content]:
-    return _LIST.validate_json(path.read_bytes())

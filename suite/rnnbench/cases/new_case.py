@@ -73,7 +73,8 @@ def case_of_file(
             raise ModelFileError(refused[1])
     comments = [f"# {line}" for note in notes for line in wrap(_in_comment(note), _WIDTH)]
     model = [*comments, *section_yaml(section, answers).splitlines()]
-    return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or chunks), batch or 1, _whole(chunk or 8))
+    steps = max(STEPS // (chunk or 8), 1) * (chunk or 8)
+    return _text(name, model, "given", f"[{', '.join(states)}]", str(chunk or chunks), batch or 1, steps)
 
 
 def _in_comment(note: str) -> str:
@@ -85,11 +86,6 @@ def _sizes(family: type[Network]) -> Iterable[str]:
     for key, field in family.model_fields.items():
         if not field.is_required():
             yield _commented(f"  # {key}: {field.default}", field.description or "")
-
-
-def _whole(chunk: int) -> int:
-    """The steps of the stream: about STEPS, and a multiple of the chunk."""
-    return max(STEPS // chunk, 1) * chunk
 
 
 def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:

@@ -78,15 +78,11 @@ def _alike(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     x, start = reference.ring[0]["x"], reference.start if reference.is_stream else {}
     calls = {"": (x, start)}
     for what, like in LIKE.items():
-        calls[f"whose x is alike ({what})"] = (_of_dtype(like(x), reference), start)
+        calls[f"whose x is alike ({what})"] = (rounded(like(x).astype(np.float64), reference.trial.dtype), start)
         if start:
             state = {name: _like_state(reference, name, array, like) for name, array in start.items()}
             calls[f"whose state is alike ({what})"] = (x, state)
     return _compared(open_session, reference, calls)
-
-
-def _of_dtype(x: np.ndarray, reference: ReferenceTrajectories) -> np.ndarray:
-    return rounded(x.astype(np.float64), reference.trial.dtype)
 
 
 def _like_state(

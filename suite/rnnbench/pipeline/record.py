@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Protocol
 
 from rnnbench import __version__
-from rnnbench.backends import Support
 from rnnbench.cases import ExpectedFailure, Trial, expected_failures_of
 from rnnbench.conformance import TrialEnd, expected_failure_results
 from rnnbench.devices import KINDS
@@ -97,6 +96,7 @@ def record_of(
     `expected_failures` are those of the trial's case.
     """
     trial, examined, checked = sampled.trial, sampled.examined, sampled.checked
+    support = examined.support
     measured = same_as or sampled
     failure = sampled.failure or measured.failure
     results = {**measured.results, **sampled.results}
@@ -118,7 +118,7 @@ def record_of(
         device=examined.probe.device(trial.device),
         unmeasured=_unmeasured(sampled, measured),
         device_state=_device_state(measured),
-        support=_support(examined.support),
+        support=SupportResult(level=support.level, reason=support.reason, upstream=support.upstream),
         outcome=outcome,
         stage="" if failure is None else failure.stage,
         reason="" if failure is None else failure.reason,
@@ -136,10 +136,6 @@ def record_of(
         findings=tuple(dict.fromkeys([*sampled.findings, *measured.findings, *_accusations(trial, floor)])),
         environment=_environment(sampled, measured),
     )
-
-
-def _support(support: Support) -> SupportResult:
-    return SupportResult(level=support.level, reason=support.reason, upstream=support.upstream)
 
 
 def _timing(sampled: Sampled, measured: Sampled) -> Timing:

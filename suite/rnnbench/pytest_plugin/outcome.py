@@ -66,7 +66,8 @@ def properties(record: Record) -> list[tuple[str, object]]:
 
 
 def _failure(item: TrialItem, record: Record, log: Path) -> list[str]:
-    lines = _failed_checks(record) if record.outcome == "nonconforming" else [_ended(record)]
+    ended = f"{record.outcome}, at {record.stage}: {record.reason}"
+    lines = _failed_checks(record) if record.outcome == "nonconforming" else [ended]
     lines += ["", "program    " + _program(record)]
     if record.outcome != "nonconforming" and log.exists() and log.stat().st_size:
         lines.append(f"log        {log}")
@@ -82,10 +83,6 @@ def _unexpected_pass(item: TrialItem, record: Record) -> list[str]:
             places = [entry.place for entry in entries if figure.what in (*entry.check, entry.outcome)]
             lines.append(f"{figure.what}  {figure.reason} {figure.upstream} ({', '.join(places)})")
     return [*lines, "", "Remove the entry from expectations.yaml, or end its range of versions.", ""]
-
-
-def _ended(record: Record) -> str:
-    return f"{record.outcome}, at {record.stage}: {record.reason}"
 
 
 def _failed_checks(record: Record) -> list[str]:

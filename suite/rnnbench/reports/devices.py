@@ -61,7 +61,8 @@ def device_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
     failed = [entry for entry in view.entries if not entry.shares and _failed(entry)]
     for subject, entries, crossings in _crossings(view):
         with_failed = [*entries, *(entry for entry in failed if subject_of(entry) == subject)]
-        yield str(subject), [_latencies(with_failed), *crossings, _energies(entries)]
+        latencies = _by_device("Bound latency per step, by device", with_failed, _per_step)
+        yield str(subject), [latencies, *crossings, _energies(entries)]
 
 
 def crossing_tables(view: View) -> Iterator[tuple[str, list[Table]]]:
@@ -97,10 +98,6 @@ def _batch_tables(along_batch: dict[OnDevices, dict[int, list[Crossing]]], subje
         crossing_table(f"Faster device by batch, {count(chunk, 'step')} per call", crossings, "batch")
         for chunk, crossings in along_batch.get(subject, {}).items()
     ]
-
-
-def _latencies(entries: Sequence[Entry]) -> Table:
-    return _by_device("Bound latency per step, by device", entries, _per_step)
 
 
 def _energies(entries: Sequence[Entry]) -> Table:

@@ -17,7 +17,7 @@ def energy_table(entries: Sequence[Entry]) -> Table:
     measured = [entry for entry in entries if entry.ranked and not entry.shares and PER_STEP in entry.record.metrics]
     chunks = sorted({entry.chunk for entry in measured})
     rows = [
-        (*key, *(_cell_of(next((entry for entry in group if entry.chunk == chunk), None)) for chunk in chunks))
+        (*key, *(next((energy_cell(e) for e in group if e.chunk == chunk), units.MISSING) for chunk in chunks))
         for key, group in by_program(measured).items()
     ]
     sources = ", ".join(dict.fromkeys(entry.record.energy.source for entry in measured if entry.record.energy))
@@ -30,10 +30,6 @@ def energy_table(entries: Sequence[Entry]) -> Table:
         f"included; in brackets its power. A step advances all streams of the batch. {DISTURBED.capitalize()}: other "
         "processes used the core or the device meanwhile, and the energy is theirs too.",
     )
-
-
-def _cell_of(entry: Entry | None) -> str:
-    return energy_cell(entry) if entry else units.MISSING
 
 
 def energy_cell(entry: Entry) -> str:

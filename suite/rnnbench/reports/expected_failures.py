@@ -22,7 +22,9 @@ def expected_failures_table(view: View) -> Table:
             key = (verdict, entry.target, failure.reason, failure.upstream)
             groups.setdefault(key, []).append(entry)
     rows = []
-    for (verdict, target, reason, upstream), entries in sorted(groups.items(), key=_alerts_first):
+    for (verdict, target, reason, upstream), entries in sorted(
+        groups.items(), key=lambda item: (item[0][0] == XFAIL, item[0])
+    ):
         what = sorted({f.what for entry in entries for f in entry.record.expected_failures if f.reason == reason})
         trials = {entry.record.trial for entry in entries}
         strategies = sorted({entry.strategy for entry in entries})
@@ -35,7 +37,3 @@ def expected_failures_table(view: View) -> Table:
         note="The list of expected failures stands beside the cases. One that passes makes the command exit with 1: it "
         "seems to be fixed upstream, and the list must be corrected.",
     )
-
-
-def _alerts_first(group: tuple[tuple[str, str, str, str], list[Entry]]) -> tuple[bool, tuple[str, str, str, str]]:
-    return group[0][0] == XFAIL, group[0]

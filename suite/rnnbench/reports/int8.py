@@ -29,7 +29,10 @@ def int8_tables(view: View) -> Iterator[Table]:
             families.setdefault(title, []).extend(entry for entry in entries if entry.conforming and entry.bound)
     for title, entries in families.items():
         with_int8 = {_same(entry) for entry in entries if _dtype(entry) in INT8_FORMS}
-        shown = sorted((entry for entry in entries if _same(entry) in with_int8), key=_order)
+        shown = sorted(
+            (entry for entry in entries if _same(entry) in with_int8),
+            key=lambda e: (*_same(e), _dtype(e) != FLOAT32, _dtype(e)),
+        )
         if with_int8:
             yield Table(f"Int8 beside float32: {title}", COLUMNS, tuple(_rows(shown)), text=5, note=NOTE)
 
@@ -68,10 +71,6 @@ def _rows(entries: list[Entry]) -> Iterator[tuple[str, ...]]:
 def _same(entry: Entry) -> tuple[int, int, str, str]:
     """What an int8 program and that of float32 have in common, in one family."""
     return entry.workload.hidden, entry.chunk, entry.target, entry.strategy
-
-
-def _order(entry: Entry) -> tuple[object, ...]:
-    return (*_same(entry), _dtype(entry) != FLOAT32, _dtype(entry))
 
 
 def _dtype(entry: Entry) -> str:

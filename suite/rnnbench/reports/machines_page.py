@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rnnbench.reports import units
@@ -22,7 +22,8 @@ def machines_page(of_machines: Sequence[tuple[Run, Path]], warnings: Sequence[st
     rows = tuple(_row(run, page, first) for run, page in of_machines)
     columns = ("machine", "processor", "shards", "report", "trials", "anchors", "their latency")
     table = Table("Machines", columns, rows, text=4)
-    parts: list[str] = [Markdown("# {}").format(", ".join(_cases(run for run, _ in of_machines)))]
+    cases = sorted({case for run, _ in of_machines for case in run.info.cases})
+    parts: list[str] = [Markdown("# {}").format(", ".join(cases) or "No trials")]
     parts += [Markdown("> **Warning:** {}").format(warning) for warning in warnings]
     parts.append(
         f"Shards of {len(of_machines)} machines were merged. Each machine has a report of its own: latencies of two "
@@ -64,7 +65,3 @@ def _row(run: Run, page: Path, first: Mapping[Anchor, float]) -> tuple[str, ...]
         str(len(ratios)),
         units.MISSING if mean is None else units.ratio(mean),
     )
-
-
-def _cases(runs: Iterator[Run]) -> list[str]:
-    return sorted({case for run in runs for case in run.info.cases}) or ["No trials"]

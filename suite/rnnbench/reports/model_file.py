@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from rnnbench.model_files import ArrayDescription, FileDescription, Question, StateCheck
+from rnnbench.model_files import FileDescription, Question, StateCheck
 from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.units import MISSING, nbytes
 from rnnbench.spelling import count
@@ -90,9 +90,8 @@ def _arrays(description: FileDescription) -> Table:
     after = {pair.before: f"{pair.after} ({pair.found})" for pair in description.state}
     for array in description.arrays:
         axes = (_axis(array.time), _axis(array.batch))
-        table.add_row(
-            *map(line, (array.name, array.role, _shape(array), array.dtype, *axes, after.get(array.name, "")))
-        )
+        shape = "not given" if array.shape is None else array.shown_shape
+        table.add_row(*map(line, (array.name, array.role, shape, array.dtype, *axes, after.get(array.name, ""))))
     return table
 
 
@@ -105,10 +104,6 @@ def _legend(description: FileDescription) -> Iterator[str]:
     )
     if found := dict.fromkeys(pair.found for pair in description.state):
         yield "State found: " + ". ".join(f"{how}: {_FOUND[how]}" for how in found) + "."
-
-
-def _shape(array: ArrayDescription) -> str:
-    return "not given" if array.shape is None else array.shown_shape
 
 
 def _axis(axis: int | None) -> str:

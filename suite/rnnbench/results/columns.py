@@ -27,10 +27,20 @@ class Column:
     value: Callable[[Record, RunInfo], Value]
 
 
-def plain(value: Any) -> Value:
-    """A field of a record as it is: all of those that columns name are plain."""
-    held: Value = value
-    return held
+def field(*path: str) -> Callable[[Record, RunInfo], Value]:
+    """What reads the field at this place of a record: None where a part on the way is None.
+
+    All fields that columns name are plain.
+    """
+
+    def read(record: Record, info: RunInfo) -> Value:
+        value: Any = record
+        for name in path:
+            value = None if value is None else getattr(value, name)
+        held: Value = value
+        return held
+
+    return read
 
 
 def run_columns() -> Iterator[Column]:
@@ -122,7 +132,7 @@ def trial_columns() -> Iterator[Column]:
         ("seed", "number", "Seed of weights and inputs."),
         ("lengths", "text", "full, or ragged where each row of the batch has its own length."),
     ):
-        yield Column(name, unit, meaning, partial(_parameter, name))
+        yield Column(name, unit, meaning, field("params", name))
 
 
 def device_columns() -> Iterator[Column]:
@@ -208,7 +218,7 @@ def environment_columns() -> Iterator[Column]:
         ("anchor_group", "group", "number", "Group in which the trial was sampled."),
         ("anchor_bound_s", "bound", "s", "Bound latency of the anchor in that group."),
     ):
-        yield Column(column, unit, meaning, partial(_anchor, name))
+        yield Column(column, unit, meaning, field("anchor", name))
 
 
 def _machine(name: str, record: Record, info: RunInfo) -> Value:
@@ -221,27 +231,21 @@ def _model(name: str, record: Record, info: RunInfo) -> Value:
     return value if value is None or isinstance(value, str | int | float) else json.dumps(value)
 
 
-def _parameter(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.params, name))
-
-
 def _device(name: str, record: Record, info: RunInfo) -> Value:
-    value = plain(getattr(record.device, name)) if record.device else None
+    value: Value = getattr(record.device, name) if record.device else None
     return None if value == "" else value
 
 
 def _device_range(name: str, end: int, record: Record, info: RunInfo) -> Value:
     extremes = getattr(record.device_state, name) if record.device_state else None
-    return plain(extremes[end]) if extremes else None
+    held: Value = extremes[end] if extremes else None
+    return held
 
 
 def _device_state(name: str, record: Record, info: RunInfo) -> Value:
     value = getattr(record.device_state, name) if record.device_state else None
-    return ", ".join(value) or None if isinstance(value, tuple) else plain(value)
-
-
-def _anchor(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.anchor, name)) if record.anchor else None
+    held: Value = ", ".join(value) or None if isinstance(value, tuple) else value
+    return held
 
 
 def _checks(record: Record) -> list[str]:

@@ -142,7 +142,7 @@ def compare_runs(
     limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
     pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
-    apart = [new_record for old, new_record in pairs if not _same_machine(base, old, new, new_record)]
+    apart = [young for old, young in pairs if base.part_of(old).machine != new.part_of(young).machine]
     two_machines = across_machines and (bool(apart) or machines_of(base) != machines_of(new))
     moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
     elsewhere = [(old, young) for old, young in pairs if young.trial not in moved and on_two_devices(old, young)]
@@ -215,10 +215,6 @@ def _refusal(base: Run, new: Run) -> str:
         f"comparison would compare the machines; compare runs of one machine, or add --across-machines, which marks "
         f"every result"
     )
-
-
-def _same_machine(base: Run, old: Record, new: Run, young: Record) -> bool:
-    return base.part_of(old).machine == new.part_of(young).machine
 
 
 def _latencies(trial: _TrialPair, thresholds: Thresholds) -> Iterator[LatencyChange]:

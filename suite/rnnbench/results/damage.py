@@ -59,7 +59,10 @@ def sound(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
                 left_out.setdefault(f"{name} is impossible ({IMPOSSIBLE})", []).append(record.trial)
         same = all(a is b for a, b in zip(records, run.records, strict=False)) and len(records) == len(run.records)
         kept.append(run if same else replace(run, records=tuple(records)))
-    return kept, [*warnings, *(_warning(what, trials) for what, trials in left_out.items())]
+    warnings += [
+        f"damaged records: {what}: {listed(trials, NAMED)}; run these trials again" for what, trials in left_out.items()
+    ]
+    return kept, warnings
 
 
 def _with_shards(run: Run, shards: list[Run]) -> Run:
@@ -67,10 +70,6 @@ def _with_shards(run: Run, shards: list[Run]) -> Run:
     now = dict(zip(map(id, run.shards), shards, strict=True))
     records = (now[id(run.part_of(record))].by_trial.get(record.trial) for record in run.records)
     return replace(run, records=tuple(filter(None, records)), shards=tuple(shards))
-
-
-def _warning(what: str, trials: list[str]) -> str:
-    return f"damaged records: {what}: {listed(trials, NAMED)}; run these trials again"
 
 
 def _unusable(record: Record) -> str | None:

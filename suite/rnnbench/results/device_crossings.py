@@ -83,7 +83,7 @@ def chunk_crossings(entries: Sequence[Entry]) -> list[Crossing]:
 def batch_crossings(groups: Mapping[OnDevices, Sequence[Entry]]) -> dict[OnDevices, dict[int, list[Crossing]]]:
     """Along the batch, for each model (with its smallest batch) and chunk; of those with two batches or more."""
     found: dict[OnDevices, dict[int, list[Crossing]]] = {}
-    for _, of_model in groupby(groups.items(), key=lambda item: _without_batch(item[0])):
+    for _, of_model in groupby(groups.items(), key=lambda item: replace(item[0], batch=0)):
         together = list(of_model)
         entries = [entry for _, group in together for entry in group]
         by_chunk = {
@@ -145,7 +145,3 @@ def subject_of(entry: Entry) -> OnDevices:
         batch=params.batch,
         seed=family.seed,
     )
-
-
-def _without_batch(subject: OnDevices) -> OnDevices:
-    return replace(subject, batch=0)

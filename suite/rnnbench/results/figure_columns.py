@@ -8,7 +8,7 @@ from functools import partial
 
 from rnnbench.measure import METRICS, PATHS, LatencyPath
 from rnnbench.results.artifact import OperationStage
-from rnnbench.results.columns import Column, Value, plain
+from rnnbench.results.columns import Column, Value, field
 from rnnbench.results.record import MemoryUse, Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import STEPS_PER_S, Latency
@@ -29,7 +29,7 @@ def build_columns() -> Iterator[Column]:
         ("close_s", "s", "Time to close the session."),
         ("tail_build_s", "s", "Time to build the program for a ragged rest."),
     ):
-        yield Column(name, unit, meaning, partial(_timing, name))
+        yield Column(name, unit, meaning, field("timing", name))
     for column, name, unit, meaning in (
         ("origin", "origin", "text", "Who wrote the program: library, imported, authored or kernel."),
         ("math", "math", "text", "exact, or approximate activations."),
@@ -39,7 +39,7 @@ def build_columns() -> Iterator[Column]:
         ("source_digest", "source_digest", "text", "SHA-256 of the IR before the compiler."),
         ("hoisted", "hoisted", "steps", "Steps that share one reading of the input weights."),
     ):
-        yield Column(column, unit, meaning, partial(_artifact, name))
+        yield Column(column, unit, meaning, field("artifact", name))
     for stage, meaning in (
         (OperationStage.INPUT, "Operations in the IR that the compiler was given."),
         (OperationStage.COMPILED, "Operations in the compiled program."),
@@ -117,7 +117,7 @@ def scenario_columns() -> Iterator[Column]:
         ("p99", "s", "Streams: 99th percentile of that."),
     ):
         suffix = "_s" if unit == "s" else ""
-        yield Column(f"streams_{name}{suffix}", unit, meaning, partial(_streams, name))
+        yield Column(f"streams_{name}{suffix}", unit, meaning, field("timing", "streams", name))
     for name, unit, meaning in (
         ("rate", "1/s", "Server: requests that arrive at random, on average."),
         ("requests", "count", "Server: requests that were served."),
@@ -127,7 +127,7 @@ def scenario_columns() -> Iterator[Column]:
         ("utilisation", "ratio", "Server: share of the time in which the core was in calls."),
     ):
         suffix = "_s" if unit == "s" else ""
-        yield Column(f"server_{name}{suffix}", unit, meaning, partial(_server, name))
+        yield Column(f"server_{name}{suffix}", unit, meaning, field("timing", "server", name))
 
 
 METRIC_UNITS: Mapping[str, str] = {"seconds": "s", "joules": "J", "watts": "W"}
@@ -151,13 +151,13 @@ def cost_columns() -> Iterator[Column]:
         "state_copy_s",
         "s",
         "The state's round trip through NumPy.",
-        lambda r, i: r.timing.state_copy.seconds if r.timing.state_copy else None,
+        field("timing", "state_copy", "seconds"),
     )
     yield Column(
         "dispatch_floor_s",
         "s",
         "A bound call of the smallest program in the same runtime.",
-        lambda r, i: r.timing.dispatch_floor.seconds if r.timing.dispatch_floor else None,
+        field("timing", "dispatch_floor", "seconds"),
     )
     for column, name, unit, meaning in (
         ("floor_ratio", "ratio", "ratio", "Bound latency over the latency floor."),
@@ -169,10 +169,10 @@ def cost_columns() -> Iterator[Column]:
         ("weights_bytes", "weights", "bytes", "Bytes of the weights."),
         ("weights_level", "level", "text", "Smallest cache that holds the weights, or memory."),
     ):
-        yield Column(column, unit, meaning, partial(_floor, name))
+        yield Column(column, unit, meaning, field("floor", name))
     for name in MemoryUse.model_fields:
         calls = name.endswith("_calls")
-        yield Column(f"memory_{name}", "count" if calls else "bytes", MEMORY_MEANS[name], partial(_memory, name))
+        yield Column(f"memory_{name}", "count" if calls else "bytes", MEMORY_MEANS[name], field("memory", name))
     for metric in METRICS.values():
         unit = METRIC_UNITS.get(metric.unit, metric.unit)
         yield Column(f"metric_{metric.name}", unit, metric.meaning, partial(_metric, metric.name))
@@ -194,14 +194,6 @@ MEMORY_MEANS: Mapping[str, str] = {
 }
 
 
-def _timing(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.timing, name))
-
-
-def _artifact(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.artifact, name)) if record.artifact else None
-
-
 def _operations(stage: OperationStage, record: Record, info: RunInfo) -> Value:
     counts = record.artifact.operations.get(stage) if record.artifact else None
     return sum(counts.values()) if counts is not None else None
@@ -215,22 +207,6 @@ def _latency(path: str, figure: Callable[[Latency], Value], record: Record, info
 def _latency_figure(path: str, name: str, record: Record, info: RunInfo) -> Value:
     latency = record.latency(path)
     return latency.figures.get(name) if latency else None
-
-
-def _streams(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.timing.streams, name)) if record.timing.streams else None
-
-
-def _server(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.timing.server, name)) if record.timing.server else None
-
-
-def _floor(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.floor, name)) if record.floor else None
-
-
-def _memory(name: str, record: Record, info: RunInfo) -> Value:
-    return plain(getattr(record.memory, name))
 
 
 def _metric(name: str, record: Record, info: RunInfo) -> Value:

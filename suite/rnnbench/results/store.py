@@ -246,7 +246,10 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
     while line := stream.readline(LONGEST_LINE):
         number += 1
         if len(damaged) == MOST_DAMAGED:
-            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
+            hopeless = (
+                f"{reader.file}:{number}: the file is no file of records; this line and all that follow were left out"
+            )
+            return records, (*_first(damaged, reader.file), hopeless)
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
@@ -259,10 +262,6 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
     return records, _first(damaged, reader.file)
-
-
-def _hopeless(file: str, number: int) -> str:
-    return f"{file}:{number}: the file is no file of records; this line and all that follow were left out"
 
 
 @contextmanager

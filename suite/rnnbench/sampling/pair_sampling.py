@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rnnbench.measure import PATHS, Block, BlockPlan, WarmUp
+from rnnbench.measure import PATHS, BlockPlan, WarmUp
 from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio, pair_scatter
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
@@ -94,7 +94,8 @@ class TrialPair:
             self._forget_empty()
             return
         for path in paths:
-            medians = [_block_medians(sampling.paths[path].processes[-1]) for sampling in self.sides]
+            blocks = [sampling.paths[path].processes[-1] for sampling in self.sides]
+            medians = [[float(np.median(block.seconds)) for block in of_side] for of_side in blocks]
             self.ratios.setdefault(path, []).append(pair_ratio(*medians))
             self.scatters.setdefault(path, []).append(pair_scatter(*medians))
 
@@ -228,7 +229,3 @@ def _sample_round(turns: Sequence[PairTurn], plan: Mapping[int, Sequence[str]], 
 
 def _samplings(pairs: Sequence[TrialPair]) -> list[TrialSampling]:
     return [sampling for pair in pairs for sampling in pair.sides]
-
-
-def _block_medians(blocks: Sequence[Block]) -> list[float]:
-    return [float(np.median(block.seconds)) for block in blocks]

@@ -99,7 +99,7 @@ def mark_process(process: int, mark: str) -> None:
 
 def marked(mark: str) -> set[int]:
     """The processes with this mark. `mark` is that of a worker, or the beginning that all marks of a suite share."""
-    return {process for process in all_processes() if _is_marked(process, mark)}
+    return {process for process in all_processes() if _has_variable(process, mark) or _has_limit(process, mark)}
 
 
 def kill_all(processes: Collection[int]) -> None:
@@ -182,10 +182,6 @@ def _memory_events() -> Iterator[Path]:
             yield _CGROUPS / path.lstrip("/") / "memory.events"
         elif controllers == "memory":
             yield _CGROUPS / "memory" / path.lstrip("/") / "memory.oom_control"
-
-
-def _is_marked(process: int, mark: str) -> bool:
-    return _has_variable(process, mark) or _has_limit(process, mark)
 
 
 def _has_variable(process: int, mark: str) -> bool:

@@ -55,7 +55,8 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
 
 def missing_key(path: KeyPath, source: Source, schema: Schema) -> Problem:
     """The problem that a key is missing, at its section, with what to add."""
-    return Problem(source.key_place(path[:-1]), f"{_missing(path)}; add it: {expected(path, schema)}")
+    missing = f"the key '{path[-1]}' is missing{_within(path)}"
+    return Problem(source.key_place(path[:-1]), f"{missing}; add it: {expected(path, schema)}")
 
 
 def expected(path: KeyPath, schema: Schema) -> str:
@@ -86,10 +87,6 @@ def _home(key: str, schema: Schema) -> str | None:
     """The section that has this key."""
     sections = schema.get("properties", {})
     return next((name for name in sections if key in _descend((name,), schema).get("properties", {})), None)
-
-
-def _missing(path: KeyPath) -> str:
-    return f"the key '{path[-1]}' is missing{_within(path)}"
 
 
 def _within(path: KeyPath) -> str:

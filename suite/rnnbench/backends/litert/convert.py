@@ -21,10 +21,11 @@ def convert(request: Request) -> bytes:
 
     prepare_process(request.threads)
     module = _module(request)
-    signatures = {name: getattr(module, name).get_concrete_function() for name in _signatures(module)}
+    names = [name for name in ("step", "get_state", "set_state") if hasattr(module, name)]
+    signatures = {name: getattr(module, name).get_concrete_function() for name in names}
     with tempfile.TemporaryDirectory(prefix="rnnbench-litert-") as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=names)
         converter.experimental_enable_resource_variables = True
         # Without it, a loop copies all of y in every pass to write one row.
         converter._experimental_enable_dynamic_update_slice = True
@@ -46,7 +47,3 @@ def _module(request: Request) -> Any:
     if module.state:
         add_state_functions(module)
     return module
-
-
-def _signatures(module: Any) -> list[str]:
-    return [name for name in ("step", "get_state", "set_state") if hasattr(module, name)]

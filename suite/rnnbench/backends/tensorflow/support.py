@@ -62,12 +62,8 @@ def unsupported(request: Request) -> str:
         return too_many_threads(request)
     if request.precision.uniform not in ("float32", "float64"):
         return "TensorFlow's programs are built in float32 or float64, in one dtype throughout."
-    return too_many_threads(request) or _not_written(request)
-
-
-def _not_written(request: Request) -> str:
-    """Why a route has no program of the request's network and strategy; empty where it has one."""
-    return _unsupported_by_keras(request) if is_keras(request.route) else _unsupported_by_cells(request)
+    unsupported_by = _unsupported_by_keras if is_keras(request.route) else _unsupported_by_cells
+    return too_many_threads(request) or unsupported_by(request)
 
 
 def _unsupported_by_cells(request: Request) -> str:

@@ -56,13 +56,9 @@ def _stages(program: TorchProgram, request: Request) -> Iterator[IrStage | Unrea
         (kept,) = program.files.identity
         text = kept.read_text().partition("\n")[2]
         operations = program.artifact.operations[OperationStage.COMPILED]
-        yield IrStage(name, meaning, text, operations, suffix, other_loops=_loops(program, operations))
+        loops = 0 if operations.get("prim::Loop") else loops_in(program.artifact.lowered)  # In Python or C++.
+        yield IrStage(name, meaning, text, operations, suffix, other_loops=loops)
     yield _KERNELS
-
-
-def _loops(program: TorchProgram, operations: dict[str, int]) -> int:
-    """Loops of the program that are none of its operations: in Python or C++."""
-    return 0 if operations.get("prim::Loop") else loops_in(program.artifact.lowered)
 
 
 def _dispatched(program: TorchProgram, request: Request) -> IrStage:

@@ -87,7 +87,7 @@ class ExportedTrial:
         return rows if sound else None
 
     def _figures(self) -> Iterator[Figure]:
-        record = self.entry.record
+        record, artifact = self.entry.record, self.entry.artifact
         for path in PATHS.values():
             latency = self.entry.latency(path.name)
             if latency is not None:
@@ -96,7 +96,7 @@ class ExportedTrial:
         for name, meaning, unit, value in (
             ("build", "Time of a cold build, without imports.", "s", record.timing.own_build_s),
             ("memory", "Peak of the process that loads and runs the program.", "bytes", record.memory.run_peak),
-            ("artifact", "Size of the artifact, weights included.", "bytes", _size(self.entry)),
+            ("artifact", "Size of the artifact, weights included.", "bytes", artifact.nbytes if artifact else None),
         ):
             if value is not None and math.isfinite(value) and value > 0:
                 yield Figure(name, meaning, "s" if unit == "s" else "bytes", value)
@@ -134,7 +134,3 @@ def machine_facts(run: Run) -> dict[str, str | int]:
         elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
             facts[key] = value
     return facts
-
-
-def _size(entry: Entry) -> int | None:
-    return entry.artifact.nbytes if entry.artifact else None

@@ -61,7 +61,8 @@ def _write(run: Run, stream: TextIO) -> None:
         stream.write(f"# HELP {family.name} {family.meaning}\n")
         for sample in samples:
             if sample.family is family:
-                name, labels = f"{family.name}{family.sample_ending}", _shown(sample.labels)
+                name = f"{family.name}{family.sample_ending}"
+                labels = ",".join(f'{key}="{_escaped(visible(value))}"' for key, value in sample.labels.items())
                 stream.write(f"{name}{{{labels}}} {sample.value!r}{time}\n")
     stream.write("# EOF\n")
 
@@ -89,10 +90,6 @@ def _samples(trial: ExportedTrial) -> Iterator[Sample]:
         if figure.interval:
             yield Sample(LOW, of_path, figure.interval[0])
             yield Sample(HIGH, of_path, figure.interval[1])
-
-
-def _shown(labels: dict[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(visible(value))}"' for name, value in labels.items())
 
 
 def _escaped(text: str) -> str:

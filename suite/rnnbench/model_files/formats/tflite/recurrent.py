@@ -155,12 +155,8 @@ def _rnn_steps(
     return np.stack(outputs), h
 
 
-def _lstm_is_static(operator: Operator, graph: Graph) -> bool:
-    return lstm_ranges(operator, graph) is not None
-
-
 _OF_RNN = Recurrent(lambda operator: (4,), _rnn, _rnn_is_static)
-_OF_LSTM = Recurrent(lstm_states, lstm, _lstm_is_static)
+_OF_LSTM = Recurrent(lstm_states, lstm, lambda operator, graph: lstm_ranges(operator, graph) is not None)
 RECURRENT: dict[str, Recurrent] = {
     "RNN": _OF_RNN,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _OF_RNN,
