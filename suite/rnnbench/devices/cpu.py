@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import psutil
@@ -26,10 +26,6 @@ def _describe() -> Device:
     )
 
 
-def _evictor() -> Callable[[], object]:
-    return measure.Evictor()
-
-
 def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer:
     try:
         return measure.RoofProbe(working_sets, dtype, threads)
@@ -43,7 +39,7 @@ KIND = DeviceKind(
     everywhere=True,
     describe=_describe,
     open_energy=open_rapl,
-    make_evictor=_evictor,
+    make_evictor=lambda: measure.Evictor(),
     eviction_memory=lambda: measure.eviction_bytes(),
     measure_roof=_roof,
     caches=lambda: measure.cache_sizes(),

@@ -166,17 +166,11 @@ def _outcomes(shown: View) -> Text:
         return line(f"{count(len(shown.entries), 'trial')}: no trial was recorded")
     parts: list[str | tuple[str, str]] = []
     for name, number in counts:
-        parts += [
-            ", " if parts else f"{count(len(shown.entries), 'trial')}: ",
-            (f"{number} {name}", _style(name)),
-        ]
+        style = "dim" if name.endswith("as expected") else STYLES.get(name, "red")
+        parts += [", " if parts else f"{count(len(shown.entries), 'trial')}: ", (f"{number} {name}", style)]
     failed = sum(number for name, number in counts if name in FAILURES)
     if failed:
         parts += ["; ", (f"{failed} failed", "red")]
     if not_believed := findings.not_believed_count(shown):
         parts += ["; ", (f"{not_believed} {NOT_BELIEVED}", STYLES[NOT_BELIEVED])]
     return line(*parts)
-
-
-def _style(outcome: str) -> str:
-    return "dim" if outcome.endswith("as expected") else STYLES.get(outcome, "red")

@@ -94,7 +94,8 @@ def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
             partners.append(((time, state, "stream"), (launch, "stream", f"{time}-{state}")))
         for strategy, names in partners:
             if partner := ranked.get((target, *strategy, chunk)):
-                pairs.setdefault((target, *names), {})[chunk] = _ratio(entry, partner)
+                is_one_program = entry.measured == partner.measured
+                pairs.setdefault((target, *names), {})[chunk] = None if is_one_program else judge_bound(entry, partner)
     return [StrategyPair(*key, ratios) for key, ratios in sorted(pairs.items())]
 
 
@@ -120,11 +121,6 @@ def _sitting(entry: Entry) -> tuple[object, ...]:
     """What trials have in common that were sampled in turn: the run or shard, the workload and the sampling group."""
     anchor = entry.measured.anchor if entry.measured else None
     return entry.run, entry.workload, anchor.group if anchor else 0
-
-
-def _ratio(first: Entry, second: Entry) -> Judgement | None:
-    """None where both are one program, measured once."""
-    return None if first.measured == second.measured else judge_bound(first, second)
 
 
 def _places(entries: Iterable[Entry]) -> Iterator[Place]:

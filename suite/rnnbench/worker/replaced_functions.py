@@ -115,7 +115,8 @@ class Functions:
             if not name.startswith("__") and (callable(value) or isinstance(value, KINDS))
         }
         if values:
-            names = _names(_name_of(owner), lambda: vars(owner), partial(setattr, owner), values)
+            name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+            names = _names(name, lambda: vars(owner), partial(setattr, owner), values)
             self._names.append(names)
             self._reads.append(names.read)
             self._namespaces.append(vars(owner))
@@ -132,10 +133,6 @@ def _names(
 ) -> Names:
     read = itemgetter(*values, next(iter(values)))  # Of a single name it gives no tuple.
     return Names(owner, namespace, put, values, read, read(values), may_go)
-
-
-def _name_of(owner: ModuleType | type) -> str:
-    return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
 
 
 FUNCTIONS = Functions()

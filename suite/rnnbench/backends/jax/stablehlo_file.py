@@ -58,10 +58,6 @@ def _called(file: StablehloFile, given: dict[str, Any]) -> dict[str, jax.Array]:
     return {array.name: value for array, value in zip(output_arrays, outputs, strict=True)}
 
 
-def _types(*arguments: Any, text: str, results: Any) -> list[Any]:
-    return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
-
-
 def _lowered(context: Any, *arguments: Any, text: str, results: Any) -> list[Any]:
     try:
         module = mlir.ir.Module.parse(text)
@@ -74,7 +70,9 @@ def _lowered(context: Any, *arguments: Any, text: str, results: Any) -> list[Any
 
 _CALL = Primitive("stablehlo_file")
 _CALL.multiple_results = True
-_CALL.def_abstract_eval(_types)
+_CALL.def_abstract_eval(
+    lambda *arguments, text, results: [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
+)
 mlir.register_lowering(_CALL, _lowered)
 
 
