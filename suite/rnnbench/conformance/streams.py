@@ -218,11 +218,9 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
         )
         return CheckResult(verdict="fail", detail=detail)
     for index, (chunk, expected) in enumerate(zip(ring, reference.ring, strict=True)):
-        for name, array in chunk.items():
-            if _checksum(array) != _checksum(expected[name]):
-                return CheckResult(
-                    verdict="fail", detail=f"{name} of chunk {index} was written to by some of the calls"
-                )
+        if written := [name for name, array in chunk.items() if _checksum(array) != _checksum(expected[name])]:
+            detail = f"{written[0]} of chunk {index} was written to by some of the calls"
+            return CheckResult(verdict="fail", detail=detail)
     if shared := _sharing_memory(kept):
         return CheckResult(verdict="fail", detail=f"results number {shared[0]} and {shared[1]} are in the same memory")
     return budget.result(_as_reference(outputs, reference))

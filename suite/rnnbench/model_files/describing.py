@@ -69,12 +69,7 @@ def build_description(
     Raises ModelFileError for arrays of too many axes or elements.
     """
     for array in (*inputs, *outputs):
-        if len(array.shape or ()) > limits.AXES:
-            raise ModelFileError(f"{array.name} has {len(array.shape or ())} axes; up to {limits.AXES} are read")
-        if math.prod(dim for dim in array.shape or () if isinstance(dim, int)) > limits.ELEMENTS:
-            raise ModelFileError(
-                f"{array.name} has the shape {array.shown_shape}; up to {limits.ELEMENTS:,} elements are read"
-            )
+        _require_within_limits(array)
     flow, known_axes = flow or Flow(), dict(axes or {})
     merged = list(_merged(inputs, unused))
     settled = {name for pair in known for name in (pair.before, pair.after)} | {question.array for question in merged}
@@ -96,6 +91,15 @@ def build_description(
         questions=(*merged, *pairing.questions, *_questions(arrays)),
         notes=(*notes, *pairing.notes, *_notes(flow, arrays, facts.operators, [*merged, *pairing.questions])),
     )
+
+
+def _require_within_limits(array: ArrayDescription) -> None:
+    if len(array.shape or ()) > limits.AXES:
+        raise ModelFileError(f"{array.name} has {len(array.shape or ())} axes; up to {limits.AXES} are read")
+    if math.prod(dim for dim in array.shape or () if isinstance(dim, int)) > limits.ELEMENTS:
+        raise ModelFileError(
+            f"{array.name} has the shape {array.shown_shape}; up to {limits.ELEMENTS:,} elements are read"
+        )
 
 
 def _with_role(array: ArrayDescription, role: Role, axes: Mapping[str, Axes]) -> ArrayDescription:

@@ -182,6 +182,22 @@ class Canvas:
 
         `times`: whether lines tell how time advances.
         """
+        handles: list[Any] = []
+        titles: list[int] = []
+        for title, items in self._legend_sections(also, looks, times=times).items():
+            titles.append(len(handles))
+            handles.append(self._matplotlib.lines.Line2D([], [], linestyle="none", label=title))
+            handles.extend(self._matplotlib.lines.Line2D([], [], label=label, **look) for label, look in items.items())
+        rows = sum(handle.get_label().count("\n") + 1 for handle in handles)
+        self._figure.set_figheight(max(self._figure.get_figheight(), LEGEND_LINE_INCHES * (rows + 2)))
+        legend = self._figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.6)
+        for index in titles:
+            legend.get_texts()[index].set_fontweight("bold")
+
+    def _legend_sections(
+        self, also: str, looks: Mapping[str, Mapping[str, Any]], *, times: bool
+    ) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """The look of each entry, by section."""
         lines = [line for group in self.panels.values() for line in group]
         entries = [entry for line in lines for entry in line.points]
         approximate = {entry.target for entry in entries if entry.approximate}
@@ -208,17 +224,7 @@ class Canvas:
         if any(entry.shares for entry in entries):
             look = {**GREY, "linestyle": "none", "marker": "o", "markerfacecolor": "white"}
             sections["hollow"] = {"same program, measured once": look}
-        handles: list[Any] = []
-        titles: list[int] = []
-        for title, items in sections.items():
-            titles.append(len(handles))
-            handles.append(self._matplotlib.lines.Line2D([], [], linestyle="none", label=title))
-            handles.extend(self._matplotlib.lines.Line2D([], [], label=label, **look) for label, look in items.items())
-        rows = sum(handle.get_label().count("\n") + 1 for handle in handles)
-        self._figure.set_figheight(max(self._figure.get_figheight(), LEGEND_LINE_INCHES * (rows + 2)))
-        legend = self._figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.6)
-        for index in titles:
-            legend.get_texts()[index].set_fontweight("bold")
+        return sections
 
     def save(self, folder: Path, stem: str) -> None:
         """As PNG and as SVG."""

@@ -166,22 +166,13 @@ def _steps(
     LstmStepInteger8x8_16). These are the sum of each gate twice, each gate, both parts of c and c, its tanh, and h
     before and after a projection.
     """
-    joint = weights.x[0] is None
-    if ranges is not None and any(each is not None for each in (*weights.peepholes, *weights.norms)):
-        raise ModelFileError(f"an LSTM in int8 with peepholes or a normalisation is not computed here; {CONVERT}")
-    if ranges is not None and form.projection_clip > 0 and 2 * ranges.h.zero != ranges.h.steps + 1:
-        raise ModelFileError(
-            "an LSTM in int8 has a clip of its projection, and LiteRT clips the bytes of h, whose zero point is not 0; "
-            f"{CONVERT}"
-        )
-    if any(each is None for each in (*weights.x[1:], *weights.h[1:], *states)):
-        raise ModelFileError("an LSTM lacks weights or a state of its own, without which LiteRT does not run it")
+    _require_computed(weights, form, states, ranges)
 
     def within(value: np.ndarray, own: Range | None) -> np.ndarray:
         return value if own is None else arithmetic.quantised(value, own)
 
     sums, gated, of_h, of_c, inside = (SUMS, GATES, ranges.h, ranges.c, ranges.hidden) if ranges else (None,) * 5
-    own = [gate for gate in range(4) if gate or not joint]
+    own = [gate for gate in range(4) if weights.x[gate] is not None]  # The gates i and f may be joint.
     entered = _entered(arithmetic, weights, own, x, auxiliary, by_step=by_step)
     if ranges is not None and ranges.of_parts:
         entered = within(entered, sums)
@@ -214,6 +205,19 @@ def _steps(
             h = np.clip(h, -form.projection_clip, form.projection_clip) if form.projection_clip > 0 else h
         outputs.append(h)
     return np.stack(outputs), h, c
+
+
+def _require_computed(weights: _Weights, form: _Form, states: Sequence[Any], ranges: LstmRanges | None) -> None:
+    """Raises ModelFileError for a form that is not computed here."""
+    if ranges is not None and any(each is not None for each in (*weights.peepholes, *weights.norms)):
+        raise ModelFileError(f"an LSTM in int8 with peepholes or a normalisation is not computed here; {CONVERT}")
+    if ranges is not None and form.projection_clip > 0 and 2 * ranges.h.zero != ranges.h.steps + 1:
+        raise ModelFileError(
+            "an LSTM in int8 has a clip of its projection, and LiteRT clips the bytes of h, whose zero point is not 0; "
+            f"{CONVERT}"
+        )
+    if any(each is None for each in (*weights.x[1:], *weights.h[1:], *states)):
+        raise ModelFileError("an LSTM lacks weights or a state of its own, without which LiteRT does not run it")
 
 
 def _entered(
