@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from rnnbench.disk import write_text
 from rnnbench.explain.explained import ArrayFacts, CallFacts, Explained, StageFacts
 from rnnbench.outside_text import safe_text
 from rnnbench.results import file_name, writable
-from rnnbench.worker import ChannelClosedError, Command, die_with_parent, open_channel, serve
+from rnnbench.worker import Command, run_worker
 
 LONGEST_TEXT = 32 << 20
 """Characters of a stage that are written to its file."""
@@ -142,10 +142,7 @@ def _arrays(arrays: Arrays) -> tuple[ArrayFacts, ...]:
 
 
 def main() -> None:
-    """Carry out the command of the channel, and end when its other end closes."""
-    die_with_parent()
-    with suppress(ChannelClosedError):
-        serve(open_channel(), {ExplainTrial: explain})
+    run_worker({ExplainTrial: explain})
 
 
 if __name__ == "__main__":

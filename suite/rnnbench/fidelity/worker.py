@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +14,7 @@ from rnnbench.cases import Trial
 from rnnbench.conformance import RING
 from rnnbench.measure import sample_block, sample_cold
 from rnnbench.rnn import draw_inputs, draw_weights
-from rnnbench.worker import (
-    ChannelClosedError,
-    Command,
-    Failed,
-    answer,
-    attempt,
-    die_with_parent,
-    open_channel,
-    receive_command,
-    serve,
-)
+from rnnbench.worker import Command, Failed, run_worker
 
 
 @dataclass(frozen=True)
@@ -69,26 +58,34 @@ class MeasureRounds(Command[Rounds]):
 
 
 class FidelityWorker:
-    """A program with its ring bound, and its runtime's own tool. Raises NoToolError."""
+    """A program with its ring bound, and its runtime's own tool. The first command says which."""
 
-    def __init__(self, start: StartFidelity) -> None:
+    def __init__(self) -> None:
+        self._tool: Tool
+        self._bound: Bound
+
+    def start(self, start: StartFidelity) -> ToolFacts | Failed:
         trial = start.trial
         backend = find(trial.target.backend)
         backend.load()
         os.sched_setaffinity(0, start.affinity)
         request = request_of(trial, draw_weights(trial.model, trial.seed))
         program = backend.build(request, start.cache)
-        self.tool: Tool = tool_for(trial.target.backend, program, request, start.cache)
+        try:
+            self._tool = tool_for(trial.target.backend, program, request, start.cache)
+        except NoToolError as error:
+            return Failed("unsupported", str(error))
         chunk = trial.strategy.chunk
         x = draw_inputs(trial.model, RING * chunk, trial.batch, trial.seed)
         self._bound = program.open().bind([{"x": x[i : i + chunk]} for i in range(0, RING * chunk, chunk)])
+        return ToolFacts(self._tool.name, self._tool.note)
 
     def measure(self, command: MeasureRounds) -> Rounds:
         return Rounds(tuple(self._round(command.seconds, reverse=number % 2 == 1) for number in range(command.rounds)))
 
     def _round(self, seconds: float, reverse: bool) -> Round:
         """One round. Every other one runs backwards, so that no turn always follows the same other one."""
-        bound, tool = self._bound, self.tool
+        bound, tool = self._bound, self._tool
         turns: dict[str, Callable[[], float]] = {
             "bound": lambda: _summarise(sample_block(bound, bound.sync, seconds).seconds, tool.statistic),
             "tool": lambda: tool.seconds_per_call(seconds),
@@ -96,13 +93,6 @@ class FidelityWorker:
             "empty_after_call": lambda: _empty_after_call(tool, bound, seconds / 2),
         }
         return Round(**{name: turns[name]() for name in (reversed(turns) if reverse else turns)})
-
-
-def _start(start: StartFidelity) -> FidelityWorker | Failed:
-    try:
-        return FidelityWorker(start)
-    except NoToolError as error:
-        return Failed("unsupported", str(error))
 
 
 def _empty_after_call(tool: Tool, bound: Bound, seconds: float) -> float:
@@ -124,18 +114,8 @@ def _do_nothing() -> None:
 
 
 def main() -> None:
-    """Carry out the commands of the channel until its other end closes."""
-    die_with_parent()
-    channel = open_channel()
-    start = receive_command(channel, {StartFidelity: None})
-    assert isinstance(start, StartFidelity), "the first command says what to measure"
-    worker = attempt(lambda: _start(start), "run-failed")
-    if isinstance(worker, Failed):
-        answer(channel, worker)
-        return
-    answer(channel, ToolFacts(worker.tool.name, worker.tool.note))
-    with suppress(ChannelClosedError):
-        serve(channel, {MeasureRounds: worker.measure})
+    worker = FidelityWorker()
+    run_worker({StartFidelity: worker.start, MeasureRounds: worker.measure})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from rnnbench.backends import digest_of
 from rnnbench.cases import Trial
 from rnnbench.plan import close_adapters, examine_all
 from rnnbench.stages import Examined
-from rnnbench.worker import Command, answer, attempt, die_with_parent, open_channel, receive_command
+from rnnbench.worker import Command, run_worker
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,7 @@ def describe(command: Describe) -> EnvironmentFacts:
 
 
 def main() -> None:
-    """Carry out one command."""
-    die_with_parent()
-    channel = open_channel()
-    command = receive_command(channel, {Describe: None})
-    assert isinstance(command, Describe), "there is no other"
-    answer(channel, attempt(lambda: describe(command), "run-failed"))
+    run_worker({Describe: describe})
 
 
 if __name__ == "__main__":

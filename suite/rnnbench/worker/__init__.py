@@ -18,7 +18,7 @@ The suite's side:
 The worker of a trial:
 
     trial_worker       builds, loads and checks; `trial_sampler` times
-    server             the worker's loop: `serve`, `open_channel`, `receive_command`, `answer`
+    server             the worker's loop: `run_worker`, `serve`, `open_channel`, `answer`
     forked, forking    one piece of work in a forked child; one trial in a forked child. `preload` imports beforehand
     held_trials        the trials that a worker holds; `trial_programs` has their programs
     kept_programs      the cache of programs and of the figures of their builds
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, RunFolders, WorkerError, WorkerProcess
     from rnnbench.worker.protocol import Command, Done, Failed, Reply
-    from rnnbench.worker.server import answer, attempt, open_channel, receive_command, serve
+    from rnnbench.worker.server import open_channel, run_worker
     from rnnbench.worker.supervisor import own_folder
     from rnnbench.worker.trial_process import (
         by_worker,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,10 +18,8 @@ from rnnbench.model_files import (
     oracle_of,
 )
 from rnnbench.optional import MissingExtraError
-from rnnbench.worker.channel import ChannelClosedError
-from rnnbench.worker.kernel import die_with_parent
 from rnnbench.worker.protocol import Command, Failed
-from rnnbench.worker.server import open_channel, serve
+from rnnbench.worker.server import run_worker
 
 T = TypeVar("T")
 
@@ -66,10 +63,7 @@ def _limited(memory: int, work: Callable[[], T]) -> T | Failed:
 
 
 def main() -> None:
-    """Carry out the commands of the channel until its other end closes."""
-    die_with_parent()
-    with suppress(ChannelClosedError):
-        serve(open_channel(), {DescribeFile: _describe, CheckFile: _check})
+    run_worker({DescribeFile: _describe, CheckFile: _check})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from rnnbench.backends import AdapterError, BuildError
 from rnnbench.outside_text import describe_error
 from rnnbench.results import Finding, Outcome
-from rnnbench.worker.channel import Channel
+from rnnbench.worker.channel import Channel, ChannelClosedError
+from rnnbench.worker.kernel import die_with_parent
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
 
 Handlers = Mapping[type[Command[Any]], Callable[[Any], object]]
@@ -48,6 +49,13 @@ def receive_command(channel: Channel, commands: Mapping[type[Command[Any]], obje
 def answer(channel: Channel, reply: object, findings: Sequence[Finding] = ()) -> None:
     """Send the reply to the last command. Raises ChannelClosedError."""
     channel.send(encode_reply(reply, findings, channel.answers))
+
+
+def run_worker(handlers: Handlers) -> None:
+    """The whole work of a process: carry out commands until the suite closes the channel, or ends."""
+    die_with_parent()
+    with suppress(ChannelClosedError):
+        serve(open_channel(), handlers)
 
 
 def serve(
