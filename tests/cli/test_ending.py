@@ -179,12 +179,19 @@ def test_an_import_that_fails_for_another_reason_is_a_traceback():
         end_well(lambda _: exec("from os import nothing_of_this_name"))
 
 
+def without_a_reader() -> None:
+    """Make standard output a pipe whose reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+    os.close(writer)
+
+
 def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
     """As in `rnnbench run … | head -1`."""
-    process = start(folder, *RUN)
-    process.stdout.close()
-    errors = process.stderr.read()
-    assert process.wait(PATIENCE_S) == 130
+    process = fork(folder, *RUN, preexec_fn=without_a_reader)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
     (run,) = (folder / "results").iterdir()
     assert errors == (
         f"Interrupted: nobody reads the output any more. results/{run.name} has 1 finished trial. "
@@ -192,12 +199,16 @@ def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
     )
 
 
-@pytest.mark.parametrize("command", [("list", "tiny.yaml"), ("schema",), ("--help",), ("run", "--help")], ids=str)
-def test_a_short_command_whose_reader_has_gone_ends_as_git_does(folder, command):
+@pytest.mark.parametrize(
+    ("begin", "command"),
+    [(start, ("list", "tiny.yaml")), (fork, ("schema",)), (fork, ("--help",)), (fork, ("run", "--help"))],
+    ids=["list", "schema", "help", "run help"],
+)
+def test_a_short_command_whose_reader_has_gone_ends_as_git_does(folder, begin, command):
     """As in `rnnbench list CASE | head`. Status 1 would say that something is nonconforming, and 0 that nothing is."""
-    process = start(folder, *command)
-    process.stdout.close()
-    assert (process.wait(PATIENCE_S), process.stderr.read()) == (141, "")
+    process = begin(folder, *command, preexec_fn=without_a_reader)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (141, "")
 
 
 def test_without_proc_a_command_ends_with_a_sentence(capsys):

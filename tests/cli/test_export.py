@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import fake_records as fake
 import pytest
 from click.testing import CliRunner, Result
+from killed_runs import fork
 from waiting import PATIENCE_S
 
 from rnnbench.cli.export import export
@@ -124,12 +123,17 @@ def test_a_link_stays_a_link(results: Path) -> None:
 
 def test_a_binary_format_is_not_written_to_a_terminal(results: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rnnbench", "export", "latest", "--format=parquet", f"--results={results}"]
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S)
+    terminal = os.ttyname(theirs)
+    process = fork(
+        results,
+        *("export", "latest", "--format=parquet", f"--results={results}"),
+        preexec_fn=lambda: os.dup2(os.open(terminal, os.O_RDWR | os.O_NOCTTY), 1),
+    )
+    _, errors = process.communicate(timeout=PATIENCE_S)
     os.close(theirs)
     os.close(ours)
-    assert done.returncode == 2
-    assert "parquet is not text; write it to a file with -o 20260131T120000Z-fake_case.parquet" in done.stderr
+    assert process.returncode == 2
+    assert "parquet is not text; write it to a file with -o 20260131T120000Z-fake_case.parquet" in errors
 
 
 def test_impossible_figures_are_left_out_and_named(results: Path) -> None:

@@ -12,8 +12,10 @@ import yaml
 from fake_releases import NOT_INSTALLABLE, fake_index, fake_measurements, fake_runs
 from harness_trials import make_trial
 
+from rnnbench import site
 from rnnbench.cli.night import _conformance_cases
 from rnnbench.cli.selection import Selection
+from rnnbench.night import collect
 
 pytest.importorskip("duckdb")
 
@@ -33,6 +35,7 @@ def index(monkeypatch):
     # The baseline would be another backend: these nights have the fake one only.
     monkeypatch.setattr("rnnbench.plan.trials.baselines", list)
     fake_runs(monkeypatch)
+    monkeypatch.setattr(collect, "write_site", lambda *content: None)  # A second of each night; one test makes it.
 
     def make(**latencies):
         releases = {version.replace("_", ".")[1:]: latency for version, latency in latencies.items()}
@@ -42,12 +45,13 @@ def index(monkeypatch):
     return make
 
 
-def test_the_status_and_the_page_say_what_was_found(rnnbench, folder, index):
+def test_the_status_and_the_page_say_what_was_found(rnnbench, folder, index, monkeypatch):
     index(v1_0=1.0)
     first = rnnbench(*ARGUMENTS)
     assert "**Nothing to tell**" in first.stdout
     assert "summary  reports/night/night.md" in first.stdout
     index(v1_0=1.0, v1_1=1.2)
+    monkeypatch.setattr(collect, "write_site", site.write_site)
     assert "**1 alert confirmed, 0 closed**" in rnnbench(*ARGUMENTS, status=1).stdout
     assert "evidence: compared" in (folder / "results" / "alerts.yaml").read_text()
     assert (folder / "reports" / "night" / "site" / "index.html").is_file()

@@ -100,6 +100,7 @@ def _become_command(
             os.dup2(stream, number)
             os.close(stream)
         preexec_fn()
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 it may be another kind of file by now
         os.chdir(folder)
         os.environ.update(variables)
         tempfile.tempdir = None  # Its folder is that of its variables.
@@ -117,9 +118,11 @@ def _become_command(
     except BaseException:  # noqa: BLE001 as an interpreter does
         traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(status)
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        finally:
+            os._exit(status)
 
 
 def _whole(file: IO[bytes]) -> str:
