@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from backend_jobs import FAKES, FOLDER, collects, items_of, jobs_here
 
-from rnnbench.backends import registry
+from rnnbench.backends import AdapterError, registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
 from rnnbench.backends.program_store import ProgramStore
 from rnnbench.cases.trial import Precision, Strategy, Target
@@ -469,14 +469,13 @@ def _targets() -> list[tuple[Target, str]]:
 def _plans(target: Target) -> list[Plan]:
     shared = EVERY_MODEL if target.backend == "numpy" else IMPORTED if target in IMPORTERS else COVERING
 
-    def is_run(plan: Plan) -> bool:
-        if target in KERAS and plan in REPEATED_IN_KERAS:
-            return False
-        return adapters.support(target.backend, plan.request(target.route, Weights(()))).level != "unsupported"
-
-    chosen = PLANS.get(target, shared)
+    repeated = REPEATED_IN_KERAS if target in KERAS else []
     networks = [] if target in INDUCTOR_TARGETS else NETWORKS
-    return list(filter(is_run, (*chosen, *networks, *RAGGED, *INT8)))
+    plans = [plan for plan in (*PLANS.get(target, shared), *networks, *RAGGED, *INT8) if plan not in repeated]
+    answers = adapters.supports(target.backend, [plan.request(target.route, Weights(())) for plan in plans])
+    if failed := [answer for answer in answers if isinstance(answer, AdapterError)]:
+        raise failed[0]
+    return [plan for plan, answer in zip(plans, answers, strict=True) if answer.level != "unsupported"]
 
 
 @cache

@@ -6,12 +6,13 @@ import itertools
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from waiting import PATIENCE_S
 
 from rnnbench.backends import registry
-from rnnbench.backends.base import BuildError, Request
+from rnnbench.backends.base import BuildError, Request, Support
 from rnnbench.cases.trial import Precision, Strategy, Target
 from rnnbench.plan import adapters
 from rnnbench.rnn.spec import Model
@@ -51,10 +52,17 @@ def questions(route: str) -> list[Request]:
     return requests
 
 
+@cache
+def answers(target: Target) -> list[tuple[Request, Support]]:
+    """The questions of a target, each with its answer."""
+    asked = questions(target.route)
+    return list(zip(asked, adapters.supports(target.backend, asked), strict=True))
+
+
 def test_support_answers_everything_with_a_reason(target: Target) -> None:
     levels = set()
-    for request in questions(target.route):
-        support = adapters.support(target.backend, request)
+    for _, support in answers(target):
+        assert isinstance(support, Support)
         levels.add(support.level)
         assert support.level in ("native", "emulated", "unsupported")
         assert support.level == "native" or support.reason.strip()
@@ -62,18 +70,18 @@ def test_support_answers_everything_with_a_reason(target: Target) -> None:
 
 
 def test_a_direction_that_runs_backwards_cannot_stream(target: Target) -> None:
-    for request in questions(target.route):
+    for request, support in answers(target):
         if request.model.direction != "forward" and request.strategy.state != "none":
-            assert adapters.support(target.backend, request).level == "unsupported"
+            assert support.level == "unsupported"
 
 
 def test_other_devices_than_those_of_the_probe_are_refused(target: Target) -> None:
     probe = registry.find(target.backend).probe()
-    devices = probe.devices
-    asked = questions(target.route)
-    refused = [request for request in asked if request.device not in devices] + [replace(asked[0], device="tpu")]
-    for request in refused:
-        support = adapters.support(target.backend, request)
+    devices, answered = probe.devices, answers(target)
+    tpu = replace(answered[0][0], device="tpu")
+    for request, support in [*answered, (tpu, adapters.support(target.backend, tpu))]:
+        if request.device in devices:
+            continue
         assert support.level == "unsupported"
         named, why = ", ".join(devices), probe.not_on.get(request.device, "")
         assert support.reason == f"{target} has programs for {named} and none for {request.device}. {why}".rstrip()

@@ -16,7 +16,7 @@ import pytest
 from device_programs import built_as_the_reference
 
 from rnnbench.backends.base import BuildError, Lack, Request
-from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported, imported_program
+from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported_program
 from rnnbench.backends.iree.compile import NOT_REUSED, flags_of
 from rnnbench.backends.shared import cuda as shared_cuda
 from rnnbench.devices import KINDS, Device, NoGpuError
@@ -47,6 +47,7 @@ def h100(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sm_75", "sm_75"),
         ("sm_86", "sm_86"),
         ("sm_90", "sm_89"),
+        ("sm_100", "sm_89"),
         ("sm_120", "sm_89"),
     ],
 )
@@ -159,34 +160,25 @@ def test_products_of_full_tiles_are_computed_in_float32(
 def test_imported_modules_hold_ptx_for_the_target(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, route: str, time: str
 ) -> None:
-    """The importer runs in a process of its own, so that this one gets no framework with threads."""
+    """Of modules that test_imported.py imports for the processor: the importer knows no device."""
     if lack := IreeBackend().probe().lack(route):
         pytest.skip(f"{lack.reason}; {lack.install}")
-    monkeypatch.setattr(imported, "is_apart", lambda _: True)
-    request = replace(request_of(time=time, cell="rnn"), route=route, device="cuda")
+    request = replace(request_of(time=time, cell="rnn", input=4, hidden=6, chunk=3), route=route, device="cuda")
     program, ptx = built(monkeypatch, request, folder)
     assert ".target sm_89" in ptx
     assert program.artifact.origin == "imported"
 
 
-@pytest.mark.parametrize(
-    ("capability", "nearest"), [("sm_75", "sm_75"), ("sm_86", "sm_86"), ("sm_100", "sm_89"), ("sm_120", "sm_89")]
-)
-def test_each_gpu_gets_ptx_that_its_driver_can_compile_on(
-    monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, capability: str, nearest: str
+def test_each_target_is_another_program_with_ptx_that_the_gpu_s_driver_compiles_on(
+    monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path
 ) -> None:
     """PTX of a target without a letter behind it, which runs on all later GPUs (PTX ISA, `.target`)."""
-    monkeypatch.setattr(shared_cuda, "first_gpu", lambda: replace(H100, capability=capability))
-    _, ptx = built(monkeypatch, replace(request_of(cell="gru"), device="cuda"), folder)
-    assert set(re.findall(r"\.target (\w+)", ptx)) == {nearest}
-
-
-def test_another_target_is_another_program(monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path) -> None:
     paths = set()
-    for capability in ("sm_80", "sm_90"):
+    for capability, nearest in (("sm_75", "sm_75"), ("sm_90", "sm_89")):
         gpu = replace(H100, capability=capability)
         monkeypatch.setattr(shared_cuda, "first_gpu", lambda gpu=gpu: gpu)
-        program, _ = built(monkeypatch, replace(request_of(), device="cuda"), folder)
+        program, ptx = built(monkeypatch, replace(request_of(), device="cuda"), folder)
+        assert set(re.findall(r"\.target (\w+)", ptx)) == {nearest}
         paths.add(program.path)
     assert len(paths) == 2
 

@@ -65,7 +65,7 @@ def test_calls_in_a_row_agree_with_the_oracle(build: Any, keywords: dict[str, An
     "keywords",
     [
         {"direction": "reverse", "time": "looped", "layers": 2},
-        {"direction": "bidirectional", "time": "unrolled", "cell": "rnn"},
+        {"direction": "bidirectional", "time": "unrolled", "cell": "rnn", "chunk": 2},
     ],
     ids=str,
 )

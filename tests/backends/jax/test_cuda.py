@@ -199,28 +199,35 @@ from rnnbench.backends.jax import JaxBackend, placement
 request, folder, x = pickle.loads(sys.stdin.buffer.read())
 first, second = jax.devices("cpu")
 placement.device_of = lambda request: second
-program = JaxBackend().build(request, Path(folder))
-session = program.open()
-bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
-y = session.step({"x": x})["y"]
-session.reset()
-bound(), bound()
-bound.sync()
-places = {device for array in jax.live_arrays() for device in array.devices()}
-assert places == {second}, places
-sys.stdout.buffer.write(pickle.dumps((program.cached, y, bound.output()["y"], session.get_state())))
+
+def streamed():
+    program = JaxBackend().build(request, Path(folder))
+    session = program.open()
+    bound = session.bind([{"x": part} for part in (x[:4], x[4:])])
+    y = session.step({"x": x})["y"]
+    session.reset()
+    bound(), bound()
+    bound.sync()
+    places = {device for array in jax.live_arrays() for device in array.devices()}
+    assert places == {second}, places
+    return program.cached, y, bound.output()["y"], session.get_state()
+
+sys.stdout.buffer.write(pickle.dumps([streamed(), streamed()]))
 """
 
 
 def test_every_array_of_a_program_is_on_its_device(tmp_path: Path) -> None:
-    """The processor as two devices: the second one is the program's, and the first one is JAX's default."""
+    """The processor as two devices: the second one is the program's, and the first one is JAX's default.
+
+    Of a program that was compiled, and of one that was loaded.
+    """
     request = replace(ask(STACK), device="cpu")
     x = draw_inputs(STACK, 8, 2, seed=1)
     two = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     expected = run_reference(STACK, request.weights, x)
-    for was_cached in (False, True):
-        cached, y, last, state_after = in_a_process(SECOND_DEVICE, (request, str(tmp_path), x), two)
-        assert cached == was_cached
+    answers = in_a_process(SECOND_DEVICE, (request, str(tmp_path), x), two)
+    assert [cached for cached, *_ in answers] == [False, True]
+    for _, y, last, state_after in answers:
         np.testing.assert_allclose(y, expected.y, atol=2e-6)
         np.testing.assert_allclose(last, expected.y[4:], atol=2e-6)
         np.testing.assert_allclose(state_after["h"], expected.final["h"], atol=2e-6)
