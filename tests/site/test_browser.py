@@ -11,15 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import fake_records as fake
 import numpy as np
 import pytest
 from made_site import DISTURBED, HOSTILE_SHOWN, NIGHTS, SAMPLES
 from waiting import PATIENCE_S
 
 from rnnbench.reports import units
-from rnnbench.results import compare_runs
+from rnnbench.results import compare_runs, read_run
 from rnnbench.results.ranking import RATIO_CONFIDENCE
 from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_once
+from rnnbench.site import write_site
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 SMALLEST_PHONE = {"width": 320, "height": 640}
@@ -780,3 +782,144 @@ def test_a_choice_shows_what_has_its_value_and_not_what_begins_with_it(made, des
     page.locator("[name=backend]").select_option("fakemlir")
     page.wait_for_function("() => location.hash.includes('fakemlir')")
     assert page.locator("ul[data-filter=alerts] > li:visible").count() == count - 1
+
+
+NAMES = (
+    *("__proto__", "constructor", "case", "CASE", "fast 10 ms", "50 % of it", "two  spaces", " at the ends ", "a\tb"),
+    *("x\x00y", "\u202eright", "\u05e9\u05dc", "&lt;b&gt;", "</script><b>", "[a](b) *c* `d`", "#a=b&c=d", "W" * 10_000),
+)
+"""Of backends and cases that no page was written for."""
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory) -> Path:
+    """A site of two runs, with a backend and a case of each name."""
+    folder = tmp_path_factory.mktemp("named")
+    records = [
+        (record := fake.record(name, "ops")).model_copy(
+            update={"case": name, "trial": f"{name}/{record.trial}", "version": {name: name}}
+        )
+        for name in NAMES
+    ]
+    runs = [
+        read_run(fake.write_run(folder / f"run{day}", records, started=f"2026-01-{day}T02:00:00Z")) for day in (10, 11)
+    ]
+    write_site(runs, None, folder / "site")
+    return folder / "site"
+
+
+def options(page: Any, name: str) -> list[str]:
+    return page.locator(f"[name={name}]").evaluate("(select) => Array.from(select.options, (one) => one.value)")
+
+
+def test_pages_of_any_names_fit_a_phone_and_keep_the_console_empty(named, phone):
+    for name in every_page(named):
+        open_on_phones(phone, named, name)
+    assert phone.complaints == []
+
+
+@pytest.mark.parametrize("name", ["backend", "case"])
+def test_any_name_can_be_chosen(named, desktop, name):
+    page = desktop.open(named, "trials.html")
+    values = [value for value in options(page, name) if value]
+    assert len(values) == len(NAMES)
+    for at, value in enumerate(values, start=1):
+        page.locator(f"[name={name}]").select_option(index=at)
+        page.wait_for_function(f"() => document.getElementById('answer').textContent.startsWith('1 of {len(NAMES)} ')")
+        assert page.locator(".misses").count() == 0, value
+    assert desktop.complaints == []
+
+
+def test_the_link_of_a_page_of_any_name_leads_to_its_trials(named, desktop):
+    for file in sorted((named / "trials").iterdir()):
+        page = desktop.open(named, f"trials/{file.name}")
+        page.locator(".crumbs a").last.click()
+        page.wait_for_function(f"() => document.getElementById('answer')?.textContent.startsWith('1 of {len(NAMES)} ')")
+
+
+def test_any_name_has_versions_to_compare(named, desktop):
+    page = desktop.open(named, "compare.html#by=versions")
+    for at, value in enumerate(options(page, "backend")):
+        page.locator("[name=backend]").select_option(index=at)
+        page.wait_for_function("() => document.getElementById('answer').textContent.startsWith('There is only one')")
+        assert page.locator("[name=backend]").input_value() == value
+    assert desktop.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "told"),
+    [
+        ("index.html", "model=gone&chunk=999", "Model 'gone', Steps a call '999'"),
+        ("chooser.html", "workload=gone&cell=lstm", "Workload 'gone'"),
+        ("compare.html", "by=months&path=gone", "Compare two 'months', Latency 'gone'"),
+        ("compare.html", "by=backends&night=gone&a=gone", "Run 'gone', A 'gone'"),
+        ("trials.html", "backend=gone&q=x", "Backend 'gone'"),
+        ("alerts.html", "backend=<b>", "Backend '<b>'"),
+        ("trial", "measure=gone&last=gone", "Measure 'gone', Range 'gone'"),
+    ],
+)
+def test_what_a_link_asks_for_and_the_site_does_not_have_is_told(made, desktop, name, address, told):
+    page = desktop.open(made.root, f"{trial_page(made, 'fakemlir') if name == 'trial' else name}#{address}")
+    page.wait_for_selector(".misses:visible")
+    assert page.locator(".misses").inner_text() == (
+        f"The address asks for what this page does not have: {told}. What the form says is shown instead."
+    )
+    page.evaluate("location.hash = ''")
+    page.wait_for_function("() => !document.querySelector('.misses')")
+    assert desktop.complaints == []
+
+
+def test_choices_stay_when_a_page_is_loaded_again_and_when_a_visitor_comes_back(made, desktop):
+    """A browser that fills forms in again does not make what was chosen the page's own choice."""
+    page = desktop.open(made.root, "trials.html")
+    shown = page.inner_text("#answer")
+    page.locator("[name=backend]").select_option("fakelib")
+    page.locator("[name=q]").fill("looped")
+    page.wait_for_function("(shown) => document.getElementById('answer').textContent !== shown", arg=shown)
+    chosen = page.inner_text("#answer")
+    page.reload()
+    page.wait_for_function("(chosen) => document.getElementById('answer').textContent === chosen", arg=chosen)
+    page.locator("#trials a").first.click()
+    page.wait_for_selector("h1.trial")
+    page.go_back()
+    page.wait_for_function("(chosen) => document.getElementById('answer')?.textContent === chosen", arg=chosen)
+    assert [page.locator(f"[name={name}]").input_value() for name in ("backend", "q")] == ["fakelib", "looped"]
+    page.go_back()
+    page.go_back()
+    page.wait_for_function("(shown) => document.getElementById('answer').textContent === shown", arg=shown)
+    assert [page.locator(f"[name={name}]").input_value() for name in ("backend", "q")] == ["", ""]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Honolulu", "Pacific/Kiritimati"])
+def test_days_are_those_of_utc_wherever_the_visitor_is(made, chromium, zone):
+    context = chromium.new_context(viewport=DESKTOP, timezone_id=zone)
+    page = context.new_page()
+    page.add_init_script(
+        "window.texts = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = "
+        "function (text, ...rest) { window.texts.push([text, rest[0]]); return fill.call(this, text, ...rest); };"
+    )
+    page.goto((made.root / trial_page(made, "fakemlir")).as_uri())
+    page.wait_for_function("() => document.getElementById('reading').textContent.startsWith('2026-01-14: ')")
+    page.wait_for_function("() => window.texts.some(([text]) => text.startsWith('2026-'))")
+    first = min((at, text) for text, at in page.evaluate("window.texts") if text.startswith("2026-"))[1]
+    assert first in ("2026-01-01", "2026-01-02")
+    page.goto((made.root / "compare.html").as_uri())
+    page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
+    nights = page.locator("[name=b]").evaluate("(select) => Array.from(select.options, (one) => one.text.slice(0, 16))")
+    assert nights == [f"2026-01-{day:02d} 02:00" for day in range(NIGHTS, 0, -1)]
+    context.close()
+
+
+def test_a_run_of_which_every_trial_failed_has_pages_that_say_so(tmp_path, desktop):
+    failed = [fake.record(chunk=2**k, outcome=outcome, bound=None) for k, outcome in enumerate(fake.OUTCOMES[1:])]
+    root = write_site([read_run(fake.write_run(tmp_path / "run", failed))], None, tmp_path / "site").parent
+    for name in every_page(root):
+        desktop.open(root, name)
+    for name, told in (
+        ("compare.html", "Nothing was measured in this night."),
+        ("chooser.html", "No program was ranked"),
+        ("index.html", "wrong numbers"),
+    ):
+        assert told in desktop.open(root, name).inner_text("main"), name
+    assert desktop.complaints == []

@@ -113,9 +113,9 @@
     ctx.restore();
   }
 
-  /* Values are integers of a common scale; nights are numbers of the index. */
+  /* Values are integers of a common scale; nights are numbers of the list of their dates. */
   function scaled(series, nights) {
-    series.started = series.nights.map((number) => nights[number].started);
+    series.started = series.nights.map((number) => nights[number]);
     for (const measure of series.measures) {
       for (const column of ["value", "low", "high"]) {
         if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * 10 ** measure.scale));
@@ -124,13 +124,14 @@
     return series;
   }
 
-  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load(box.dataset.nights)]).then(function ([loaded, index]) {
-    const series = scaled(loaded, index.nights);
+  Promise.all([rnnbench.load(box.dataset.series), rnnbench.load(box.dataset.nights)]).then(function ([loaded, nights]) {
+    const series = scaled(loaded, nights);
     for (const [name, value] of [["role", "slider"], ["tabindex", 0], ["aria-label", "Night of the chart"], ["aria-valuemin", 0]]) box.setAttribute(name, value);
     select.replaceChildren(...series.measures.map((measure) => rnnbench.element("option", measure.title, { value: measure.name })));
     select.dataset.initial = series.measures[0].name;
     rnnbench.onState(function (current) {
       rnnbench.show(form, current);
+      rnnbench.misses(form);
       draw(series);
     });
     box.addEventListener("keydown", step);

@@ -17,24 +17,22 @@ FINENESS = {name: 1e6 if name == "build_s" else 1.0 for name in FIGURES}
 """Figures are integers: microseconds and bytes. The page shows their ratios only."""
 
 
-def write_compare(content: Content, folder: Folder) -> str:
-    """`compare.html` with its data. Returns the name of the index of nights."""
-    trials, texts = Numbered(), Numbered()
-    nights = [folder.data("night", _night(night, trials, texts)) for night in content.nights]
+def write_compare(content: Content, folder: Folder) -> None:
+    """`compare.html` with its data."""
+    trials, texts, settings = Numbered(), Numbered(), Numbered()
+    nights = [folder.data("night", _night(night, trials, texts, settings)) for night in content.nights]
     rows = {row.identity: row for night in content.nights for row in night.rows}
     described = [_described(rows[identity], texts) for identity in trials.values]
-    named = folder.data("trials", {"trials": described, "texts": texts.values})
-    index = folder.data("nights", _index(content, nights, named))
-    settings = {
-        "nights": index,
+    named = folder.data("trials", {"trials": described, "texts": texts.values, "settings": settings.values})
+    settings_of_page = {
+        "nights": folder.data("nights", _index(content, nights, named)),
         "paths": list(COMPARED_PATHS),
         "figures": list(FIGURES),
         "smallest": SMALLEST,
         "error_rate": ERROR_RATE,
         "ratio_confidence": RATIO_CONFIDENCE,
     }
-    folder.page("compare.html", "compare.html", content=content, settings=settings, first=_first_kind(content))
-    return index
+    folder.page("compare.html", "compare.html", content=content, settings=settings_of_page, first=_first_kind(content))
 
 
 def _first_kind(content: Content) -> str:
@@ -49,30 +47,40 @@ def _first_kind(content: Content) -> str:
 
 
 def _index(content: Content, files: Sequence[str], trials: str) -> dict[str, Any]:
-    """The nights with the names of their data files, and the name of the file of the trials that they number."""
-    versions = Numbered()
+    """The nights with the names of their data files, and the name of the file of the trials that they number.
+
+    A plan is the cases of a run with its shard: what another run must have been given to have the same trials.
+    """
+    versions, plans = Numbered(), Numbered()
     nights = [
         {
             "id": night.entry.run_id,
             "file": file,
             "run": night.entry.run,
             "started": night.entry.started,
+            "plan": plans((night.entry.cases, night.entry.shard)),
             "machine": night.entry.machine,
-            "cpu": night.entry.machine_cpu or "",
             "rnnbench": night.entry.rnnbench,
             "versions": [versions(item) for item in sorted(night.versions.items())],
         }
         for night, file in zip(content.nights, files, strict=True)
     ]
+    cpus = {night.entry.machine: night.entry.machine_cpu or "" for night in content.nights}
     pages = [[machine, trial, page] for (machine, trial), page in content.pages.items()]
-    return {"nights": nights, "trials": trials, "versions": versions.values, "pages": pages}
+    return {
+        "nights": nights,
+        "trials": trials,
+        "versions": versions.values,
+        "machines": list(cpus.items()),
+        "pages": pages,
+    }
 
 
-def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
+def _night(night: Night, trials: Numbered, texts: Numbered, settings: Numbered) -> list[list[Any]]:
     """A row for each trial: its number, outcome, whether it is believed, and the trial it shares its figures with.
 
-    Then come the scale of its latencies, the medians of each path in that scale, process by process, and the figures.
-    All of these are integers.
+    Then come the scale of its latencies, the medians of each path in that scale, process by process, the figures, and
+    the number of its setting. All of these are integers.
     """
     return [
         [
@@ -85,19 +93,20 @@ def _night(night: Night, trials: Numbered, texts: Numbered) -> list[list[Any]]:
                 None if value is None else round(value * FINENESS[name])
                 for name, value in zip(FIGURES, row.figures, strict=True)
             ],
+            settings(row.setting),
         ]
         for row in night.rows
     ]
 
 
 def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
-    """A trial: its id, and what must be equal where two targets or two strategies are compared."""
+    """A trial: its id, and what must be equal where two targets, two strategies or two devices are compared."""
     steps = count(row.steps, "step") + (f" with {row.lengths} lengths" if row.lengths != "full" else "")
-    rest = f"batch {row.batch}, {row.dtype}, {row.device}, {count(row.threads, 'thread')}"
     seed = f", seed {int(row.seed)}" if row.seed else ""  # The history has numbers as floats.
-    workload = f"{row.case}: {_model(row.model)}, {steps}, {rest}{seed}"
+    workload = f"{row.case}: {_model(row.model)}, {steps}, batch {row.batch}, {row.dtype}{seed}"
     strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
-    return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk
+    device = f"{row.device}, {count(row.threads, 'thread')}"
+    return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk, texts(device)
 
 
 def _model(parameters: str) -> str:

@@ -21,7 +21,8 @@ class Conformance:
 
     machine: str
     """Fingerprint of the machine, for anchors."""
-    cpu: str
+    name: str
+    """Name of the machine for people."""
     program: str
     conforming: int
     expected: int
@@ -79,11 +80,16 @@ class SupportMatrix:
 def conformance_of(content: Content) -> list[Conformance]:
     """By machine and program, those with something wrong first."""
     lines = [
-        _line(machine, target, [s for s in machine.shown.values() if s.entry.target == target])
+        _line(
+            machine,
+            content.short_name(machine),
+            target,
+            [s for s in machine.shown.values() if s.entry.target == target],
+        )
         for machine in content.machines
         for target in machine.view.targets
     ]
-    return sorted(lines, key=lambda c: (-c.wrong, -c.failed, -c.mended, c.machine, c.program))
+    return sorted(lines, key=lambda c: (-c.wrong, -c.failed, -c.mended, c.machine, c.name, c.program))
 
 
 def write_conformance(content: Content, folder: Folder, changes: Sequence[ChangeRow]) -> None:
@@ -111,12 +117,12 @@ def write_conformance(content: Content, folder: Folder, changes: Sequence[Change
     )
 
 
-def _line(machine: Machine, target: str, shown: Sequence[Shown]) -> Conformance:
+def _line(machine: Machine, name: str, target: str, shown: Sequence[Shown]) -> Conformance:
     records = [shown_trial.entry.record for shown_trial in shown]
     unexpected = [record for record in records if not record.fails_as_expected]
     return Conformance(
         machine=machine.fingerprint,
-        cpu=machine.cpu,
+        name=name,
         program=target,
         conforming=sum(record.outcome == "ok" for record in records),
         expected=sum(record.fails_as_expected for record in records),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,6 +81,8 @@ class Machine:
     view: View
     shown: dict[str, Shown]
     """By trial."""
+    interpreter: str = ""
+    """The version of Python, where the site has several of this machine."""
 
     @property
     def cpu(self) -> str:
@@ -97,8 +100,8 @@ class Machine:
 
     @property
     def name(self) -> str:
-        """For people: processor and fingerprint."""
-        return f"{self.cpu} [{self.fingerprint}]"
+        """For people: processor and fingerprint, and what tells it from itself with another interpreter."""
+        return f"{self.cpu} [{self.fingerprint}]" + (f", Python {self.interpreter}" if self.interpreter else "")
 
     @cached_property
     def workloads(self) -> dict[Workload, list[Shown]]:
@@ -142,6 +145,10 @@ class Content:
     @property
     def synthetic(self) -> bool:
         return any(run.info.machine.get(SYNTHETIC) for machine in self.machines for run in machine.view.runs)
+
+    def short_name(self, machine: Machine) -> str:
+        """The processor, where it says which machine is meant."""
+        return machine.cpu if sum(other.cpu == machine.cpu for other in self.machines) == 1 else machine.name
 
     @cached_property
     def pages(self) -> dict[tuple[str, str], str]:
@@ -208,10 +215,14 @@ def _machines(runs: Sequence[Run]) -> tuple[Machine, ...]:
     for run in runs:
         for part in split_by_machine(run):
             groups.setdefault((fingerprint_of(part), str(part.info.machine.get("python", ""))), []).append(part)
-    return tuple(_machine(*key, group) for key, group in sorted(groups.items()))
+    interpreters = Counter(identity for identity, _ in groups)
+    return tuple(
+        _machine(identity, python, group, python if interpreters[identity] > 1 else "")
+        for (identity, python), group in sorted(groups.items())
+    )
 
 
-def _machine(identity: str, python: str, runs: Sequence[Run]) -> Machine:
+def _machine(identity: str, python: str, runs: Sequence[Run], interpreter: str) -> Machine:
     # Equal fingerprints are one machine. A stored run has less of its description than a run with a folder.
     described = max((part.info.machine for run in runs for part in run.parts), key=len)
     alike = [_of_machine(run, described) for run in runs]
@@ -221,7 +232,7 @@ def _machine(identity: str, python: str, runs: Sequence[Run]) -> Machine:
         entry.record.trial: Shown(entry, newest[entry.record.trial], page_name(identity, python, entry.record.trial))
         for entry in view.entries
     }
-    return Machine(identity, python, view, shown)
+    return Machine(identity, python, view, shown, interpreter)
 
 
 def _of_machine(run: Run, machine: dict[str, Any]) -> Run:
@@ -250,8 +261,8 @@ def page_name(machine: str, python: str, trial: str) -> str:
 
 def workload_name(machine: Machine, workload: Workload) -> str:
     """A workload's name in addresses and in names of files."""
-    node = f"-{workload.node}" if workload.node else ""
-    return file_name(f"{workload.family.slug}-h{workload.hidden}-{machine.fingerprint[:4]}{node}")
+    others = "".join(f"-{text}" for text in (machine.interpreter, workload.node) if text)
+    return file_name(f"{workload.family.slug}-h{workload.hidden}-{machine.fingerprint[:4]}{others}")
 
 
 def command_of(entry: Entry, run: Run) -> str:

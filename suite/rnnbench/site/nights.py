@@ -21,6 +21,12 @@ TEXTS = (
 IDENTITY = len(TEXTS) + 1
 """Fields of a row of a night that say which trial it is: TEXTS and `threads`."""
 _PATH_COLUMNS = ("process_medians", "median_s", "low_s", "high_s")
+_SETTING = (
+    "coalesce(origin, ''), coalesce(math, ''), CASE WHEN device_driver IS NULL THEN '' "
+    "ELSE concat(device_name, ' (', device_capability, ')') END, coalesce(node, ''), "
+    "CAST(coalesce(anchor_group, 0) AS INTEGER)"
+)
+"""The fields of a Setting, in SQL."""
 
 
 class PathFigures(NamedTuple):
@@ -31,6 +37,18 @@ class PathFigures(NamedTuple):
     median: float
     low: float | None
     high: float | None
+
+
+class Setting(NamedTuple):
+    """What of a trial's measurement may differ from run to run, and decides what it may be compared with."""
+
+    origin: str
+    math: str
+    device: str
+    """Which device of its kind, where a driver told."""
+    node: str
+    group: int
+    """Sampling group of its workload: trials of one group were sampled in turn."""
 
 
 class NightRow(NamedTuple):
@@ -57,6 +75,7 @@ class NightRow(NamedTuple):
     believed: bool
     same_as: str
     versions: str
+    setting: Setting
     figures: tuple[float | None, ...]
     """In the order of FIGURES."""
     latencies: tuple[PathFigures | None, ...]
@@ -109,15 +128,24 @@ def _stored(history: History) -> Iterator[Night]:
     )
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
-        f"coalesce(same_as, ''), coalesce(versions, ''), {', '.join(figures)}, {paths} FROM rows ORDER BY run_id, trial"
+        f"coalesce(same_as, ''), coalesce(versions, ''), {_SETTING}, {', '.join(figures)}, {paths} "
+        "FROM rows ORDER BY run_id, trial"
     )
-    first = 1 + len(TEXTS) + 5
+    setting_at = 1 + len(TEXTS) + 5
+    first = setting_at + len(Setting._fields)
     paths_at = first + len(FIGURES)
     for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
         if identity not in entries:  # a run of a backfill is no night
             continue
         rows = tuple(
-            NightRow._make((*found[1:first], found[first:paths_at], tuple(_path_figures(found[paths_at:]))))
+            NightRow._make(
+                (
+                    *found[1:setting_at],
+                    Setting._make(found[setting_at:first]),
+                    found[first:paths_at],
+                    tuple(_path_figures(found[paths_at:])),
+                )
+            )
             for found in group
         )
         yield Night(entries[identity], rows)
@@ -148,7 +176,15 @@ def _row(record: Record, run: Run) -> NightRow:
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
     facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
+    artifact, anchor = record.artifact, record.anchor
+    setting = Setting(
+        artifact.origin if artifact else "",
+        artifact.math if artifact else "",
+        record.device_model,
+        record.node,
+        anchor.group if anchor else 0,
+    )
     figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
     return NightRow._make(
-        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), figures, tuple(latencies))
+        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), setting, figures, tuple(latencies))
     )

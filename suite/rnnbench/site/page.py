@@ -16,6 +16,7 @@ from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.optional import require
@@ -29,12 +30,10 @@ DIGEST_DIGITS = 12
 """Digits of the digest of a data file's content, in its name."""
 _ISSUE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ADDRESS = re.compile(r"https://[\w.-]+/[\w./#%?=&+~-]*")
-_FIGURE = re.compile(r"<pre\b.*?</pre>|(?<=\d) (?=%|(?:[nµm]?s|[KMG]iB|[kMG]?B)\b)", re.DOTALL)
-"""The space between a number and its unit; and preformatted text, which stays as it is."""
+_FIGURE = re.compile(r"<pre\b.*?</pre>|<[^>]*>|(?<=\d) (?=%|(?:[nµm]?s|[KMG]iB|[kMG]?B)\b)", re.DOTALL)
+"""The space between a number and its unit; and preformatted text and tags, which stay as they are."""
 _NUMBERS = frozenset((int, type(None)))
 """Types of which most lists of data files consist. They are JSON as they are."""
-LONGEST_LABEL = 300
-"""Characters of a text in a data file: names and versions. Pages have the whole of what they show."""
 
 
 @dataclass
@@ -70,6 +69,7 @@ class Folder:
     @cached_property
     def _templates(self) -> Any:
         jinja2 = require("jinja2", EXTRA, PURPOSE)
+        markupsafe = require("markupsafe", EXTRA, PURPOSE)
         environment = jinja2.Environment(
             loader=jinja2.FunctionLoader(_template),
             autoescape=True,
@@ -86,6 +86,8 @@ class Folder:
             "issue": issue_address,
             "change": change_with_interval,
             "day": lambda night: night[:10],
+            # As the data files have a name. Marked as safe: a template would cut the end of a long one again.
+            "urlencode": lambda text: markupsafe.Markup(quote(visible(text), safe="")),
         }
         environment.globals |= {"count": count, "device_facts": device_facts}
         return environment
@@ -124,7 +126,7 @@ def _plain(value: Any) -> Any:
         return value if _NUMBERS.issuperset(map(type, value)) else [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    return visible(value, LONGEST_LABEL) if isinstance(value, str) else value
+    return visible(value) if isinstance(value, str) else value
 
 
 def _shown(value: object) -> object:

@@ -20,7 +20,7 @@ NAME_ONLY = "the history keeps its name only"
 ALL = "all"
 """The name under which operations are counted: a row has their sum."""
 PARAMETERS = ("time", "state", "chunk", "launch", "steps", "batch", "dtype", "device", "threads", "seed", "lengths")
-TOP = ("trial", "case", "backend", "route", "rnnbench", "baseline", "outcome", "stage", "reason", "same_as")
+TOP = ("trial", "case", "backend", "route", "rnnbench", "baseline", "outcome", "stage", "reason", "same_as", "node")
 FLOOR_COLUMNS = {
     "nbytes": "floor_bytes",
     "operations": "floor_operations",
@@ -50,6 +50,7 @@ def record_of(row: Row) -> Record:
             for name in _names(row.get("expected_failures", ""))
         ],
         "timing": _timing(row),
+        "anchor": _anchor(row),
         "memory": {name: _whole(row.get(f"memory_{name}"), name) for name in MemoryUse.model_fields},
         "floor": _floor(row),
         "metrics": {name: row[f"metric_{name}"] for name in METRICS if f"metric_{name}" in row},
@@ -79,6 +80,15 @@ def _timing(row: Row) -> Content:
     )
     sides = {name: {"seconds": row[f"{name}_s"]} for name in ("state_copy", "dispatch_floor") if f"{name}_s" in row}
     return {**once, **sides, "latency": {path: _latency(row, path) for path in PATHS if f"{path}_median_s" in row}}
+
+
+def _anchor(row: Row) -> Content | None:
+    """Without it, trials of two sampling groups would be judged as if they had been sampled in turn."""
+    if "anchor_group" not in row:
+        return None
+    group = int(row["anchor_group"])
+    # The number of groups is not stored; no page shows that of a stored run.
+    return {"trial": row.get("anchor", ""), "group": group, "groups": group + 1, "bound": row.get("anchor_bound_s")}
 
 
 def _latency(row: Row, path: str) -> Content:

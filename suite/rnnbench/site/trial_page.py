@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +33,9 @@ LIST_ROWS = 400
 """Rows of the list of trials in one data file."""
 
 
-def write_trials(content: Content, folder: Folder, nights: str) -> None:
-    """`trials.html`, and for each trial a page, its record and its series. `nights` is the data file of their index."""
+def write_trials(content: Content, folder: Folder) -> None:
+    """`trials.html`, and for each trial a page, its record and its series."""
+    nights = folder.data("dates", [night.entry.started for night in content.nights])
     series = _series(content.nights)
     listed: list[dict[str, Any]] = []
     ranked = {id(machine): _places(machine) for machine in content.machines}
@@ -80,7 +82,7 @@ def _write_trial(
     record = shown.entry.record
     measured = shown.entry.measured or record
     folder.write(f"records/{shown.page}.json", _as_json(shown))
-    timed = [(number, row) for number, row in points if any(row.latencies)]
+    timed = [(number, row) for number, row in points if any(f and math.isfinite(f.median) for f in row.latencies)]
     series = folder.data("series", _drawn(timed, changes, content.nights)) if len(timed) > 1 else ""
     drawn = _drawn_latencies(measured)
     folder.page(

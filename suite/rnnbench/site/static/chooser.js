@@ -84,6 +84,7 @@
   rnnbench.onState(function (current) {
     workload.replaceChildren(...options);
     rnnbench.show(form, current);
+    rnnbench.misses(form);
     const wanted = rnnbench.values(form);
     const chosen = narrow(wanted);
     if (!chosen) {

@@ -7,6 +7,7 @@
   const options = Array.from(chunks.options);
   const maps = Array.from(document.querySelectorAll(".map"));
   rnnbench.onState(function () {
+    rnnbench.misses(form);
     const model = form.elements.model.value;
     const chosen = chunks.value;
     const known = new Set(maps.filter((map) => !model || map.dataset.model === model).map((map) => map.dataset.chunk));

@@ -112,14 +112,15 @@ const rnnbench = (function () {
   function initial(control) {
     return control.dataset.initial || "";
   }
-  /* Sets the controls to what the address says, and the address to what a person chooses. */
+  /* Sets the controls to what the address says, and the address to what a person chooses. A choice clears those that are made among what it offers. */
   function bind(form) {
     for (const control of controls(form)) {
       control.dataset.initial = control.value;
       const text = control.tagName !== "SELECT";
       let typing = false;
       control.addEventListener(text ? "input" : "change", function () {
-        change({ [control.name]: control.value === initial(control) ? null : control.value }, typing);
+        const cleared = (control.dataset.clears || "").split(" ").filter(Boolean).map((name) => [name, null]);
+        change({ ...Object.fromEntries(cleared), [control.name]: control.value === initial(control) ? null : control.value }, typing);
         typing = text;
       });
       control.addEventListener("blur", () => (typing = false));
@@ -133,6 +134,15 @@ const rnnbench = (function () {
       if (control.value !== value) control.value = value;
       if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = initial(control);
     }
+  }
+  /* Says which values of the address a form does not have: its link may be of another state of the site. */
+  function misses(form) {
+    const current = state();
+    const missed = controls(form).filter((control) => control.tagName === "SELECT" && !control.labels[0].hidden && current.has(control.name) && control.value !== current.get(control.name));
+    document.querySelectorAll(".misses").forEach((told) => told.remove());
+    if (!missed.length) return;
+    const named = missed.map((control) => control.labels[0].firstChild.textContent.trim() + " '" + current.get(control.name).slice(0, 100) + "'");
+    form.after(element("p", "The address asks for what this page does not have: " + named.join(", ") + ". What the form says is shown instead.", { class: "warning misses" }));
   }
   function values(form) {
     return Object.fromEntries(controls(form).map((control) => [control.name, control.value]));
@@ -150,6 +160,7 @@ const rnnbench = (function () {
     const targets = Array.from(document.querySelectorAll('[data-filter="' + name + '"]'));
     if (!targets.length) return;
     onState(function () {
+      misses(form);
       const wanted = Object.entries(values(form)).filter(([, value]) => value);
       let shown = 0;
       const parts = targets.flatMap((target) =>
@@ -282,6 +293,6 @@ const rnnbench = (function () {
       where.textContent = "Nothing can be shown: " + error.message + ". Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
-  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, has, fill, clear, start, failed };
+  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, misses, has, fill, clear, start, failed };
 })();
 rnnbench.start();

@@ -41,6 +41,7 @@
   Promise.all(names.map(rnnbench.load)).then(function (shards) {
     const all = shards.flat().map((trial) => ({ trial, row: line(trial), text: [trial.trial, trial.network, trial.program, trial.strategy].join(" ") }));
     rnnbench.onState(function () {
+      rnnbench.misses(form);
       const wanted = rnnbench.values(form);
       const found = all.filter(
         ({ trial, text }) =>
