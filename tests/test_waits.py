@@ -23,12 +23,13 @@ ALLOWED = {
 
 def waits_for_ever(code: str) -> Iterator[str]:
     """What is called, of each call that has no limit."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            called, named = ast.unparse(node.func), {keyword.arg for keyword in node.keywords}
+    calls = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ENDS | WAITS:
+            called, named = ast.unparse(call.func), {keyword.arg for keyword in call.keywords}
             ends = called in {f"subprocess.{name}" for name in ENDS} and not named & {"timeout", None}
-            talks = node.func.attr == "communicate" and len(node.args) < 2 and not named & {"timeout", None}
-            if ends or talks or (node.func.attr in WAITS and not node.args and not named):
+            talks = call.func.attr == "communicate" and len(call.args) < 2 and not named & {"timeout", None}
+            if ends or talks or (call.func.attr in WAITS and not call.args and not named):
                 yield called
 
 

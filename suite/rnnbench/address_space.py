@@ -11,7 +11,6 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -21,7 +20,7 @@ LOADING = ("numpy", "scipy.linalg")
 """The imports that load a copy of OpenBLAS each."""
 
 
-class _RequiresRoom(MetaPathFinder):
+class _RequiresRoom:
     """Finds no module. It raises MemoryError where OpenBLAS would be loaded without room for its buffers."""
 
     def find_spec(

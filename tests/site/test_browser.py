@@ -52,15 +52,13 @@ LABELS = """() => Array.from(document.querySelectorAll("main svg")).flatMap((svg
 class Watched:
     """A page that keeps what it complains of and what it asks of the network."""
 
-    def __init__(self, browser: Any, size: dict[str, int], scheme: str = "light") -> None:
-        self.context = browser.new_context(viewport=size, color_scheme=scheme)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(1000 * PATIENCE_S)
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", self._failed)
-        self.page.on("request", lambda request: self._asked(request.url))
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("requestfailed", self._failed)
+        page.on("request", lambda request: self._asked(request.url))
 
     def _failed(self, request: Any) -> None:
         """What was under way when another page was opened has not failed."""
@@ -68,7 +66,7 @@ class Watched:
             self.complaints.append(f"failed: {request.url}: {request.failure}")
 
     def _asked(self, url: str) -> None:
-        if not url.startswith(("file://", "data:")):
+        if not url.startswith(("file://", "data:", "about:")):
             self.complaints.append(f"asked for {url}")
 
     def open(self, root: Path, name: str) -> Any:
@@ -77,19 +75,59 @@ class Watched:
         self.page.wait_for_function(LOADED)
         return self.page
 
+    def show_on(self, size: dict[str, int], scheme: str = "light") -> None:
+        """From here on it is shown so, and has complained of nothing."""
+        self.page.set_viewport_size(size)
+        self.page.emulate_media(media="null", color_scheme=scheme)
+        self.complaints.clear()
+
+    def leave(self) -> None:
+        """Forget what a test did to the page and stored."""
+        self.page.unroute_all()
+        if self.page.url.startswith("file:"):
+            self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+
+
+@pytest.fixture(scope="module")
+def context(chromium) -> Iterator[Any]:
+    context = chromium.new_context()
+    context.set_default_timeout(1000 * PATIENCE_S)
+    yield context
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def only_page(context) -> Watched:
+    """That of most tests: to open and close another one takes longer than many a test."""
+    return Watched(context.new_page())
+
 
 @pytest.fixture
-def phone(chromium) -> Iterator[Watched]:
-    watched = Watched(chromium, PHONE)
-    yield watched
-    watched.context.close()
+def watched(only_page) -> Iterator[Watched]:
+    yield only_page
+    only_page.leave()
 
 
 @pytest.fixture
-def desktop(chromium) -> Iterator[Watched]:
-    watched = Watched(chromium, DESKTOP)
+def phone(watched) -> Watched:
+    watched.show_on(PHONE)
+    return watched
+
+
+@pytest.fixture
+def desktop(watched) -> Watched:
+    watched.show_on(DESKTOP)
+    return watched
+
+
+@pytest.fixture
+def own_page(context) -> Iterator[Watched]:
+    """For what stays in a page: a script before all others."""
+    watched = Watched(context.new_page())
+    watched.show_on(DESKTOP)
     yield watched
-    watched.context.close()
+    watched.page.close()
 
 
 def every_page(root: Path) -> list[str]:
@@ -265,17 +303,16 @@ def test_tables_sort_by_figures_and_go_back(made, desktop):
     ("scheme", "rules", "names"),
     [("light", RULES, LISTED), ("dark", {**RULES, "runOnly": ["color-contrast"]}, ("index", "alerts"))],
 )
-def test_contrast_and_structure_pass_axe(made, chromium, scheme, rules, names):
+def test_contrast_and_structure_pass_axe(made, watched, scheme, rules, names):
     pytest.importorskip("axe_playwright_python")
     axe = (files("axe_playwright_python") / "axe.min.js").read_text()
-    watched = Watched(chromium, DESKTOP, scheme)
+    watched.show_on(DESKTOP, scheme)
     for name in (*(f"{name}.html" for name in names), trial_page(made, "fakemlir")):
         page = watched.open(made.root, name)
         page.evaluate(axe)
         found = page.evaluate("(rules) => axe.run(document, rules)", rules)["violations"]
         told = [(rule["id"], node["html"][:120]) for rule in found for node in rule["nodes"]]
         assert told == [], name
-    watched.context.close()
 
 
 def test_hostile_names_and_reasons_are_text(made, desktop):
@@ -363,14 +400,13 @@ def test_print_leaves_navigation_and_filters_out(made, desktop):
     assert page.locator(".heat").first.is_visible()
 
 
-def test_a_dark_page_prints_on_white(made, chromium):
-    watched = Watched(chromium, DESKTOP, "dark")
+def test_a_dark_page_prints_on_white(made, watched):
+    watched.show_on(DESKTOP, "dark")
     page = watched.open(made.root, "index.html")
     colours = "['color', 'backgroundColor'].map((name) => getComputedStyle(document.body)[name])"
     assert page.evaluate(colours)[1] != "rgb(255, 255, 255)"
     page.emulate_media(media="print")
     assert page.evaluate(colours) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
-    watched.context.close()
 
 
 def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, desktop):
@@ -725,13 +761,13 @@ def test_the_chooser_knows_delays_limits_and_kernels(made, desktop):
         )
 
 
-def test_the_scale_of_a_chart_says_what_it_is_of(made, desktop):
-    desktop.page.add_init_script(
+def test_the_scale_of_a_chart_says_what_it_is_of(made, own_page):
+    own_page.page.add_init_script(
         "window.texts = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
         "CanvasRenderingContext2D.prototype.fillText = "
         "function (text, ...rest) { window.texts.push(text); return fill.call(this, text, ...rest); };"
     )
-    page = desktop.open(made.root, trial_page(made, "fakemlir"))
+    page = own_page.open(made.root, trial_page(made, "fakemlir"))
     for name, label in (
         ("bound", "bound latency (time a call)"),
         ("build", "build time"),
@@ -741,14 +777,14 @@ def test_the_scale_of_a_chart_says_what_it_is_of(made, desktop):
         page.wait_for_function("(label) => window.texts.includes(label)", arg=label)
 
 
-def test_noise_of_a_chart_is_no_trend_and_an_axis_that_does_not_begin_at_zero_says_so(made, desktop):
+def test_noise_of_a_chart_is_no_trend_and_an_axis_that_does_not_begin_at_zero_says_so(made, own_page):
     """The scatter of the nights is 0.5 %: it takes no tenth of an axis that spans a fifth of the latency."""
-    desktop.page.add_init_script(
+    own_page.page.add_init_script(
         "window.numbers = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
         "CanvasRenderingContext2D.prototype.fillText = "
         "function (text, ...rest) { window.numbers.push(text); return fill.call(this, text, ...rest); };"
     )
-    page = desktop.open(made.root, trial_page(made, "fakebase"))
+    page = own_page.open(made.root, trial_page(made, "fakebase"))
     page.wait_for_function("() => window.numbers.some((text) => text.endsWith(' µs'))")
     ticks = [float(text.split()[0]) for text in page.evaluate("window.numbers") if text.endswith(" µs")]
     assert max(ticks) > 1.05 * min(ticks)

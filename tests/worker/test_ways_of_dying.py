@@ -245,7 +245,11 @@ def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, mo
         assert (raised.value.outcome, raised.value.reason, raised.value.alive) == (outcome, words, True)
 
 
-COMPILER = "compiler = subprocess.Popen(['sleep', '3600'], {options})\n"
+COMPILERS = {
+    "in its session": "subprocess.Popen(['sleep', '3600'])",
+    "in another session": "subprocess.Popen(['sleep', '3600'], start_new_session=True)",
+    "with another environment": "subprocess.Popen(['sleep', '3600'], start_new_session=True, env={})",
+}
 SUITE = """
 import os, signal, sys
 from pathlib import Path
@@ -259,20 +263,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("paused", ["", "worker.pause()"], ids=["running", "paused"])
-@pytest.mark.parametrize(
-    "options",
-    ["", "start_new_session=True", "start_new_session=True, env={}"],
-    ids=["in its session", "in another session", "with another environment"],
-)
-def test_what_a_compiler_started_ends_with_a_suite_that_is_killed(tmp_path, options, paused):
+def test_what_compilers_started_ends_with_a_suite_that_is_killed(tmp_path, paused):
     """The kernel ends no grandchild with the suite, and a worker that is stopped can do nothing about it."""
-    script = COMPILER.format(options=options) + "open('pids', 'w').write(f'{os.getpid()} {compiler.pid}')\n"
+    script = f"compilers = [{', '.join(COMPILERS.values())}]\n"
+    script += "open('pids', 'w').write(' '.join(str(one.pid) for one in compilers) + f' {os.getpid()}')\n"
     (tmp_path / "odd_worker.py").write_text(BEGIN + script + "line.sendall(REPLY); time.sleep(3600)")
     command = [sys.executable, "-c", SUITE.format(paused=paused)]
     done = subprocess.run(command, cwd=tmp_path, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
-    for pid in map(int, (tmp_path / "pids").read_text().split()):
-        wait_until(lambda pid=pid: has_ended(pid), "it outlived the suite")
+    pids = map(int, (tmp_path / "pids").read_text().split())
+    for what, pid in zip([*COMPILERS, "the worker"], pids, strict=True):
+        wait_until(lambda pid=pid: has_ended(pid), f"outlived the suite: {what}")
 
 
 LEAVES_A_FILE = "import tempfile; open(tempfile.mkdtemp() + '/left', 'w').write('left behind')\n"
