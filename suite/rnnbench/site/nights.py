@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from rnnbench.history import History, RunEntry, entry_of
+from rnnbench.history import DEVICE, History, RunEntry, entry_of
 from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
 
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
@@ -57,6 +57,8 @@ class NightRow(NamedTuple):
     believed: bool
     same_as: str
     versions: str
+    gpu: str
+    """Name of the GPU on which it ran; empty for the processor."""
     figures: tuple[float | None, ...]
     """In the order of FIGURES."""
     latencies: tuple[PathFigures | None, ...]
@@ -109,9 +111,10 @@ def _stored(history: History) -> Iterator[Night]:
     )
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
-        f"coalesce(same_as, ''), coalesce(versions, ''), {', '.join(figures)}, {paths} FROM rows ORDER BY run_id, trial"
+        f"coalesce(same_as, ''), coalesce(versions, ''), coalesce({DEVICE}, ''), "
+        f"{', '.join(figures)}, {paths} FROM rows ORDER BY run_id, trial"
     )
-    first = 1 + len(TEXTS) + 5
+    first = 1 + len(TEXTS) + 6
     paths_at = first + len(FIGURES)
     for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
         if identity not in entries:  # a run of a backfill is no night
@@ -148,7 +151,8 @@ def _row(record: Record, run: Run) -> NightRow:
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
     facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
+    gpu = record.device.name if record.device and record.device.driver and not record.device.software else ""
     figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
     return NightRow._make(
-        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), figures, tuple(latencies))
+        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), gpu, figures, tuple(latencies))
     )
