@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Compare,
         ComputeReference,
         DeviceTime,
+        Forget,
         Load,
         OpenStreams,
         Prepare,
