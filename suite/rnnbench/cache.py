@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
+from rnnbench.content_digest import intact, text_with_digest
+from rnnbench.disk import read_cached, read_plain, remove_anything, write_bytes, write_text
 from rnnbench.file_copies import Content, DamagedError, copy, copy_verified, read_content
 from rnnbench.locks import locked
 
-FORMAT = 2
+FORMAT = 3
 """The format of an entry. An entry of another format is not found."""
-DIGEST_KEY = "sha256"
-"""The key of `entry.json` that holds a digest of the other fields, of the kind and of the folder's name."""
 ENTRY, FILES = "entry.json", "files"
 MAKING = ".making-"
 """Begins the name of an entry that is being written."""
@@ -50,6 +49,8 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    place: str
+    """Its kind and the name of its folder: an entry in another one's place is none."""
     made: str
     """UTC, ISO 8601."""
     of: dict[str, Any]
@@ -146,8 +147,8 @@ class Cache:
             try:
                 contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                entry = Entry(made=now, of=dict(of), facts=dict(facts), files=contents)
-                write_text(making / ENTRY, _entry_text(entry, place))
+                entry = Entry(place=_place_of(place), made=now, of=dict(of), facts=dict(facts), files=contents)
+                write_bytes(making / ENTRY, text_with_digest(json.dumps(entry.model_dump(mode="json"))))
                 with self._locked():
                     remove_anything(place)
                     making.rename(place)
@@ -273,21 +274,13 @@ def _missing(entry: Entry, into: Path) -> Iterable[str] | None:
     return [name for name in entry.files if name not in present]
 
 
-def _entry_text(entry: Entry, place: Path) -> str:
-    """The text of `entry.json`. In ASCII: a variable of the environment may be no UTF-8."""
-    facts = entry.model_dump(mode="json")
-    return json.dumps({**facts, DIGEST_KEY: _digest_of(facts, place)}, indent=1)
-
-
-def _digest_of(facts: Mapping[str, Any], place: Path) -> str:
-    """A digest of what `entry.json` says, and of where the entry belongs: one of another key is not taken for it."""
-    content = json.dumps([place.parent.name, place.name, json.loads(json.dumps(facts))], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+def _place_of(folder: Path) -> str:
+    return f"{folder.parent.name}/{folder.name}"
 
 
 def _read_entry(path: Path) -> Entry:
-    """Raises OSError and ValueError, also where the entry is not as it was written."""
-    facts = json.loads(read_plain(path))
-    if not isinstance(facts, dict) or facts.pop(DIGEST_KEY, None) != _digest_of(facts, path.parent):
-        raise ValueError(f"{path} is not as it was written")
-    return Entry.model_validate(facts)
+    """Raises OSError and ValueError, also where the entry is not as it was written, or is another one's."""
+    entry = Entry.model_validate(json.loads(intact(read_plain(path), required=True)))
+    if entry.place != _place_of(path.parent):
+        raise ValueError(f"{path} was written in the place {entry.place}")
+    return entry

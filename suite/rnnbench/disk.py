@@ -197,15 +197,15 @@ def remove_anything(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_or_copy(path: Path) -> tuple[bytes, bool]:
-    """The JSON of such a file, and whether it is the copy's, because the file is absent, empty or torn.
+def read_or_copy(path: Path, is_whole: Callable[[bytes], bool] = is_json) -> tuple[bytes, bool]:
+    """The content of such a file, and whether it is the copy's, because the file is absent or not whole.
 
     Where the copy is no better, the content is the file's. Raises OSError where neither can be read.
     """
     for file, is_copy in ((path, False), (copy_of(path), True)):
         with suppress(OSError):
             content = read_plain(file)
-            if is_json(content):
+            if is_whole(content):
                 return content, is_copy
     return read_plain(path), False
 

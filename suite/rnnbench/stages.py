@@ -84,6 +84,8 @@ class BuildFigures:
     """Modules that the build imported."""
     built: str = ""
     """When an earlier run made the build with these figures (UTC, ISO 8601). Empty if this run did."""
+    stopped: bool = False
+    """Whether its process was stopped from outside, and went on. Its seconds contain that."""
 
 
 @dataclass(frozen=True)

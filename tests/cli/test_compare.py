@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rnnbench.results.content_digest import without_digest
+from rnnbench.content_digest import without_digest
 
 
 @pytest.fixture

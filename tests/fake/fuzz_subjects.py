@@ -24,6 +24,7 @@ from rnnbench.backends import Probe
 from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expected_failures_of, load_case
 from rnnbench.cli import main
 from rnnbench.conformance import CHECKS_BY_NAME
+from rnnbench.content_digest import without_digest
 from rnnbench.model_files import ModelFileError, describe, oracle_of
 from rnnbench.plan import probe_or_stand_in
 from rnnbench.reports import (
@@ -36,7 +37,6 @@ from rnnbench.reports import (
 )
 from rnnbench.results import Run, StoreError, compare_runs, read_run, sound, view_runs
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.content_digest import without_digest
 from rnnbench.results.exports import EXPORTS, Export
 
 ROOT = Path(__file__).parents[2]

@@ -13,6 +13,7 @@ from typing import Any
 import fake_records as fake
 import pytest
 
+from rnnbench.devices import Device
 from rnnbench.history import History, store
 from rnnbench.results import Record, Timing, tables
 
@@ -53,6 +54,12 @@ def of_version(record: Record, version: str) -> Record:
     """The record of another build: versions and digest are others."""
     artifact = record.artifact and record.artifact.model_copy(update={"digest": version})
     return record.model_copy(update={"version": {f"{record.backend}-package": version}, "artifact": artifact})
+
+
+def on_gpu(record: Record, name: str | None) -> Record:
+    """The record of a trial that ran on this GPU; None: no driver told on which."""
+    device = None if name is None else Device(name, "a driver", "9.0", 80 << 30)
+    return record.model_copy(update={"device": device, "params": record.params.model_copy(update={"device": "cuda"})})
 
 
 def shared_database(purpose: str) -> Any:

@@ -155,12 +155,47 @@ def test_memory_that_grows_is_the_programs_though_nothing_of_it_changed(tmp_path
     ] * 2
 
 
-def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
-    machines = [made.MACHINE, {**made.MACHINE, "cpu": "Fake CPU 1"}]
+@pytest.mark.parametrize(
+    "other", [{"cpu": "Fake CPU 1"}, {"cores": 4}, {"caches": {"L2": 1 << 20}}, {"memory": 1 << 34}], ids=str
+)
+def test_each_machine_has_series_of_its_own(tmp_path: Path, other: dict[str, object]) -> None:
+    machines = [made.MACHINE, {**made.MACHINE, **other}]
     history = made.make(
         tmp_path, NIGHTS, lambda n, record: made.slower(record, 1 + n % 2), machine=lambda n: machines[n % 2]
     )
     assert bound(history) == []
+
+
+def test_another_gpu_in_a_machine_begins_series_of_its_own(tmp_path: Path) -> None:
+    """Its versions change at the same time, so nothing else tells it from a step of the compiler."""
+
+    def night(n: int, record: Record) -> Record:
+        if record.baseline:
+            return record
+        is_other = n >= STEP
+        newer = made.of_version(record, "2.0" if is_other else "1.0")
+        return made.on_gpu(made.slower(newer, 3 if is_other else 1), "GPU B" if is_other else "GPU A")
+
+    history = made.make(tmp_path, NIGHTS, night)
+    assert find_changes(history) == ()
+    ((_, trials),) = trials_of_machines(history)
+    assert len(trials.names) == len(made.trials()) + 6
+
+
+def test_a_step_on_one_of_two_gpus_is_told_also_where_some_runs_name_none(tmp_path: Path) -> None:
+    """Records of an earlier rnnbench have no device: they stay in the series."""
+
+    def night(n: int, record: Record) -> Record:
+        if record.backend != "fakelib":
+            return record
+        on_b = n in (4, 6)
+        newer = made.of_version(record, "2.0" if n >= STEP else "1.0")
+        slower = made.slower(newer, 3 if on_b else 1.2 if n >= STEP else 1)
+        return made.on_gpu(slower, None if n < 3 else "GPU B" if on_b else "GPU A")
+
+    assert [(change.run, round(change.ratio, 1)) for change in bound(made.make(tmp_path, NIGHTS, night))] == [
+        (f"night{STEP:03d}", 1.2)
+    ] * 2
 
 
 def test_the_runs_of_a_machine_are_those_on_it(tmp_path: Path) -> None:

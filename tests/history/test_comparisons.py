@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
+from rnnbench.content_digest import text_with_digest
 from rnnbench.history import History, false_alarm_lines, false_alarms
 from rnnbench.results import StoreError
 
@@ -125,6 +126,10 @@ def test_a_damaged_comparison_is_named_and_skipped(compare, tmp_path):
 def test_a_run_that_is_no_side_of_a_comparison_has_a_message(tmp_path):
     run = fake.write_run(tmp_path / "run", [])
     with pytest.raises(StoreError, match="is no side b of a comparison"):
+        History(tmp_path / "history").add_comparison(run)
+    edited = text_with_digest('{"differences": "none"}').replace(b"none", b"nine")
+    (run / "verdicts.json").write_bytes(edited)
+    with pytest.raises(StoreError, match=r"verdicts\.json: not as it was written: damaged, or edited"):
         History(tmp_path / "history").add_comparison(run)
     for damaged in ('{"a": 3}', "[" * 100_000):
         (run / "verdicts.json").write_text(damaged)

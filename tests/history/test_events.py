@@ -80,3 +80,19 @@ def test_text_of_records_is_safe_in_a_terminal(tmp_path: Path) -> None:
     assert lines
     history = made.make(tmp_path / "again", 2, lambda n, r: crashed.model_copy(update={"trial": r.trial}) if n else r)
     assert not any("\x1b" in line for line in event_lines(find_events(history)))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "outcome", "events"),
+    [
+        (("GPU A", "GPU B"), "out-of-memory", []),
+        (("GPU A", "GPU A"), "out-of-memory", ["ends as out-of-memory (it was ok)"]),
+        (("GPU A", None), "unavailable", ["is no longer installed"]),
+    ],
+    ids=["another GPU", "the same", "none"],
+)
+def test_what_another_gpu_cannot_do_is_no_news_of_a_program(
+    tmp_path: Path, gpus: tuple[str, str | None], outcome: str, events: list[str]
+) -> None:
+    before, after = made.on_gpu(OK, gpus[0]), made.on_gpu(fake.record(outcome=outcome), gpus[1])
+    assert [sentence.partition(":")[0] for sentence in told(tmp_path, before, after)] == events

@@ -127,6 +127,7 @@ def test_an_alert_is_over_once_all_its_trials_are_back() -> None:
     assert not levels(a=BACK, b=UP).has_returned(found(A, B))
     assert levels(a=BACK, b=UP).has_returned(found(A))
     assert levels(a=BACK).has_returned(found(A, B)), "one is measured no longer, which is news of its own"
+    assert levels(a=BACK, b=np.repeat([np.nan, 0.1], [30, 30])).has_returned(found(A, B)), "as on another device"
     assert not levels().has_returned(found(A, B)), "nothing is known"
     assert levels(a=BACK, b=UP).has_returned(found(A, B, whole_backend=True)), "the backend's series decides"
     assert members(levels(change(A, ratio=1.2), change(B, 30, ratio=1.2), a=BACK, b=UP)) == [(B,)]

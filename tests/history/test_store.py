@@ -17,6 +17,7 @@ from waiting import PATIENCE_S, join
 
 pytest.importorskip("duckdb")
 
+from rnnbench.content_digest import without_digest
 from rnnbench.history import History, database, find_changes, store
 from rnnbench.history.database import ZONES
 from rnnbench.history.entry import run_id, utc_of
@@ -137,7 +138,7 @@ def test_a_reader_sees_a_run_while_another_process_replaces_it(
     """Its rows are new and its entry is old. The reader waits until that process has written both."""
     History(root).add(run)
     append_record(run, fake.record(chunk=99))
-    write, lock, waits = store.write_text, store.locked, Event()
+    write, lock, waits = store.write_bytes, store.locked, Event()
     seen: list[tuple[tuple[int, ...], tuple[str, ...]]] = []
 
     def read() -> None:
@@ -149,14 +150,15 @@ def test_a_reader_sees_a_run_while_another_process_replaces_it(
             waits.set()
         return lock(path, shared=shared)
 
-    def write_once_another_waits(path: Path, content: str) -> None:
-        reader.start()
-        assert waits.wait(PATIENCE_S)
+    def write_once_another_waits(path: Path, content: bytes) -> None:
+        if path.suffix == ".json":
+            reader.start()
+            assert waits.wait(PATIENCE_S)
         write(path, content)
 
     reader = Thread(target=read)
     monkeypatch.setattr(store, "locked", lock_and_tell)
-    monkeypatch.setattr(store, "write_text", write_once_another_waits)
+    monkeypatch.setattr(store, "write_bytes", write_once_another_waits)
     assert History(root).add(run).what == "updated"
     join(reader)
     assert seen == [((6,), ())]
@@ -225,7 +227,7 @@ def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: s
     """Weeks are subtracted from it, and it is compared with times without a zone."""
     History(root).add(run)
     (file,) = (root / "runs").iterdir()
-    file.write_text(json.dumps({**json.loads(file.read_text()), "started": time, store.DIGEST: None}))
+    file.write_text(json.dumps({**json.loads(without_digest(file.read_bytes())[0]), "started": time}))
     history = History(root)
     assert history.runs == ()
     assert history.warnings == (f"{file}: damaged, and skipped; add its run again",)
@@ -233,11 +235,18 @@ def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: s
     assert History(root).warnings == ()
 
 
+def test_an_entry_with_the_digest_of_an_earlier_rnnbench_is_read(root: Path, run: Path) -> None:
+    added = History(root).add(run).entry
+    (file,) = (root / "runs").iterdir()
+    file.write_text(json.dumps({**json.loads(without_digest(file.read_bytes())[0]), "sha256": "0" * 64}))
+    assert (History(root).runs, History(root).warnings) == ((added,), ())
+
+
 def test_rows_of_another_machine_than_the_entry_says_are_in_no_series(root: Path, run: Path) -> None:
     History(root).add(run)
     (file,) = (root / "runs").iterdir()
     for machine in ("another", "it's"):
-        file.write_text(json.dumps({**json.loads(file.read_text()), "machine": machine, store.DIGEST: None}))
+        file.write_text(json.dumps({**json.loads(without_digest(file.read_bytes())[0]), "machine": machine}))
         assert find_changes(History(root)) == ()
 
 

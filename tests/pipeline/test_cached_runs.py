@@ -18,10 +18,10 @@ from rnnbench import conformance, pipeline
 from rnnbench.backends import program_identity
 from rnnbench.cache import ENTRY, Cache, CacheFolder
 from rnnbench.conformance import kept_references
-from rnnbench.pipeline import build_and_check_trial, check_trials
+from rnnbench.pipeline import build_and_check, build_and_check_trial, check_trials
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.plan import begin_run, close_adapters, examine
-from rnnbench.results import CheckResult, Store, read_run
+from rnnbench.results import CheckResult, Finding, FindingKind, Store, not_believed, read_run
 from rnnbench.stages import Examined
 from rnnbench.worker import kept_programs, start_trial_worker, trial_process, trial_worker
 from rnnbench.worker.prepared_program import PreparedProgram
@@ -121,6 +121,31 @@ def test_nothing_is_kept_once_the_sources_were_edited_while_the_run_is_on(tmp_pa
     again = build(tmp_path / "2", cache, trial)
     assert (again.built.figures.origin, again.figures.checked) == ("cold", "")
     assert {path.parts[-3] for path in cache.path.glob(f"*/*/{ENTRY}")} >= {trial.target.backend, "references"}
+
+
+@pytest.mark.parametrize("seen_by", ["the process", "the suite"])
+def test_a_build_that_was_stopped_is_made_again_by_the_next_run(tmp_path, cache, monkeypatch, seen_by):
+    """The time of the stop is in its seconds."""
+    own = FakeBackend.build
+
+    def goes_on(*arguments):
+        os.kill(os.getpid(), signal.SIGCONT)
+        return own(*arguments)
+
+    with monkeypatch.context() as patch:
+        if seen_by == "the process":
+            patch.setattr(FakeBackend, "build", goes_on)
+        else:
+            finding = Finding(kind=FindingKind.TIME, detail="it was stopped", disbelieved=True)
+            patch.setattr(build_and_check, "_stopped", lambda times, stopped_s: (finding,))
+        stopped = build(tmp_path / "1", cache)
+    assert "was stopped" in not_believed(stopped.built.findings)
+    assert stopped.built.figures.origin == "cold"
+    assert not entries(cache) if seen_by == "the suite" else len(entries(cache)) == 1, "a program of one step at most"
+    resumed = build(tmp_path / "1", cache).built
+    assert (resumed.figures.origin, resumed.figures.build_s, resumed.findings) == ("cached", None, ())
+    again = build(tmp_path / "2", cache).built
+    assert (again.figures.origin, again.findings) == ("cold", ())
 
 
 @pytest.mark.parametrize("method", ["load", "build"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -39,7 +40,6 @@ def test_the_suite_s_own_packages_are_pinned():
     ("origin", "expected"),
     [
         (None, [f"rnnbench=={__version__}"]),
-        ({"url": "file:///some/where", "dir_info": {"editable": True}}, ["--editable", "/some/where"]),
         ({"url": "file:///some/where", "dir_info": {}}, ["rnnbench @ file:///some/where"]),
         (
             {"url": "https://host/r.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
@@ -49,8 +49,18 @@ def test_the_suite_s_own_packages_are_pinned():
 )
 def test_the_suite_is_installed_from_where_it_came_from(monkeypatch, origin, expected):
     text = None if origin is None else json.dumps(origin)
+    monkeypatch.setattr(environment_packages, "own_clone", lambda: None)
     monkeypatch.setattr(environment_packages, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
     assert this_suite() == expected
+
+
+def test_a_clone_is_installed_itself_also_where_it_runs_with_the_packages_of_another_one(monkeypatch):
+    """Of two worktrees with one environment, `direct_url.json` names one."""
+    other = json.dumps({"url": "file:///some/where", "dir_info": {"editable": True}})
+    monkeypatch.setattr(
+        environment_packages, "distribution", lambda name: SimpleNamespace(read_text=lambda file: other)
+    )
+    assert this_suite() == ["--editable", str(Path(__file__).parents[2])]
 
 
 def test_a_device_has_an_extra_and_so_may_a_backend_on_it() -> None:

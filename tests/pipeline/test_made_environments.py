@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -102,6 +103,35 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     assert make_environment("fakepackage==1.0", ["fake"], cache) == first
     assert len(ran) == 2, "the environment and its packages, and not the lower layer"
     assert info.exists()
+
+
+CHANGES = {
+    "clone": lambda patch: patch.setattr(made, "this_suite", lambda: ["--editable", "/another/clone"]),
+    "entry points": lambda patch: patch.setattr(made, "own_metadata", lambda: ["1.0", "rnnbench.backends: new = a:B"]),
+    "user": lambda patch: patch.setattr(os, "geteuid", lambda: 12345),
+    "Python": lambda patch: patch.setattr(sys, "base_prefix", "/another/python"),
+}
+
+
+def test_clones_users_and_interpreters_share_no_environment(tmp_path, offline, pip_says, monkeypatch):
+    """A user may not read the Python of another one, and an editable installation keeps the entry points of its day."""
+    pip_says("")
+    monkeypatch.setattr(made, "this_suite", lambda: ["--editable", "/a/clone"])
+    pythons = [make_environment("fakepackage==1.0", ["fake"], tmp_path).python]
+    for change in CHANGES.values():
+        with monkeypatch.context() as patch:
+            change(patch)
+            pythons.append(make_environment("fakepackage==1.0", ["fake"], tmp_path).python)
+    assert len(set(pythons)) == 1 + len(CHANGES)
+    assert make_environment("fakepackage==1.0", ["fake"], tmp_path).python == pythons[0]
+
+
+def test_an_environment_is_the_same_from_every_working_folder(tmp_path, offline, pip_says, monkeypatch):
+    """The upper layer names the lower one."""
+    pip_says("")
+    monkeypatch.chdir(tmp_path)
+    relative = make_environment("fakepackage==1.0", ["fake"], Path("environments"))
+    assert relative == make_environment("fakepackage==1.0", ["fake"], tmp_path / "environments")
 
 
 def test_a_lower_layer_s_editable_packages_are_found_above_it(cache, offline, tmp_path):

@@ -18,7 +18,7 @@ from rnnbench.results.verdict import judge_pairs
 from rnnbench.sampling import JudgedTrial, TrialSampling
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures, WorkerState
-from rnnbench.worker import Build, ComputeReference, ReferenceFigures, RunChecks
+from rnnbench.worker import Build, ComputeReference, Forget, Load, ReferenceFigures, RunChecks, remembered_build
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -125,10 +125,10 @@ class StoppedWorker(LyingChecker):
     def __init__(self, build_s, clock):
         super().__init__(CHECK_NAMES, 0.0)
         self.built = BuildFigures("cold", build_s=build_s, import_s=0.0)
-        self.limits, self._clock = [], clock
+        self.asked, self._clock = {}, clock
 
     def ask(self, command, timeout, memory=None):
-        self.limits.append(timeout)
+        self.asked[type(command)] = timeout
         self.stopped_s = 3600.0 if isinstance(command, Build) else 0.0
         self._clock[0] += self.stopped_s
         return super().ask(command, timeout, memory)
@@ -141,11 +141,21 @@ def test_a_build_in_which_the_suite_was_stopped_has_its_whole_limit_left_and_is_
     """Of a container that was paused, the worker was stopped too. Ctrl-Z stops the suite alone."""
     clock = [0.0]
     monkeypatch.setattr(build_and_check, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + clock[0]))
-    worker, trial = StoppedWorker(build_s, clock), make_trial()
-    checked = build_and_check_trial(examine(trial), worker, context_in(tmp_path))
+    worker, trial, context = StoppedWorker(build_s, clock), make_trial(), context_in(tmp_path)
+    checked = build_and_check_trial(examine(trial), worker, context)
     assert checked.failure is None
     assert ("the suite was stopped for 3.6e+03 s" in not_believed(checked.findings)) == (not believed)
-    assert worker.limits[1] > trial.limits.trial / 2, "the limit of the load"
+    assert worker.asked[Load] > trial.limits.trial / 2, "the limit of the load"
+    kept = remembered_build(context.folders.artifacts, trial)
+    assert (kept is None, Forget in worker.asked) == (not believed, not believed), "of no later run is it the time"
+
+
+def test_a_build_whose_process_was_stopped_alone_is_not_believed_and_its_time_not_kept(tmp_path):
+    worker, trial, context = LyingChecker(CHECK_NAMES, 0.0), make_trial(), context_in(tmp_path)
+    worker.built = BuildFigures("cold", build_s=0.0, import_s=0.0, stopped=True)
+    checked = build_and_check_trial(examine(trial), worker, context)
+    assert "was stopped from outside" in not_believed(checked.findings)
+    assert remembered_build(context.folders.artifacts, trial) is None
 
 
 def test_a_dispatch_floor_that_is_not_believed_has_no_figure():

@@ -99,12 +99,16 @@ def test_a_record_that_does_not_fit_leaves_no_half_line(tmp_path, monkeypatch):
     assert (plan.folder / "records.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"", b'{"origin": "co', b"[]"])
-def test_damaged_figures_of_a_build_are_left_out(tmp_path, content):
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda _: b'{"origin": "co', lambda _: b"[]", lambda text: text.replace(b"0.", b"9.", 1)]
+)
+def test_damaged_figures_of_a_build_are_left_out(tmp_path, damage):
     context, trial = context_in(tmp_path), make_trial()
     check_trial(trial, context)
     (file,) = context.folders.artifacts.glob("*.build.json")
     cached = BuildFigures("cached")
     assert remember_cold_build(cached, trial, context.folders).origin == "cold"
-    file.write_bytes(content)
+    written = file.read_bytes()
+    assert damage(written) != written
+    file.write_bytes(damage(written))
     assert remember_cold_build(cached, trial, context.folders) == cached

@@ -13,13 +13,27 @@ import pytest
 from harness_trials import make_trial
 
 from rnnbench.cases import ExpectedFailure
-from rnnbench.disk import copy_of
+from rnnbench.content_digest import DIGEST
+from rnnbench.disk import copy_of, write_with_copy
 from rnnbench.pipeline import not_checked, not_sampled, record_of
 from rnnbench.plan import begin_run, end_run, examine, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.plan.run_lock import LOCK, hold_run
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.results.journal import INFO, RECORDS, append_record, write_info
+
+KNOWN = ExpectedFailure(
+    place="expectations.yaml:3:5",
+    backend="fake",
+    version={},
+    route=("honest",),
+    where={},
+    check=("values",),
+    also=(),
+    outcome=None,
+    reason="Known.",
+    upstream="https://example.org/1",
+)
 
 
 def test_a_new_run_has_all_of_its_trials_left(tmp_path):
@@ -58,22 +72,10 @@ def test_a_trial_whose_record_is_damaged_is_run_again(tmp_path):
 
 
 def test_expected_failures_are_part_of_the_plan(tmp_path):
-    entry = ExpectedFailure(
-        place="expectations.yaml:3:5",
-        backend="fake",
-        version={},
-        route=("honest",),
-        where={},
-        check=("values",),
-        also=(),
-        outcome=None,
-        reason="Known.",
-        upstream="https://example.org/1",
-    )
     trial = make_trial()
-    plan = begin_run([trial], Store(tmp_path), {"harness": [entry]})
-    assert list(plan.expected_of(trial)) == [entry]
-    assert list(resume_run(plan.folder).expected_of(trial)) == [entry]
+    plan = begin_run([trial], Store(tmp_path), {"harness": [KNOWN]})
+    assert list(plan.expected_of(trial)) == [KNOWN]
+    assert list(resume_run(plan.folder).expected_of(trial)) == [KNOWN]
 
 
 def test_seconds_add_up_over_the_sittings_of_a_run(tmp_path):
@@ -120,8 +122,38 @@ def test_a_torn_file_of_a_plan_is_written_again_from_its_copy_and_the_run_goes_o
     damage(folder / name)
     resumed = resume_run(folder)
     assert resumed.trials == (trial,)
-    assert resumed.changes == (f"{name} was torn or gone, and was written again from {name}.copy",)
+    assert resumed.changes == (f"{name} was damaged, edited or gone, and was written again from {name}.copy",)
     assert (folder / name).read_bytes() == before
+
+
+def test_an_edited_file_of_a_plan_is_written_again_from_its_copy_or_named(tmp_path):
+    """A flipped bit makes another trial, or another failure that is expected."""
+    trial = make_trial()
+    folder = begin_run([trial], Store(tmp_path), {trial.case: (KNOWN,)}).folder
+    for name, old, new in ((TRIALS, b'"batch":1', b'"batch":3'), (EXPECTED_FAILURES, b"Known.", b"Knowm.")):
+        before = (folder / name).read_bytes()
+        edited = before.replace(old, new)
+        assert edited != before
+        (folder / name).write_bytes(edited)
+        assert resume_run(folder).changes == (
+            f"{name} was damaged, edited or gone, and was written again from {name}.copy",
+        )
+        assert (folder / name).read_bytes() == before
+        write_with_copy(folder / name, edited)
+        with pytest.raises(StoreError, match=f"{name}: (has other trials|not as it was written: damaged, or edited)"):
+            resume_run(folder)
+        write_with_copy(folder / name, before)
+    assert list(resume_run(folder).expected_of(trial)) == [KNOWN]
+
+
+def test_expected_failures_of_an_earlier_rnnbench_are_read(tmp_path):
+    """It wrote no digest."""
+    trial = make_trial()
+    folder = begin_run([trial], Store(tmp_path), {trial.case: (KNOWN,)}).folder
+    content = json.loads((folder / EXPECTED_FAILURES).read_text())
+    del content[DIGEST]
+    write_with_copy(folder / EXPECTED_FAILURES, json.dumps(content).encode())
+    assert list(resume_run(folder).expected_of(trial)) == [KNOWN]
 
 
 def test_what_cannot_be_read_at_all_is_named_as_that_and_not_as_unwritable(tmp_path):
@@ -179,7 +211,7 @@ def test_a_setting_that_this_version_does_not_know_is_refused_and_named(tmp_path
     folder = begin_run([make_trial()], Store(tmp_path)).folder
     (content,) = json.loads((folder / TRIALS).read_text())
     (content[where] if where else content)["swing"] = 3
-    (folder / TRIALS).write_text(json.dumps([content]))
+    write_with_copy(folder / TRIALS, json.dumps([content]).encode())
     name = f"{where}.swing".removeprefix(".")
     with pytest.raises(StoreError, match=rf"trials.json: this rnnbench does not know '{name}', so the run cannot be"):
         resume_run(folder)
@@ -191,10 +223,10 @@ def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
     own, other = folders
     before = {name: (own / name).read_bytes() for name in (INFO, TRIALS)}
     for name in (INFO, TRIALS):
-        (own / name).write_bytes((other / name).read_bytes())
+        write_with_copy(own / name, (other / name).read_bytes())
         with pytest.raises(StoreError, match=r"trials.json: has other trials than the run was begun with; restore it"):
             resume_run(own)
-        (own / name).write_bytes(before[name])
+        write_with_copy(own / name, before[name])
     assert len(resume_run(own).trials) == 1
 
 

@@ -318,6 +318,17 @@ def test_a_plan_that_is_damaged_or_of_another_run_is_refused(tmp_path, content):
         merge_shards([shard])
 
 
+def test_of_an_edited_plan_the_copy_is_read_and_merged(tmp_path):
+    shards = made.make_shards(tmp_path)
+    plan = (shards[0] / "shards.json").read_bytes()
+    edited = plan.replace(b'"trials":"f', b'"trials":"e')
+    assert edited != plan
+    (shards[0] / "shards.json").write_bytes(edited)
+    run = write_merged(merge_shards(shards), tmp_path / "results").run
+    assert [(folder / "shards.json").read_bytes() for folder in shard_folders(run.path)] == [plan] * 3
+    assert merge_shards([run.path]).plan.digest == run.info.merged.plan
+
+
 @pytest.mark.parametrize("number", [0, -1, 5, 10**9])
 def test_a_shard_number_that_the_plan_does_not_have_is_refused(tmp_path, number):
     shard = made.make_shard(tmp_path, 1)

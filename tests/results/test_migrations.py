@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rnnbench.content_digest import without_digest
 from rnnbench.results import SCHEMA, OperationStage, Record, read_run
-from rnnbench.results.content_digest import without_digest
 from rnnbench.results.migrations import MIGRATIONS, UnknownSchemaError, upgrade_info, upgrade_record
 
 OLD = Path(__file__).parent / "runs_of_schema_1"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rnnbench.content_digest import DIGEST, without_digest
 from rnnbench.results import SCHEMA, Store, StoreError, append_record, dates, read_run, store, write_info
-from rnnbench.results.content_digest import DIGEST, without_digest
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 

@@ -63,6 +63,7 @@ EXCHANGES: list[tuple[Command, object]] = [
     (commands.ComputeReference(TRIAL), commands.ReferenceFigures(12.5)),
     (commands.RunChecks(TRIAL), CheckResults({"values": PASSED, "chunks": FAILED}, None, 0.25, STATE)),
     (commands.Restore(TRIAL), Done()),
+    (commands.Forget(TRIAL), Done()),
     (commands.Compare(TRIAL, TRIAL), commands.ComparedBlocks((1e-6, 2e-6), (1.5e-6,))),
     (commands.Prepare(TRIAL), commands.Prepared(PASSED, {"cold": "no cache can be emptied"})),
     (commands.SamplePath(TRIAL, "paced", BlockPlan(0.01, 4, False, 0.005)), BLOCK),

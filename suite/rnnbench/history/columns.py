@@ -48,6 +48,17 @@ RUN_ID = "run_id"
 """The run's identity in the history: the key between the tables `rows` and `runs`."""
 NIGHT_ROWS = "(FROM rows SEMI JOIN (FROM runs WHERE release IS NULL) USING (run_id))"
 """In SQL, the rows of the runs that are no backfill's. A release belongs to no night."""
+_DEVICE = "CASE WHEN device_software IS NOT TRUE AND device_driver IS NOT NULL THEN device_name END"
+"""In SQL, the name of the GPU on which a trial ran. NULL for the processor, and for a device that it emulates."""
+_OF_TRIAL = "PARTITION BY machine, trial ORDER BY started, run_id ROWS BETWEEN"
+SERIES_DEVICE = (
+    f"coalesce(last_value({_DEVICE} IGNORE NULLS) OVER ({_OF_TRIAL} UNBOUNDED PRECEDING AND CURRENT ROW), "
+    f"first_value({_DEVICE} IGNORE NULLS) OVER ({_OF_TRIAL} CURRENT ROW AND UNBOUNDED FOLLOWING), '')"
+)
+"""In SQL, the device of a row's series: its own; where it is not known, that of the trial's rows before, or after it.
+
+Empty for the processor, which is the machine's, and for a device that it emulates.
+"""
 ROW_TYPES: Mapping[str, str] = {
     RUN_ID: "VARCHAR",
     **COLUMN_TYPES,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from rnnbench.content_digest import EditedError, intact
 from rnnbench.disk import read_plain
 from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
 from rnnbench.history.release_file import Ratio
@@ -90,7 +91,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
     """The comparison whose side b is this run. Raises StoreError where it has none, or a damaged one."""
     file = run.path / VERDICTS_FILE
     try:
-        content = json.loads(read_plain(file))
+        content = json.loads(intact(read_plain(file)))
         a, b = (str(content[side]["environment"]) for side in ("a", "b"))
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
         is_same = a == b and not content["differences"]
@@ -99,6 +100,8 @@ def comparison_of(run: Run) -> ComparisonEntry:
             f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}; give the run of side b, whose name "
             "ends in -b"
         ) from error
+    except EditedError as error:
+        raise StoreError(f"{file}: {error}") from error
     except (OSError, ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{file}: is damaged; compare again") from error
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from rnnbench.history.columns import NIGHT_ROWS
+from rnnbench.history.columns import NIGHT_ROWS, SERIES_DEVICE
 from rnnbench.history.store import History
 from rnnbench.results import Fact, fact_sentence
 
 
 @dataclass(frozen=True)
 class Event:
-    """A fact of a trial, or of a backend, that differs from the run before on the same machine."""
+    """A fact of a trial, or of a backend, that differs from the run before on the same machine and device."""
 
     machine: str
     """Fingerprint."""
@@ -48,7 +48,7 @@ def find_events(history: History) -> tuple[Event, ...]:
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
         SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, pinned,
-            outcome, reason, failed_checks, support, lowered, believed, findings
+            outcome, reason, failed_checks, support, lowered, believed, findings, {SERIES_DEVICE} AS series_device
         FROM {NIGHT_ROWS}
     )
 """
@@ -60,7 +60,7 @@ _FACTS = """
             lag(coalesce({fact}::VARCHAR, '')) OVER w AS before, lag(coalesce(versions, '')) OVER w AS versions_before,
             lag(outcome) OVER w IS DISTINCT FROM outcome AS other_outcome
         FROM nights WHERE {where}
-        WINDOW w AS (PARTITION BY machine, trial ORDER BY started, run_id)
+        WINDOW w AS (PARTITION BY machine, trial, series_device ORDER BY started, run_id)
     )
     WHERE before <> after AND {kept}
 """

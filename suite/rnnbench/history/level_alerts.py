@@ -87,10 +87,9 @@ class Levels:
 
     def has_returned(self, detection: Detection) -> bool:
         """Whether the newest runs are at the level before the change again: of its backend, or of all its trials."""
-        series = [values for values in self._series(detection) if np.isfinite(values).any()]
-        return bool(series) and all(
-            level_has_returned(values, self._index(detection), detection.ratio or 1.0) for values in series
-        )
+        at = self._index(detection)
+        both = [v for v in self._series(detection) if np.isfinite(v[:at]).any() and np.isfinite(v[at:]).any()]
+        return bool(both) and all(level_has_returned(values, at, detection.ratio or 1.0) for values in both)
 
     @property
     def has_anchors(self) -> bool:

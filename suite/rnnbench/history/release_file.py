@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from rnnbench.disk import read_plain, write_text
+from rnnbench.content_digest import EditedError, intact, text_with_digest
+from rnnbench.disk import read_plain, write_bytes
 from rnnbench.results import FrozenModel, StoreError
 
 FILE = "release.json"
@@ -37,15 +38,17 @@ class ReleaseFile(ReleaseInfo):
 
 
 def write_release(run: Path, content: ReleaseFile) -> None:
-    write_text(run / FILE, content.model_dump_json(indent=2) + "\n", durable=True)
+    write_bytes(run / FILE, text_with_digest(content.model_dump_json()), durable=True)
 
 
 def read_release(run: Path) -> ReleaseFile | None:
     """What the file in a run's folder says; None where there is none. Raises StoreError."""
     file = run / FILE
     try:
-        return ReleaseFile.model_validate_json(read_plain(file))
+        return ReleaseFile.model_validate_json(intact(read_plain(file)))
     except FileNotFoundError:
         return None
+    except EditedError as error:
+        raise StoreError(f"{file}: {error}") from error
     except (OSError, ValidationError, ValueError) as error:
         raise StoreError(f"{file}: is damaged; delete the run, and measure the release again") from error

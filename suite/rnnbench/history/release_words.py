@@ -34,9 +34,10 @@ def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
     judged = step.judged
     low, high = judged.interval or (judged.ratio, judged.ratio)
     rose = judged.ratio > 1
+    on = f" on {series.device}" if series.device else ""
     bounds = sorted(100 * abs(bound - 1) for bound in (low, high))
     return (
-        f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial} "
+        f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial}{on} "
         f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({bounds[0]:.1f} % to {bounds[1]:.1f} %)"
     )
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from packaging.version import InvalidVersion, Version
 
-from rnnbench.history.columns import reference_ratios
+from rnnbench.history.columns import SERIES_DEVICE, reference_ratios
 from rnnbench.history.store import History
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, SMALLEST, Judgement, judge_apart, judge_once
 
@@ -47,7 +47,7 @@ class ReleaseStep:
 
 @dataclass(frozen=True)
 class ReleaseSeries:
-    """One latency path of one trial on one machine, in every release, the oldest first."""
+    """One latency path of one trial on one machine and device, in every release, the oldest first."""
 
     machine: str
     package: str
@@ -55,6 +55,8 @@ class ReleaseSeries:
     trial: str
     path: str
     points: tuple[ReleasePoint, ...]
+    device: str = ""
+    """Name of its GPU; empty for the processor."""
 
     def steps(self, smallest: float = SMALLEST) -> list[ReleaseStep]:
         """Each measured release against the one before. All intervals of the series hold together with 99 %."""
@@ -80,17 +82,18 @@ def release_series(history: History) -> tuple[ReleaseSeries, ...]:
         return ()
     ratios = ", ".join(reference_ratios(path) for path in COMPARED_PATHS)
     rows = history.sql(
-        "SELECT runs.machine, package, reference, trial, release, coalesce(released, ''), outcome, "
-        f"coalesce(reason, ''), {ratios} FROM rows JOIN runs USING (run_id) WHERE release IS NOT NULL "
+        "SELECT runs.machine, package, reference, trial, series_device, release, coalesce(released, ''), outcome, "
+        f"coalesce(reason, ''), {ratios} FROM (SELECT *, {SERIES_DEVICE} AS series_device FROM rows) AS rows "
+        f"JOIN runs USING (run_id) WHERE release IS NOT NULL "
         f"ORDER BY {reference_ratios(COMPARED_PATHS[0])} IS NOT NULL, runs.started, run_id"
     ).rows
-    found: dict[tuple[str, str, str, str, str], dict[str, ReleasePoint]] = {}
-    for machine, package, reference, trial, version, released, outcome, reason, *of_paths in rows:
+    found: dict[tuple[str, str, str, str, str, str], dict[str, ReleasePoint]] = {}
+    for machine, package, reference, trial, device, version, released, outcome, reason, *of_paths in rows:
         for path, values in zip(COMPARED_PATHS, of_paths, strict=True):
             point = ReleasePoint(version, released, outcome, reason, tuple(values or ()))
-            found.setdefault((machine, package, reference, trial, path), {})[version] = point
+            found.setdefault((machine, package, reference, trial, path, device), {})[version] = point
     return tuple(
-        ReleaseSeries(*key, tuple(sorted(points.values(), key=lambda point: version_order(point.version))))
+        ReleaseSeries(*key[:5], tuple(sorted(points.values(), key=lambda point: version_order(point.version))), key[5])
         for key, points in sorted(found.items())
     )
 

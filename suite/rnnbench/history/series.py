@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rnnbench.history.columns import NIGHT_ROWS
+from rnnbench.history.columns import NIGHT_ROWS, SERIES_DEVICE
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.measures import MEASURES, Measure
 from rnnbench.history.store import History
@@ -29,6 +29,7 @@ class Trials:
     runs: tuple[RunEntry, ...]
     """Oldest first."""
     names: tuple[str, ...]
+    """A trial that ran on several devices, as on two GPUs, is there once for each."""
     backends: tuple[str, ...]
     is_anchor: npt.NDArray[np.bool_]
     """[trials]"""
@@ -74,7 +75,8 @@ class Trials:
             for backend in sorted(set(self.backends))
         }
         measured = {b: [k for k in trials if np.isfinite(divided[k]).any()] for b, trials in members.items()}
-        return {b: common_trend(divided[trials]) for b, trials in measured.items() if len(trials) >= LEAST_TRIALS}
+        enough = {b: trials for b, trials in measured.items() if len({self.names[k] for k in trials}) >= LEAST_TRIALS}
+        return {backend: common_trend(divided[trials]) for backend, trials in enough.items()}
 
     def _anchor_series(self, path: str) -> Array:
         """[series, runs]: an anchor with other versions is another anchor, since its level may be another one."""
@@ -123,12 +125,11 @@ def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
     runs = tuple(entry for entry in history.nights if entry.machine == machine)
     number = {entry.run_id: index for index, entry in enumerate(runs)}
     columns = history.arrays(_select(machine))
-    names, trial = np.unique(_text(columns["trial"]), return_inverse=True)
+    trials = _text(columns["trial"])
+    _, first, trial = np.unique(trials + "\0" + _text(columns["series_device"]), return_index=True, return_inverse=True)
     run = np.array([number[identity] for identity in columns["run_id"]], dtype=np.intp)
-    shape = (len(names), len(runs))
-    first = np.zeros(len(names), dtype=np.intp)
-    first[trial] = np.arange(len(trial))
-    is_anchor = np.zeros(len(names), dtype=bool)
+    shape = (len(first), len(runs))
+    is_anchor = np.zeros(len(first), dtype=bool)
     is_anchor[trial[columns["anchor"].astype(bool)]] = True
     is_anchor |= np.isin(_text(columns["target"])[first], list(anchors))
     grids = {}
@@ -139,7 +140,7 @@ def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
     program[trial, run] = columns["program"]
     versions[trial, run] = _text(columns["versions"])
     backends = _text(columns["backend"])[first]
-    return Trials(runs, tuple(names), tuple(backends), is_anchor, grids, program, versions)
+    return Trials(runs, tuple(trials[first]), tuple(backends), is_anchor, grids, program, versions)
 
 
 def _select(machine: str) -> str:
@@ -153,7 +154,8 @@ def _select(machine: str) -> str:
         f"SELECT run_id, trial, backend, backend || ':' || route AS target, "
         "coalesce(baseline, false) OR pinned IS NOT NULL AS anchor, "
         f"coalesce(versions, '') AS versions, "
-        f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {values} "
+        f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {SERIES_DEVICE} AS series_device, "
+        f"{values} "
         f"FROM {NIGHT_ROWS} WHERE {of_machine} AND run_id IN (SELECT run_id FROM runs WHERE {of_machine}) "
         "AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "
         "AND device_software IS NOT TRUE"

@@ -19,7 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from rnnbench.disk import read_cached, read_plain, write_bytes, write_text
+from rnnbench.content_digest import intact, text_with_digest
+from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_of
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
@@ -33,8 +34,6 @@ Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
 AnyEntry = TypeVar("AnyEntry", bound=CheckEntry | ComparisonEntry | RunEntry)
 ReadEntry = TypeVar("ReadEntry", CheckEntry, ComparisonEntry, RunEntry)
 Added = Literal["added", "updated", "already there"]
-DIGEST = "sha256"
-"""The key of an entry's file with a digest of all else in it: a flipped bit makes another date or ratio of a digit."""
 LOCK = ".lock"
 """File in the history's folder whose lock a process holds while it adds."""
 
@@ -103,7 +102,7 @@ class History:
                 if before is not None and intact and before.completeness >= entry.completeness:
                     return Addition(before, "already there", (*run.warnings, *impossible))
                 write_bytes(self._rows_file(entry.run_id), rows)
-                write_text(file, _text_of(entry))
+                write_bytes(file, text_with_digest(entry.model_dump_json()))
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
         return Addition(entry, "updated" if before else "added", (*run.warnings, *impossible))
@@ -130,7 +129,7 @@ class History:
             with self._held():
                 if newer := _of_newer(file):
                     raise StoreError(newer)
-                write_text(file, _text_of(entry))
+                write_bytes(file, text_with_digest(entry.model_dump_json()))
         except OSError as error:
             raise unwritable(self.root, error, "--history") from error
 
@@ -262,29 +261,12 @@ def _entry_files(folder: Path) -> list[Path]:
         raise StoreError(f"{folder}: cannot be read: {what}; see what lies there, and its permissions") from error
 
 
-def _text_of(entry: CheckEntry | ComparisonEntry | RunEntry) -> str:
-    """The text of an entry's file."""
-    content = json.loads(entry.model_dump_json())
-    return json.dumps({**content, DIGEST: _digest_of(content)}, indent=2) + "\n"
-
-
 def _entry_in(path: Path, kind: type[ReadEntry]) -> ReadEntry:
-    """The entry in a file. Raises OSError, and ValueError also where it is not as it was written.
-
-    An earlier rnnbench wrote no digest.
-    """
-    content = json.loads(read_plain(path))
-    if (
-        isinstance(content, dict)
-        and (digest := content.pop(DIGEST, None)) is not None
-        and digest != _digest_of(content)
-    ):
-        raise ValueError(f"{path} is not as it was written")
+    """The entry in a file. Raises OSError, and ValueError also where it is not as it was written."""
+    content = json.loads(intact(read_plain(path)))
+    if isinstance(content, dict):
+        content.pop("sha256", None)  # The digest that an earlier rnnbench wrote, of another form.
     return kind.model_validate_json(json.dumps(content))
-
-
-def _digest_of(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _of_newer(file: Path) -> str:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.disk import write_text
+from rnnbench.content_digest import text_with_digest
+from rnnbench.disk import write_bytes
 from rnnbench.history import VERDICTS_FILE
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.batches import build_and_check_all
@@ -134,7 +135,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
             for path, judgement in trial.judgements.items()
         ],
     }
-    write_text(both.runs[1] / VERDICTS_FILE, json.dumps(content, indent=2) + "\n", durable=True)
+    write_bytes(both.runs[1] / VERDICTS_FILE, text_with_digest(json.dumps(content)), durable=True)
 
 
 def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBudget) -> Comparison:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -28,6 +29,7 @@ from rnnbench.stages import (
 from rnnbench.worker import (
     Build,
     Command,
+    Forget,
     Load,
     Reply,
     RunChecks,
@@ -81,9 +83,15 @@ def build(imported: Built, worker: TrialWorker, context: Context) -> Built:
     waited, times = time.monotonic() - started, {"the build": figures.build_s, "its imports": figures.import_s}
     if problem := exceeds_wait(times, waited):
         return replace(imported, findings=worker.take_findings(), failure=_impossible("build", problem))
-    kept = remember_cold_build(figures, trial, context.folders)
-    findings = (*worker.take_findings(), *_stopped(times, worker.stopped_s))
-    return Built(imported.examined, imported.imports, kept, waited - worker.stopped_s, findings)
+    stopped_s, stopped = worker.stopped_s, _stopped(times, worker.stopped_s)
+    if figures.stopped:
+        detail = "the process of the build was stopped from outside, and went on: its times contain that"
+        stopped = (Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True),)
+    if stopped:
+        _forget_times(trial, worker)
+    kept = figures if stopped else remember_cold_build(figures, trial, context.folders)
+    findings = (*worker.take_findings(), *stopped)
+    return Built(imported.examined, imported.imports, kept, waited - stopped_s, findings)
 
 
 def load(built: Built, worker: TrialWorker, context: Context) -> Checked:
@@ -128,7 +136,9 @@ def check(loaded: Checked, worker: TrialWorker, context: Context, *, reuse: bool
     waited = loaded.worker_s + time.monotonic() - started
     if problem := exceeds_wait({"its references": figures.reference_s}, waited):
         return replace(loaded, findings=findings, failure=_impossible("check", problem))
-    return replace(loaded, figures=figures, findings=findings, failure=_nonconforming(figures))
+    if stopped := _stopped({"the build for a ragged rest": figures.tail_build_s}, worker.stopped_s):
+        _forget_times(trial, worker)
+    return replace(loaded, figures=figures, findings=(*findings, *stopped), failure=_nonconforming(figures))
 
 
 def build_and_check_trial(examined: Examined, worker: TrialWorker, context: Context) -> Checked:
@@ -167,6 +177,12 @@ def _stopped(times: Mapping[str, float | None], stopped_s: float) -> tuple[Findi
         f"{' and '.join(times)} took {total:.3g} s"
     )
     return (Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True),)
+
+
+def _forget_times(trial: Trial, worker: TrialWorker) -> None:
+    """Let no later run show the times of a build that was stopped. A worker that dies of it fails in its next stage."""
+    with suppress(WorkerError):
+        worker.ask(Forget(trial), trial.limits.build)
 
 
 def _failure(stage: Stage, error: WorkerError) -> Failure:

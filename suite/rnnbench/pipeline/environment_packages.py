@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
-from urllib.parse import urlparse
-from urllib.request import url2pathname
+from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+import rnnbench
 from rnnbench import __version__
 from rnnbench.cases import Trial
 
@@ -31,18 +31,35 @@ def extras_of(trials: Iterable[Trial]) -> list[str]:
     return sorted({*backends, *(device for _, device in pairs), *(name for _, name in of_both)})
 
 
+def own_clone() -> Path | None:
+    """The clone whose suite runs; None where an installed one does.
+
+    It may run with the packages of another clone, whose metadata names that one.
+    """
+    clone = Path(rnnbench.__file__).resolve().parents[2]
+    return clone if (clone / "pyproject.toml").is_file() else None
+
+
 def this_suite() -> list[str]:
-    """pip's arguments to install the rnnbench that runs, from where it came from (PEP 610)."""
+    """pip's arguments to install the rnnbench that runs: its clone, or where it came from (PEP 610)."""
+    if (clone := own_clone()) is not None:
+        return ["--editable", str(clone)]
     origin = distribution("rnnbench").read_text("direct_url.json")
     if origin is None:
         return [f"rnnbench=={__version__}"]
     direct = json.loads(origin)
-    if direct.get("dir_info", {}).get("editable"):
-        return ["--editable", url2pathname(urlparse(direct["url"]).path)]
     if "vcs_info" in direct:
         vcs = direct["vcs_info"]
         return [f"rnnbench @ {vcs['vcs']}+{direct['url']}@{vcs['commit_id']}"]
     return [f"rnnbench @ {direct['url']}"]
+
+
+def own_metadata() -> list[str]:
+    """What an installation of the suite keeps of it, also of one that follows its clone: version and entry points."""
+    return [
+        __version__,
+        *sorted(f"{entry.group}: {entry.name} = {entry.value}" for entry in distribution("rnnbench").entry_points),
+    ]
 
 
 def own_versions() -> list[str]:

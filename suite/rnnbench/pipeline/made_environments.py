@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from rnnbench.disk import read_cached, read_plain, remove_anything, write_text
+from rnnbench.content_digest import intact, text_with_digest
+from rnnbench.disk import read_cached, read_plain, remove_anything, write_bytes
 from rnnbench.locks import locked
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.environment_packages import (
+    own_metadata,
     own_versions,
     package_name,
     requirements_beside,
@@ -70,7 +72,7 @@ def make_environment(
     named = {package_name(text) for text in upper}
     pins = own_versions()
     suite = this_suite()
-    source = [] if suite[0] == "--editable" else [source_digest()]
+    source = own_metadata() if suite[0] == "--editable" else [source_digest()]
     lower = _make([*suite, *requirements_beside(extras, named)], pins, None, cache, requirements, source, stop)
     # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
     return _make(upper, [], Path(lower.python).parents[1], cache, requirements, (), stop)
@@ -93,10 +95,13 @@ def _make(
     source: Sequence[str] = (),
     stop: Event | None = None,
 ) -> MadeEnvironment:
-    """Make one layer. `lower` is the layer below it."""
+    """Make one layer. `lower` is the layer below it.
+
+    Clones, interpreters and users share no layer: each user has the rights to its own, and to the Python of its own.
+    """
     below = lower and _below(lower)
-    content = [list(wanted), list(pins), below, list(source), sys.version]
-    folder = cache / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    content = [list(wanted), list(pins), below, list(source), sys.version, sys.base_prefix, os.geteuid()]
+    folder = cache.absolute() / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     python = folder / "bin" / "python"
     _require_writable(cache)
     with locked(cache / f"{folder.name}.lock"):
@@ -122,7 +127,7 @@ def _make(
         yanked = _YANKED.search(messages)
         environment = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
         ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}
-        write_text(folder / READY, json.dumps(ready, indent=2) + "\n")
+        write_bytes(folder / READY, text_with_digest(json.dumps(ready)))
     return environment
 
 
@@ -140,9 +145,9 @@ def _require_writable(cache: Path) -> None:
 
 def _intact(folder: Path) -> MadeEnvironment | None:
     """The environment in the folder. None unless it was finished and still has every package that it had then."""
-    ready = read_cached(folder / READY, lambda path: json.loads(read_plain(path)))
+    ready = read_cached(folder / READY, lambda path: json.loads(intact(read_plain(path))))
     python = folder / "bin" / "python"
-    if not isinstance(ready, dict) or not python.exists() or ready.get("packages") != _packages(folder):
+    if not isinstance(ready, dict) or not os.access(python, os.X_OK) or ready.get("packages") != _packages(folder):
         return None
     return MadeEnvironment(str(python), str(ready.get("yanked", "")))
 

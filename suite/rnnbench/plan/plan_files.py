@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.cases import ExpectedFailure, Trial
-from rnnbench.disk import copy_of, read_or_copy, read_plain, write_bytes, write_with_copy
+from rnnbench.content_digest import EditedError, intact, text_with_digest, without_digest
+from rnnbench.disk import copy_of, is_json, read_or_copy, read_plain, write_bytes, write_with_copy
 from rnnbench.results import INFO, TRIALS, StoreError
 
 T = TypeVar("T")
@@ -25,29 +26,35 @@ _START_A_NEW_ONE = "so the run cannot be resumed; start a new one"
 
 def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tuple[ExpectedFailure, ...]]) -> str:
     """Write the files of a plan. Returns the digest of `trials.json`. Raises OSError."""
-    content = _trials_adapter().dump_json(list(trials))
+    content, of_failures = _trials_adapter().dump_json(list(trials)), _expected_adapter().dump_json(dict(expected))
     write_with_copy(folder / TRIALS, content)
-    write_with_copy(folder / EXPECTED_FAILURES, _expected_adapter().dump_json(dict(expected)))
+    write_with_copy(folder / EXPECTED_FAILURES, text_with_digest(of_failures.decode()))
     return _digest(content)
 
 
-def restore_torn(folder: Path) -> Iterator[str]:
-    """Restore torn files of a plan, and `run.json`, from their copies. Yields a sentence for each.
+def restore_damaged(folder: Path, digest: str | None = None) -> Iterator[str]:
+    """Restore damaged files of a plan, and a torn `run.json`, from their copies. Yields a sentence for each.
 
-    A file without a readable copy is left as it is. Raises OSError if a file cannot be written.
+    `digest` is that of `trials.json`. A file without a whole copy is left as it is. Raises OSError if a file cannot be
+    written.
     """
-    for name in (INFO, TRIALS, EXPECTED_FAILURES):
+    whole: Mapping[str, Callable[[bytes], bool]] = {
+        INFO: is_json,
+        TRIALS: lambda content: _digest(content) == digest if digest else is_json(content),
+        EXPECTED_FAILURES: lambda content: is_json(content) and without_digest(content)[1],
+    }
+    for name, is_whole in whole.items():
         file = folder / name
         content, of_copy = b"", False
         with suppress(OSError):
-            content, of_copy = read_or_copy(file)
+            content, of_copy = read_or_copy(file, is_whole)
         if of_copy:
             write_bytes(file, content, durable=True)
-            yield f"{name} was torn or gone, and was written again from {copy_of(file).name}"
+            yield f"{name} was damaged, edited or gone, and was written again from {copy_of(file).name}"
 
 
 def read_trials(folder: Path, digest: str | None = None) -> list[Trial]:
-    """The trials of a plan. Call `restore_torn` before. `digest` is the file's digest from `run.json`, if it has one.
+    """The trials of a plan. Call `restore_damaged` before. `digest` is that of the file in `run.json`, if it has one.
 
     Raises StoreError, also if this rnnbench does not know a setting in the file.
     """
@@ -81,8 +88,10 @@ def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
 
 def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
-        content = _upgraded(json.loads(read_plain(path)))
+        content = _upgraded(json.loads(intact(read_plain(path))))
         value = adapter.validate_python(content)
+    except EditedError as error:
+        raise StoreError(f"{path}: {error}") from error
     except (OSError, ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
         raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error
     unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))

@@ -20,7 +20,7 @@ from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
-from rnnbench.plan.plan_files import read_expected_failures, read_trials, restore_torn, write_plan
+from rnnbench.plan.plan_files import read_expected_failures, read_trials, restore_damaged, write_plan
 from rnnbench.plan.run_lock import RunLock, hold_run, move_lock
 from rnnbench.plan.shards import ShardedPlan
 from rnnbench.results import (
@@ -173,12 +173,12 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
             f"{folder} is merged of {count(len(merged.numbers), 'shard')}; resume the run of a shard, and merge them "
             f"again"
         )
-    read_run(folder)
+    digest = read_run(folder).info.trials
     # The records are read under the lock, when nobody else can append one.
     lock = hold_run(folder)
     require_appendable(folder)
     try:
-        restored = tuple(restore_torn(folder))
+        restored = tuple(restore_damaged(folder, digest))
     except OSError as error:
         raise unwritable(folder, error) from error
     run = read_run(folder)

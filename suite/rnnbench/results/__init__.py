@@ -18,7 +18,6 @@
     looks                                the intervals of a verdict that is looked for after every pair of processes
     identity                             what must be equal for runs to be compared
     dates                                runs that a wrong clock dated in the future
-    content_digest                       a digest in each object, by which a flipped bit is seen
     damage, text                         figures that cannot be, taken out; text from outside, made safe
 
 From other rooms it imports only declarations: the latency paths and metrics of `measure`, and `devices.Device`.

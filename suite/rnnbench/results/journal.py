@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rnnbench.content_digest import line_with_digest, text_with_digest
 from rnnbench.disk import is_json, open_own, write_with_copy
 from rnnbench.results.compressed import RECORDS, restore_records
-from rnnbench.results.content_digest import line_with_digest, text_with_digest
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo

@@ -32,7 +32,7 @@ from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whol
 from rnnbench.results.store import read_info, read_run, run_name
 from rnnbench.spelling import count
 
-WITH_COPY = (INFO, TRIALS, "expected_failures.json", PLAN)
+WITH_COPY = (INFO, TRIALS, "expected_failures.json")
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
 MOST_NAMED = 5
@@ -208,6 +208,8 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     write_whole_plan(part, merging.plan)
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
+        folder.mkdir(parents=True)
+        shutil.copyfile(part / PLAN, folder / PLAN)
         for file, content in _kept_files(shard.path, merging.foreign):
             copy = folder / file
             copy.parent.mkdir(parents=True, exist_ok=True)

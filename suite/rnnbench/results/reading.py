@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from rnnbench import __version__
-from rnnbench.results.content_digest import EDITED, without_digest
+from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.results.migrations import Content, UnknownSchemaError, upgrade_record
 from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA, Record

@@ -77,11 +77,18 @@ def write_whole_plan(folder: Path, plan: WholePlan) -> None:
     write_with_copy(folder / PLAN, plan.model_dump_json().encode() + b"\n")
 
 
+def _has_digest(content: bytes, digest: str) -> bool:
+    try:
+        return WholePlan.model_validate_json(content).digest == digest
+    except ValidationError:
+        return False
+
+
 def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
     """The plan that `run.json` names. Raises StoreError where the file is damaged, or has another plan."""
     file = folder / PLAN
     try:
-        plan = WholePlan.model_validate_json(read_or_copy(file)[0])
+        plan = WholePlan.model_validate_json(read_or_copy(file, lambda content: _has_digest(content, about.plan))[0])
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}; restore it") from error
     except ValidationError as error:

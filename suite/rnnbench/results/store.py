@@ -15,9 +15,9 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.content_digest import EDITED, without_digest
 from rnnbench.results.dates import ahead_of_others
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged

@@ -186,7 +186,7 @@ def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -
     versions = Numbered()
     return {
         "nights": [number for number, _ in points],
-        "version": [versions(row.versions) for _, row in points],
+        "version": [versions(" on ".join(filter(None, (row.versions, row.setting.device)))) for _, row in points],
         "versions": versions.values,
         "measures": [measure for measure in measures if any(value is not None for value in measure["value"])],
         "changes": [

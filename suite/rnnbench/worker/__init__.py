@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Compare,
         ComputeReference,
         DeviceTime,
+        Forget,
         Load,
         OpenStreams,
         Prepare,

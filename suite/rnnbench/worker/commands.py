@@ -98,6 +98,13 @@ class Restore(Command[Done]):
 
 
 @dataclass(frozen=True)
+class Forget(Command[Done]):
+    """Remove the artifact, and its checks where it is loaded, from the cache: they have times that mean nothing."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
 class Load(Command[LoadFigures]):
     """Load the artifact, call it, and read the memory that it uses."""
 

@@ -5,6 +5,7 @@ The figures of a build are kept with its program. A run's folder has them too, s
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import TypeAdapter
 from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest, seen_first, seen_now
 from rnnbench.cache import Cache, CacheFolder, Entry
 from rnnbench.cases import Trial
+from rnnbench.content_digest import intact, line_with_digest
 from rnnbench.devices import Device
 from rnnbench.disk import read_cached, read_plain, write_bytes
 from rnnbench.stages import BuildFigures
@@ -24,7 +26,7 @@ UNTIMED = "untimed "
 """Prefix of a part that was built while other work ran. Runs that time their builds do not use it."""
 FIGURES, TAIL_SECONDS = "build", "tail_build_s"
 """The facts of an entry: the figures of a program's build, the seconds of the build of a program of one step."""
-_FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(float)
+_FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,13 @@ class KeptPrograms:
         """Keep the files that a cold build left in the store."""
         self._keep(trial.digest, request, PROGRAM, {FIGURES: asdict(replace(figures, modules=()))})
 
+    def forget(self, trial: Trial, request: Request) -> None:
+        """Remove what is kept of the trial's builds: their times contain another time."""
+        _tail_file(self._artifacts, trial).unlink(missing_ok=True)
+        for part in (PROGRAM, TAIL):
+            for timed in ("", UNTIMED):
+                self.cache.forget(self._backend, self._of(request, timed + part))
+
     def keep_tail(self, trial: Trial, request: Request, seconds: float) -> None:
         """Keep the files that the build of the program of one step left in the store."""
         _remember_tail(self._artifacts, trial, seconds)
@@ -104,7 +113,8 @@ class KeptPrograms:
 
     def tail_build_s(self, trial: Trial) -> float | None:
         """The seconds of the build of the program of one step in the store; None if they are not known."""
-        return read_cached(_tail_file(self._artifacts, trial), lambda file: _SECONDS.validate_json(read_plain(file)))
+        file = _tail_file(self._artifacts, trial)
+        return read_cached(file, lambda file: _SECONDS.validate_json(intact(read_plain(file)))[TAIL_SECONDS])
 
     def key(self, request: Request) -> dict[str, object]:
         """Everything that decides the request's program."""
@@ -138,16 +148,16 @@ def later(trial: Trial) -> str:
 
 def remember_build(artifacts: Path, trial: Trial, figures: BuildFigures) -> None:
     """Write the figures of a build beside a run's store. Raises OSError."""
-    write_bytes(_build_file(artifacts, trial), _FIGURES.dump_json(figures))
+    write_bytes(_build_file(artifacts, trial), line_with_digest(_FIGURES.dump_json(figures).decode()))
 
 
 def remembered_build(artifacts: Path, trial: Trial) -> BuildFigures | None:
     """The figures of the build of the program in a run's store; None if they are not known."""
-    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(read_plain(file)))
+    return read_cached(_build_file(artifacts, trial), lambda file: _FIGURES.validate_json(intact(read_plain(file))))
 
 
 def _remember_tail(artifacts: Path, trial: Trial, seconds: float) -> None:
-    write_bytes(_tail_file(artifacts, trial), _SECONDS.dump_json(seconds))
+    write_bytes(_tail_file(artifacts, trial), line_with_digest(json.dumps({TAIL_SECONDS: seconds})))
 
 
 def _build_file(artifacts: Path, trial: Trial) -> Path:

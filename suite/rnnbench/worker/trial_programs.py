@@ -72,6 +72,10 @@ class TrialPrograms:
         taken, self._findings = tuple(self._findings), []
         return taken
 
+    def holds(self, trial: Trial) -> bool:
+        """Whether the trial's program is loaded in this process."""
+        return trial.id in self._loaded
+
     @property
     def holds_any(self) -> bool:
         """Whether a program is loaded in this process."""
@@ -141,6 +145,11 @@ class TrialPrograms:
         """Keep the files of a cold build for later runs."""
         if self._kept is not None:
             self._kept.keep(trial, request, figures)
+
+    def forget(self, trial: Trial, request: Request) -> None:
+        """Let no later run have the times of this trial's builds."""
+        if self._kept is not None:
+            self._kept.forget(trial, request)
 
     def load(self, trial: Trial, request: Request) -> Program:
         """Load the trial's program once. Raises FileNotFoundError if its files have changed since their build."""

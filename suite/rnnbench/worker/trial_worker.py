@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +39,14 @@ from rnnbench.worker.trial_sampler import TrialSampler
 
 COMPARED_BLOCKS, COMPARED_BLOCK_S = 6, 0.002
 """Blocks of each of two equal programs, and seconds per block: 25 ms for the pair, re-warming included."""
-FORKED = (commands.Build, commands.Load, commands.ComputeReference, commands.RunChecks, commands.EndFork)
+FORKED = (
+    commands.Build,
+    commands.Forget,
+    commands.Load,
+    commands.ComputeReference,
+    commands.RunChecks,
+    commands.EndFork,
+)
 """The commands to a forked child."""
 FIRST_CALLS = 16
 """Bound calls after which memory counts as steady: two passes over the ring."""
@@ -77,6 +85,7 @@ class TrialWorker:
         return {
             commands.Build: self.build,
             commands.Restore: self.restore,
+            commands.Forget: self.forget,
             commands.ComputeReference: self._watched(WatchedWork.CHECK, self.compute_reference),
             commands.Load: self._watched(WatchedWork.LOAD, self.load),
             commands.RunChecks: self.check,
@@ -121,6 +130,8 @@ class TrialWorker:
             cache_before = self._programs.begin_build(trial, request)
             before, imports = frozenset(sys.modules), ImportClock()
             outside = OutsideFiles(imports)
+            stops: list[int] = []
+            signal.signal(signal.SIGCONT, lambda number, _: stops.append(number))
             memory.reset_peak()
             inherited = memory.resident()
             with imports:
@@ -133,13 +144,14 @@ class TrialWorker:
                 import_s=imports.seconds,
                 peak=before_fork + memory.peak() - inherited + memory.children_peak(),
                 modules=modules_since(before),
+                stopped=bool(stops),
             )
             origin = self._programs.end_build(trial, request, program, cache_before)
             if origin == "cached":
                 return BuildFigures("cached")
             if findings := tuple(self._programs.of_outside(outside, request)):
                 self._findings += findings
-            else:
+            elif not figures.stopped:
                 self._programs.keep(trial, request, figures)
             return figures
 
@@ -158,6 +170,13 @@ class TrialWorker:
             return Failed("run-failed", "its files in the cache changed while it was sampled")
         rebuilt = self.build(commands.Build(trial))
         return rebuilt if isinstance(rebuilt, Failed) else Done()
+
+    def forget(self, command: commands.Forget) -> Done:
+        trial = command.trial
+        self._programs.forget(trial, self.held.request(trial))
+        if self._kept_checks is not None and self._programs.holds(trial):
+            self._kept_checks.forget(self._key_of_checks(self._kept_checks, trial))
+        return Done()
 
     def load(self, command: commands.Load) -> LoadFigures | Failed:
         restored = self.restore(commands.Restore(command.trial))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.results.content_digest import DIGEST, line_with_digest, text_with_digest, without_digest
+from rnnbench.content_digest import DIGEST, line_with_digest, text_with_digest, without_digest
 
 OBJECT = {"schema": 3, "median": 1.25e-05, "reason": 'é \U0001f600 \\ "', "none": None, "sizes": [1, 2.0]}
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

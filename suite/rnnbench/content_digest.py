@@ -1,4 +1,4 @@
-"""The digest in a line of `records.jsonl` and in `run.json`: one flipped bit makes another latency of a digit.
+"""The digest in an object of JSON that the suite writes and later trusts: one flipped bit makes another figure.
 
 It is a field of the JSON object, and the digest of the object without it. So it stays right where another tool writes
 the object with other spaces, or its numbers in another notation. An earlier rnnbench wrote none.
@@ -20,6 +20,10 @@ _BEGIN, _END = b"," + _KEY + b':"', b'"}'
 _LENGTH = len(_BEGIN) + DIGITS + len(_END)
 
 
+class EditedError(ValueError):
+    """An object is not as it was written. The message is EDITED."""
+
+
 def line_with_digest(text: str) -> bytes:
     """A JSON object as one line without its end, with its digest as the last field."""
     return _plain(_with_digest(text))
@@ -27,7 +31,19 @@ def line_with_digest(text: str) -> bytes:
 
 def text_with_digest(text: str) -> bytes:
     """A JSON object as indented lines, with its digest as the last field."""
-    return json.dumps(_with_digest(text), indent=2, ensure_ascii=False).encode() + b"\n"
+    text = json.dumps(_with_digest(text), indent=2, ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def intact(text: bytes, *, required: bool = False) -> bytes:
+    """A JSON object without its digest. Raises EditedError where it is not as it was written.
+
+    So is one without a digest, where that is `required`.
+    """
+    content, is_as_written = without_digest(text)
+    if not is_as_written or (required and content == text):
+        raise EditedError(EDITED)
+    return content
 
 
 def without_digest(text: bytes) -> tuple[bytes, bool]:
