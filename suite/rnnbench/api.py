@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +53,7 @@ def check(
     """
     plan = _plan(cases, backends, results, endurance=True)
     cache = _cache(rebuild=rebuild)
-    check_trials(plan, observer or NoProgress(), jobs or len(os.sched_getaffinity(0)), cache=cache)
+    check_trials(plan, observer or NoProgress(), jobs, cache=cache)
     return read_run(plan.folder)
 
 

@@ -263,6 +263,18 @@ def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error)
     assert "see what lies there and who may use it, or name another place" in capsys.readouterr().err
 
 
+def test_a_machine_without_a_folder_for_temporary_files_is_told_with_what_helps(capsys):
+    """As where its only disk is full."""
+
+    def command(_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp', '/var/tmp']")
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert "found in ['/tmp', '/var/tmp']; free space on the disk of one of them, or" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("number", "told"),
     [

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from rnnbench.conformance import array_files
 from rnnbench.conformance.array_files import ArrayStore, key_digest, load_arrays, save_arrays
 from rnnbench.disk import read_cached
 from rnnbench.locks import locked
@@ -42,7 +43,7 @@ def test_one_flipped_bit_gives_the_arrays_or_a_damaged_file(tmp_path):
 
 def test_arrays_are_computed_on_all_cores(tmp_path, monkeypatch):
     """A trial's worker is bound to the cores of its program, and nothing is timed while the reference is computed."""
-    monkeypatch.setattr(products, "_all_cores", lambda: os.sched_getaffinity(0) | {0, 1})
+    monkeypatch.setattr(array_files, "STARTED_ON", os.sched_getaffinity(0) | {0, 1})
     monkeypatch.setattr(products, "LARGE", 1)
     seen = []
 

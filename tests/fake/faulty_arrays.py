@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
-from planted import RAGGED, fault, timed
+from planted import BATCH, RAGGED, fault, timed
 
 # Untouched: what the caller has changes under its hands.
 
@@ -181,6 +181,26 @@ class ForgetsNegativeStrides(HonestSession):
         if x is not None and min(x.strides) < 0:
             inputs = {"x": x[::-1, ::-1, ::-1]}
         return super().step(inputs)
+
+
+class ForgetsOneNegativeStride(HonestSession):
+    dimension = 0
+
+    def step(self, inputs):
+        x = inputs.get("x")
+        if x is not None and [stride < 0 for stride in x.strides] == [at == self.dimension for at in range(3)]:
+            inputs = {"x": np.flip(x, self.dimension)}
+        return super().step(inputs)
+
+
+@fault("layout")
+class StepsInReverseAreReadForward(ForgetsOneNegativeStride):
+    dimension = 0
+
+
+@fault("layout", **BATCH)
+class RowsInReverseAreReadForward(ForgetsOneNegativeStride):
+    dimension = 1
 
 
 @fault("layout")

@@ -201,6 +201,16 @@ class LongestRingOnlyOfFourChunks(HonestBound):
         super().__init__(session, ring[:-1] if len(ring) == 4 else ring)
 
 
+@fault("rings")
+class TheNinthRingSharesTheFirstsInput(HonestSession):
+    rings = 0
+
+    def _bind(self, ring):
+        self.rings += 1
+        self.first = ring if self.rings == 1 else self.first
+        return HonestBound(self, self.first if self.rings == 9 else ring)
+
+
 @timed("rings")
 class ARingHasEightPlaces(HonestBound):
     def __init__(self, session, ring):

@@ -47,6 +47,16 @@ class ASessionWearsOut(CountsItsCalls):
 
 
 @timed("kept")
+class TheSeventeenthBoundCallIsWrong(HonestBound):
+    """Long before a stream from any other state repeats itself."""
+
+    def __call__(self):
+        super().__call__()
+        if self.calls == 17:
+            self.y = self.y * np.float32(1.001)
+
+
+@timed("kept")
 class BoundCallsWearOut(HonestBound):
     def __call__(self):
         super().__call__()

@@ -32,6 +32,7 @@ ROUTES = (
     "build-fails",
     "build-raises",
     "build-hangs",
+    "build-prints",
     "build-segfaults",
     "load-segfaults",
     "check-hangs",
@@ -218,6 +219,8 @@ def _compile(route: str) -> None:
     if route == "build-hangs":
         print(HANGING, flush=True)
         time.sleep(3600)
+    while route == "build-prints":
+        print("still compiling", flush=True)
     if route == "build-exits":
         raise SystemExit("enough")
     if route == "build-ends-the-process":

@@ -1,4 +1,4 @@
-"""Memory that may still be taken, within the limits of control groups."""
+"""Memory that may still be taken, and cores that may be kept busy, within the limits of control groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rnnbench.measure.control_groups import free_memory, left_in_groups
+from rnnbench.measure import control_groups
+from rnnbench.measure.control_groups import cores_at_once, free_memory, left_in_groups, quotas_of_groups
 
 MIB = 1 << 20
 V2 = ("memory.max", "memory.current", "inactive_file")
@@ -39,6 +40,34 @@ def test_every_group_above_has_its_limit_and_max_is_none(tmp_path):
 
 def test_a_system_without_groups_has_no_limits(tmp_path):
     assert list(left_in_groups(tmp_path / "own", tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "quotas"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000", "a/cpu.max": "max 100000"}, [1.5]),
+        ("0::/a/b", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "50000 100000"}, [4.0, 0.5]),
+        ("0::/a/b", {"cpu.max": "200000 100000"}, [2.0]),
+        ("3:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, [2.5]),
+        ("3:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, []),
+        ("3:cpuset:/a", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, []),
+        ("0::/a", {"a/cpu.max": "100000"}, []),
+    ],
+    ids=["v2", "above", "root", "v1", "v1-without", "another-controller", "damaged"],
+)
+def test_a_group_allows_the_time_of_some_cores(tmp_path, line, files, quotas):
+    (tmp_path / "own").write_text(f"9:name=systemd:/\n{line}\n")
+    for name, content in files.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(f"{content}\n")
+    assert list(quotas_of_groups(tmp_path / "own", tmp_path / "groups")) == quotas
+
+
+@pytest.mark.parametrize(("quota", "at_once"), [(None, 4), (9.0, 4), (2.0, 2), (1.5, 2), (0.1, 1)])
+def test_as_many_cores_are_busy_at_once_as_the_container_allows(monkeypatch, quota, at_once):
+    monkeypatch.setattr(control_groups, "cpu_quota", lambda: quota)
+    monkeypatch.setattr(control_groups.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    assert cores_at_once() == at_once
 
 
 def test_it_is_no_more_than_what_the_machine_has():

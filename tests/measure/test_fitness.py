@@ -32,6 +32,7 @@ def test_nothing_is_said_of_a_fit_machine() -> None:
     ("fact", "said"),
     [
         ({"usable_cores": 1}, "One core"),
+        ({"cpu_quota": 1.5}, "the time of 1.5 cores"),
         ({"load": 3.0}, "load is 3.0"),
         ({"steal": 0.05}, "5.0 %"),
         ({"governor": "powersave"}, "'powersave'"),

@@ -99,6 +99,15 @@ def test_a_check_has_no_more_jobs_than_its_device_has_memory_for(tmp_path, monke
     assert sorted(begun) == list(range(jobs))
 
 
+def test_as_many_jobs_run_as_cores_may_be_kept_busy_unless_a_number_is_given(tmp_path, monkeypatch):
+    begun: list[int] = []
+    monkeypatch.setattr(CheckPool, "run", lambda self, jobs, examined: begun.append(jobs))
+    monkeypatch.setattr(check, "cores_at_once", lambda: 3)
+    for jobs in (None, 2):
+        check_trials(begin_run([make_trial()], Store(tmp_path)), SilentObserver(), jobs)
+    assert begun == [3, 2]
+
+
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]

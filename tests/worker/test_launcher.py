@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -137,6 +138,26 @@ def test_a_worker_that_has_more_than_its_limit_of_memory_is_killed(worker):
     with pytest.raises(WorkerError, match="MiB resident, over its limit of") as raised:
         worker.ask(Load(make_trial(chunk=2)), LIMIT_S, resident // 2)
     assert (raised.value.outcome, raised.value.alive) == ("out-of-memory", False)
+
+
+def test_a_worker_that_prints_without_an_end_is_killed_and_its_log_is_cut(worker, tmp_path, monkeypatch):
+    """What an earlier command printed does not count."""
+    worker.ready()
+    (log,) = RunFolders.of_run(tmp_path).logs.iterdir()
+    monkeypatch.setattr(launcher, "MOST_PRINTED", 1 << 20)
+    with log.open("ab") as printed:
+        printed.write(bytes(2 << 20))
+    with pytest.raises(WorkerError, match="expected ';'"):
+        worker.ask(Load(make_trial("fake:build-fails")), LIMIT_S)
+    with pytest.raises(WorkerError, match=r"printed more than 1 MiB; killed; its log ends: still compil") as raised:
+        worker.ask(Load(make_trial("fake:build-prints")), LIMIT_S)
+    assert (raised.value.outcome, raised.value.alive) == ("crashed", False)
+    assert log.stat().st_size < (2 << 20) + (1 << 18)
+
+
+def test_where_memory_runs_out_the_kernel_ends_a_worker_before_the_suite(worker):
+    own, of_worker = (int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in ("self", worker.pid))
+    assert of_worker == min(1000, own + 500)
 
 
 def test_an_interpreter_that_ends_at_once_is_told_with_its_status(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+import rnnbench_fake
 from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestSession
 from moved_work import worker_with
@@ -14,7 +15,7 @@ from rnnbench.measure import threads
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
-from rnnbench.worker import RunFolders, start_trial_worker
+from rnnbench.worker import RunFolders, start_trial_worker, trial_worker
 from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
 from rnnbench.worker.kernel import bind_threads
 
@@ -124,6 +125,18 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
     worker.close()
+
+
+def test_a_build_has_the_cores_of_the_suite_and_no_others(tmp_path, monkeypatch):
+    """The user may have held the suite to some cores, and its worker is bound to fewer."""
+    own = os.sched_getaffinity(0)
+    told = tmp_path / "cores"
+    monkeypatch.setattr(trial_worker, "STARTED_ON", {min(own)})
+    monkeypatch.setattr(rnnbench_fake, "_compile", lambda route: told.write_text(str(os.sched_getaffinity(0))))
+    trial = make_trial()
+    built = worker_with(trial, HonestSession, tmp_path).build(Build(trial))
+    assert (built.origin, told.read_text()) == ("cold", str({min(own)}))
+    assert os.sched_getaffinity(0) == own
 
 
 def test_a_thread_of_an_import_that_ends_while_threads_are_held_to_their_cores_is_passed_over(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -127,7 +126,7 @@ def check(
             smallest = check_trials(
                 plan,
                 progress,
-                jobs or len(os.sched_getaffinity(0)),
+                jobs,
                 shrinks=not no_shrink and environment is None,
                 examined=examined,
                 cache=open_cache(rebuild=rebuild),

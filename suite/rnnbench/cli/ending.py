@@ -36,6 +36,7 @@ _MEND = {
 """The advice for errors of a disk that is not full."""
 _MOUNT = "mount /proc: rnnbench reads there what the kernel says of the machine and of processes"
 _MORE_MEMORY = "raise its limit (`ulimit -v`, or that of the container), or end other programs"
+_TEMPORARY = "free space on the disk of one of them, or name another folder with TMPDIR"
 _OTHER_PLACE = "see what lies there and who may use it, or name another place"
 
 
@@ -184,6 +185,8 @@ def _of_system(error: OSError) -> str | None:
     if error.errno in PATH_ERRORS and error.filename:
         what_to_do = _MOUNT if str(error.filename).startswith("/proc/") else _OTHER_PLACE
         return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
+    if isinstance(error, FileNotFoundError) and "temporary directory" in str(error):  # Of `tempfile`.
+        return f"{error.strerror}; {_TEMPORARY}"
     if isinstance(error, FileNotFoundError) and not _has_folder():
         return "the folder in which this command runs was removed; change to another one"
     if error.errno in LIMIT_ERRORS:

@@ -15,7 +15,8 @@ from rnnbench.backends import Arrays
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.disk import any_damage_is_told, open_plain, read_cached, write_whole
 from rnnbench.locks import LockHeldError, locked
-from rnnbench.rnn import on_all_cores
+from rnnbench.measure import STARTED_ON
+from rnnbench.rnn import on_cores
 
 NAME = "name of this file"
 """The key under which a file has its own name, and those of its arrays: an archive with a damaged directory may seem to
@@ -96,7 +97,7 @@ class ArrayStore:
     def _timed(self, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
         start = time.perf_counter()
         try:
-            with on_all_cores():
+            with on_cores(STARTED_ON):
                 return compute()
         finally:
             self.seconds += time.perf_counter() - start

@@ -16,6 +16,14 @@ def _reversed(x: np.ndarray) -> np.ndarray:
     return x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]
 
 
+def _reversed_steps(x: np.ndarray) -> np.ndarray:
+    return x[::-1].copy()[::-1]
+
+
+def _reversed_rows(x: np.ndarray) -> np.ndarray:
+    return x[:, ::-1].copy()[:, ::-1]
+
+
 def _strided(x: np.ndarray) -> np.ndarray:
     return np.repeat(x, 2, axis=2)[..., ::2]
 
@@ -80,6 +88,8 @@ def _side_by_side(arrays: Arrays) -> Arrays:
 
 LAYOUTS: dict[str, LayOut] = {
     "reversed in memory": of_each(_reversed),
+    "with its first dimension reversed": of_each(_reversed_steps),
+    "with its second dimension reversed": of_each(_reversed_rows),
     "every second item of another array": of_each(_strided),
     "in Fortran's order": of_each(_transposed),
     "off any vector's boundary": of_each(_offset),

@@ -45,23 +45,33 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
     return None
 
 
-def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> int:
-    """Add the errors of y of the calls of the ring from `start`. Returns how many calls were compared.
+def settled_start(reference: ReferenceTrajectories) -> dict[str, np.ndarray]:
+    """The state from which the ring repeats itself from its first call on; `start` if the network does not forget it.
 
-    The first two passes are compared, and all calls after the stream repeats itself. Only the worst of these calls is
-    added for each chunk. Calls for which no rounding is expected are not compared.
+    It is rounded to the dtype that sessions exchange, and this is forgotten too.
     """
     ring = reference.ring_trajectory
-    followed = len(ring.y)
-    for call, y in enumerate(outputs[:followed]):
-        _add(errors, f"y of {what} {call}", y, ring.y[call], rounding_after(reference, call + 1))
-    settled = max(ring.settled_after - 1, followed) if ring.settled_after else len(outputs)
-    rounding = rounding_after(reference, settled + 1)
-    for first in range(settled, min(settled + RING, len(outputs))):
-        exact, calls = ring.orbit_y[first % RING], range(first, len(outputs), RING)
-        worst = _worst(exact, [outputs[call] for call in calls])
-        _add(errors, f"y of {what} {calls[worst]}", outputs[calls[worst]], exact, rounding)
-    return min(followed, len(outputs)) + max(0, len(outputs) - settled)
+    if not ring.settled_after:
+        return reference.start
+    return {name: array[-1].astype(reference.start[name].dtype) for name, array in ring.orbit_states.items()}
+
+
+def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> None:
+    """Add the errors of y of the calls of the ring from `settled_start`, of the worst call for each chunk.
+
+    If the network does not forget its start, only the first two passes are compared, and only calls for which a
+    rounding is expected.
+    """
+    ring = reference.ring_trajectory
+    if ring.settled_after:
+        rounding = rounding_after(reference, ring.settled_after)
+        for first, exact in enumerate(ring.orbit_y[: len(outputs)]):
+            of_chunk = outputs[first::RING]
+            worst = _worst(exact, of_chunk)
+            _add(errors, f"y of {what} {first + worst * RING}", of_chunk[worst], exact, rounding)
+        return
+    for call, (y, exact) in enumerate(zip(outputs, ring.y, strict=False)):
+        _add(errors, f"y of {what} {call}", y, exact, rounding_after(reference, call + 1))
 
 
 def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray]) -> int:

@@ -47,8 +47,8 @@ MANY = 34
 SAME = MANY - 5
 """The index of a chunk in the ring of MANY chunks that is repeated right after it."""
 COMPARED_FROM = SAME - 1
-"""The first call that is compared. `start` is set before it, so that a session that makes only the compared calls gives
-the same."""
+"""The first call that is compared with RING rings. `start` is set before it, so that they need no earlier calls.
+Earlier calls are compared with each other."""
 
 
 def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -77,10 +77,9 @@ def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
             for session in sessions:
                 session.set_state(reference.start)
         y, y_of_rings = called(ring), called(rings[number])
-        if number >= COMPARED_FROM:
-            expected = called(few[index])
-            pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
-            pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
+        expected = called(few[index]) if number >= COMPARED_FROM else y
+        pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
+        pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
     return same_bits(pairs)
 
 

@@ -26,7 +26,7 @@ from rnnbench.conformance.feeding import (
     undisturbed_outputs,
 )
 from rnnbench.conformance.garbage import only_new_garbage
-from rnnbench.conformance.long_runs import compare_outputs
+from rnnbench.conformance.long_runs import compare_outputs, settled_start
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.rings import RINGS
 from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
@@ -186,15 +186,15 @@ def _longer(reference: ReferenceTrajectories) -> Arrays:
 def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Keep the results of very many public and bound calls in turn, and states, and check that they do not change.
 
-    The calls make one stream of the ring from `start`; the bound calls have every second chunk. So the outputs are also
-    compared with the reference. Such a stream soon repeats its outputs. In further calls each path feeds its own
-    chunks, which gives other outputs.
+    The calls make one stream of the ring; the bound calls have every second chunk. The outputs are compared with the
+    reference's, which it soon repeats with each pass. In further calls each path feeds its own chunks, which gives
+    other outputs.
     """
     ring = [{name: array.copy() for name, array in chunk.items()} for chunk in reference.ring]
     session, chunks = open_session(), cycle(ring)
     bound = session.bind(ring[1::2])
     if reference.is_stream:
-        session.set_state(reference.start)
+        session.set_state(settled_start(reference))
     size = reference.ring_trajectory.y[0].size * reference.x.itemsize
     most = planned_turns(reference.trial.limits, KEPT_CALLS, KEPT_ENOUGH)
     planned = min(most, max(KEPT_BYTES // size, RING))

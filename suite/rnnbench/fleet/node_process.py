@@ -84,7 +84,7 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
     if work.timed:
         run_trials(plan, sender, cache=cache)
     else:
-        check_trials(plan, sender, work.jobs or len(os.sched_getaffinity(0)), shrinks=False, cache=cache)
+        check_trials(plan, sender, work.jobs, shrinks=False, cache=cache)
 
 
 @contextmanager

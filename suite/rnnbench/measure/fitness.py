@@ -56,6 +56,11 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
     """A sentence for each problem, with what to do."""
     if facts["usable_cores"] < 2:
         yield "One core is usable: the suite and the programs that it measures share it. Allow a second core."
+    if quota := facts.get("cpu_quota"):
+        yield (
+            f"A control group allows the time of {quota:.3g} cores: a program that needs more is stopped for up to 0.1 "
+            "s at a time. Measure without this limit (`docker run --cpus`, cpu.max)."
+        )
     if facts["load"] / facts["usable_cores"] > BUSY:
         yield (
             f"The load is {facts['load']:.1f} on {facts['usable_cores']} usable cores: something else is running. Wait "

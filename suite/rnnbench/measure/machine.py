@@ -13,6 +13,7 @@ import psutil
 
 from rnnbench.measure.blocks import measure_clock
 from rnnbench.measure.caches import CPU, cache_sizes
+from rnnbench.measure.control_groups import cores_at_once, cpu_quota
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 """Linux's names of processors' temperature sensors."""
@@ -24,7 +25,8 @@ def describe_machine() -> dict[str, object]:
     facts: dict[str, object] = {
         "cpu": processor_model(),
         "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
+        "usable_cores": cores_at_once(),
+        "cpu_quota": cpu_quota(),
         "caches": cache_sizes(),
         "governor": _read(CPU / "cpufreq/scaling_governor"),
         "memory": psutil.virtual_memory().total,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +52,7 @@ def check_version(
         raise SideError(f"none of its trials can be checked: {next(iter(reasons), 'the cases have none')}")
     plan = begin_run(chosen, store, cases.expected, suffix=SUFFIX, case_files=cases.files)
     note_versions(plan, kept)
-    check_trials(plan, observer, len(os.sched_getaffinity(0)), shrinks=False, examined=kept)
+    check_trials(plan, observer, shrinks=False, examined=kept)
     return plan.folder.name
 
 

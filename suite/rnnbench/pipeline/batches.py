@@ -14,7 +14,7 @@ from time import monotonic
 
 from rnnbench.cases import Trial
 from rnnbench.devices import KINDS, UnmeasuredError
-from rnnbench.measure import free_memory
+from rnnbench.measure import cores_at_once, free_memory
 from rnnbench.pipeline.build_and_check import TrialWorker, build, check, import_framework, load
 from rnnbench.sampling import Context, most_workers
 from rnnbench.stages import Built, Checked, Examined, ImportFigures
@@ -38,7 +38,7 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
     """
     cores, memory = sorted(os.sched_getaffinity(0)), free_memory()
     with ExitStack() as open_workers:
-        batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, len(cores), memory)]
+        batches = [Batch(batch, cores, open_workers) for batch in in_batches(trials, cores_at_once(), memory)]
         for number, batch in enumerate(batches):
             ahead = ahead_of(batches, number, memory)
             if not batch.has_imported or any(other.is_importing for other in ahead):

@@ -11,7 +11,7 @@ from threading import Event, Lock
 
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Target, Trial
-from rnnbench.measure import MachineWatch, WallTime
+from rnnbench.measure import MachineWatch, WallTime, cores_at_once
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import see_files
@@ -30,17 +30,17 @@ MOST_SHRUNK = 4
 def check_trials(
     plan: RunPlan,
     observer: Observer,
-    jobs: int,
+    jobs: int | None = None,
     *,
     shrinks: bool = True,
     examined: Sequence[Examined] | None = None,
     cache: CacheFolder | None = None,
 ) -> list[Checked]:
-    """Check the trials of a run on `jobs` cores at once, append each record when it is complete, and end the run.
+    """Check the trials of a run side by side, append each record when it is complete, and end the run.
 
-    `examined` are the trials as another environment examined them; None means the running environment. `cache` has the
-    programs of earlier runs; None means that this run builds everything. A KeyboardInterrupt is raised after every
-    worker has ended.
+    `jobs` trials are checked at once; None means as many as cores may be kept busy. `examined` are the trials as
+    another environment examined them; None means the running environment. `cache` has the programs of earlier runs;
+    None means that this run builds everything. A KeyboardInterrupt is raised after every worker has ended.
 
     Returns the smallest trials that fail like the first failed one of each target and check, at most MOST_SHRUNK; none
     without `shrinks`.
@@ -51,7 +51,7 @@ def check_trials(
     checking = CheckPool(plan, Context(replace(folders, cache=kept), wall_time, observer.stage), observer)
     examined = examine_all(plan.trials) if examined is None else examined
     files = see_files(examined)
-    checking.run(jobs, examined)
+    checking.run(jobs or cores_at_once(), examined)
     end_run(plan.folder, wall_time.seconds(), watch.conditions(), files.changed())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []
     smallest = [shrink(checked, folders) for checked in to_shrink]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         X,
     )
     from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
-    from rnnbench.rnn.products import on_all_cores
+    from rnnbench.rnn.products import on_cores
     from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import families, network_of

@@ -7,7 +7,7 @@ computed nothing is timed, so large products may use the cores that are idle the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -19,13 +19,12 @@ start of work."""
 MOST = 16
 """The most cores. Each thread of BLAS has a buffer of its own."""
 _threads: list[tuple[ThreadPoolExecutor, int]] = []
-"""The threads of the block `on_all_cores` that runs now, and their number."""
+"""The threads of the block `on_cores` that runs now, and their number."""
 
 
 @contextmanager
-def on_all_cores() -> Iterator[None]:
-    """Inside, large products run on all cores that this process may be bound to."""
-    cores = _all_cores()
+def on_cores(cores: Collection[int]) -> Iterator[None]:
+    """Inside, large products run on these cores, whatever cores the calling thread is bound to."""
     parts = min(len(cores), MOST)
     if _threads or parts == 1:
         yield
@@ -37,14 +36,6 @@ def on_all_cores() -> Iterator[None]:
             yield
         finally:
             _threads.pop()
-
-
-def _all_cores() -> set[int]:
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, allowed)
-    return cores
 
 
 def times(x: np.ndarray, weight: np.ndarray) -> np.ndarray:

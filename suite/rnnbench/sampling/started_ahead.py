@@ -6,14 +6,13 @@ processes needs, the sets that are certain to follow are started with it.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from types import TracebackType
 
-from rnnbench.measure import free_memory
+from rnnbench.measure import cores_at_once, free_memory
 from rnnbench.sampling.groups import MEMORY_SHARE
 from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -27,7 +26,7 @@ def sets_at_once(workers: int, nbytes: int, cores: int | None = None, available:
 
     Each worker needs a core for its import. All together may use MEMORY_SHARE of the available memory.
     """
-    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    cores = cores_at_once() if cores is None else cores
     available = free_memory() if available is None else available
     return max(1, min(cores // max(1, workers), int(MEMORY_SHARE * available) // max(1, nbytes)))
 

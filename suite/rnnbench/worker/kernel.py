@@ -32,6 +32,8 @@ It limits the microseconds that a real-time thread may run without a pause. The 
 _BITS = 31
 """Bits of each of the two numbers in the limit: the suite's and the worker's."""
 _ALL_BITS = (1 << _BITS) - 1
+_OOM_SCORE, _MOST_OOM_SCORE = 500, 1000
+"""Thousandths of the memory that count as if a worker used them, and the most that the kernel takes."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -95,6 +97,16 @@ def mark_process(process: int, mark: str) -> None:
     with suppress(OSError, ValueError):
         hard = resource.prlimit(process, _MARKED_LIMIT)[1]
         resource.prlimit(process, _MARKED_LIMIT, (1 << 2 * _BITS | suite << _BITS | worker, hard))
+
+
+def end_first_without_memory(process: int) -> None:
+    """Where memory runs out, have the kernel end this process, or what it starts, before the suite (proc(5)).
+
+    Otherwise it ends the largest process, which may be the suite or a program of somebody else.
+    """
+    score = Path(f"/proc/{process}/oom_score_adj")
+    with suppress(OSError, ValueError):
+        score.write_text(str(min(_MOST_OOM_SCORE, int(score.read_text()) + _OOM_SCORE)))
 
 
 def marked(mark: str) -> set[int]:

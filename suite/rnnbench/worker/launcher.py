@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
 from rnnbench.measure import family_cpu_seconds
-from rnnbench.outside_text import describe_error, quoted_end, safe_text
+from rnnbench.outside_text import LOG_TAIL, describe_error, quoted_end, safe_text
 from rnnbench.process_tree import descendants
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
@@ -31,6 +31,7 @@ from rnnbench.worker.kernel import (
     MARK,
     OomKills,
     bind_threads,
+    end_first_without_memory,
     family,
     keep_ended_children,
     kill_and_wait,
@@ -53,6 +54,8 @@ KILL_LIMIT_S = 1.5
 STOPPED_S = 5.0
 """Seconds in which the suite looks at a worker at least once, also on a busy machine. If it did not, it was stopped: by
 Ctrl-Z, or with its container or its machine."""
+MOST_PRINTED = 256 << 20
+"""Bytes that may be added to a worker's log during one command. What prints more would fill the disk of the run."""
 MOST_STOPS = 3
 """Stops that count within one command. A program that starves the suite would have no limit of time otherwise."""
 NO_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
@@ -149,6 +152,8 @@ class ChannelProcess(Generic[Ready]):
         """CPU seconds of the process and its descendants before that command."""
         self.stopped_s = 0.0
         """Seconds in which this suite was stopped while it waited for the last reply. The process may have run."""
+        self._printed_before = self._printed()
+        """Bytes of its log before that command."""
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
         self._memory = ResidentMemory(process.pid)
@@ -170,6 +175,7 @@ class ChannelProcess(Generic[Ready]):
             self._fail("crashed", "it sent a message that was not requested; killed")
         self._oom_kills = OomKills()
         self._number += 1
+        self._printed_before = self._printed()
         self._cpu_before = family_cpu_seconds(self.pid)
         try:
             self._channel.send(encode_command(command, self._number), max(timeout, 0.001))
@@ -269,6 +275,8 @@ class ChannelProcess(Generic[Ready]):
                     raise ChannelClosedError
             if memory is not None and self.resident() > memory and (used := self._memory.read_shared_once()) > memory:
                 self._fail("out-of-memory", f"{used >> 20} MiB resident, over its limit of {memory >> 20} MiB; killed")
+            if self._printed() - self._printed_before > MOST_PRINTED:
+                self._fail_for_its_log()
             before, looked = looked, time.monotonic()
             if looked - before > STOPPED_S and stops < MOST_STOPS:
                 self.stopped_s, stops = self.stopped_s + looked - before, stops + 1
@@ -279,6 +287,20 @@ class ChannelProcess(Generic[Ready]):
         cpu_s = family_cpu_seconds(self.pid) - self._cpu_before
         self.close()
         raise WorkerError(outcome, reason, alive=False, cpu_s=cpu_s)
+
+    def _fail_for_its_log(self) -> NoReturn:
+        """Fail, and cut the log: as many bytes for each of a hundred trials would fill the disk too."""
+        try:
+            self._fail("crashed", f"it printed more than {MOST_PRINTED >> 20} MiB; killed{quoted_end(self._log)}")
+        finally:
+            with suppress(OSError):
+                os.truncate(self._log, self._printed_before + LOG_TAIL)
+
+    def _printed(self) -> int:
+        try:
+            return self._log.stat().st_size
+        except OSError:  # Somebody removed it.
+            return 0
 
     def _raise_cause_of_death(self, deadline: float) -> NoReturn:
         """Raise why the process died. The cause is read before anything is killed."""
@@ -355,6 +377,7 @@ class WorkerProcess(ChannelProcess[Ready]):
                 start_new_session=True,
             )
         mark_process(process.pid, mark)
+        end_first_without_memory(process.pid)
         super().__init__(process, Channel(ours), start, host.log, mark, temporary)
 
 

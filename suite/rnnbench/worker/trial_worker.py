@@ -17,7 +17,7 @@ import numpy as np
 from rnnbench.backends import AdapterError, Backend, PreparesBuilds, ProgramStore, find, is_own, sources_digest
 from rnnbench.cases import Trial
 from rnnbench.conformance import run_checks
-from rnnbench.measure import ImportClock, memory, read_metrics, sample_block
+from rnnbench.measure import STARTED_ON, ImportClock, memory, read_metrics, sample_block
 from rnnbench.results import CheckResult, Finding
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures
 from rnnbench.temporary import keep_folder
@@ -126,7 +126,7 @@ class TrialWorker:
 
         def compile_and_measure() -> BuildFigures:
             self.take_findings()  # The parent has these findings too, and reports them.
-            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            os.sched_setaffinity(0, STARTED_ON)
             cache_before = self._programs.begin_build(trial, request)
             before, imports = frozenset(sys.modules), ImportClock()
             outside = OutsideFiles(imports)
