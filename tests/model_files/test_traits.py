@@ -132,6 +132,64 @@ def test_numbers_of_bfloat16_in_a_list_are_told(tmp_path, raw, is_inside):
     assert found == ({} if raw else {"bfloat-lists": {"y"}})
 
 
+@pytest.mark.parametrize("is_inside", [False, True])
+@pytest.mark.parametrize(
+    ("operator", "version", "attributes", "told"),
+    [
+        ("Softmax", 10, {}, False),
+        ("Softmax", 11, {}, True),
+        ("Softmax", 12, {"axis": -2}, True),
+        ("Softmax", 12, {"axis": 2}, False),
+        ("Softmax", 12, {"axis": -1}, False),
+        ("Softmax", 13, {"axis": 1}, False),
+        ("LogSoftmax", 12, {}, False),
+        ("ReduceL1", 12, {"axes": [1]}, False),
+        ("ReduceL1", 13, {"axes": [1]}, True),
+        ("ReduceLogSum", 17, {"axes": [-1]}, True),
+        ("ReduceLogSumExp", 17, {"axes": [-1]}, True),
+        ("ReduceLogSumExp", 17, {}, False),
+        ("ReduceMax", 17, {"axes": [1]}, False),
+    ],
+)
+def test_an_operator_that_a_later_version_changed_is_told(tmp_path, operator, version, attributes, told, is_inside):
+    nodes = [helper.make_node("Tanh", ["x"], ["z"]), helper.make_node(operator, ["z"], ["y"], **attributes)]
+    if is_inside:
+        branch = helper.make_graph(nodes, "branch", [], files.arrays(("y", ["a", "b", "c"])))
+        nodes = [helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)]
+    model = files.model(
+        [*nodes, helper.make_node("Add", ["x", "h"], ["h_next"])],
+        files.arrays(("x", [1, 2, 3]), ("h", [1, 2, 3])),
+        files.arrays(("y", ["a", "b", "c"]), ("h_next", [1, 2, 3])),
+        [files.weight("yes", np.array(True))],
+        opset=version,
+    )
+    found = of_onnx(tmp_path, model, "state.h=h_next", "time=null", "batch=null")
+    assert found == ({"older-operators": {"y"}} if told else {})
+
+
+@pytest.mark.parametrize(
+    ("shape", "slopes", "told"),
+    [
+        ([1, 3, 3], [3], True),
+        ([1, "n", 3], [3], True),
+        ([1, 4, 3], [3], False),
+        ([1, 3, 3], [1], False),
+        ([1, 3, 3], [1, 3], False),
+        ([3, 3], [3], False),
+    ],
+)
+def test_slopes_of_the_last_axis_that_may_be_those_of_axis_1_are_told(tmp_path, shape, slopes, told):
+    model = files.model(
+        [helper.make_node("PRelu", ["x", "slopes"], ["y"]), helper.make_node("Tanh", ["h"], ["h_next"])],
+        files.arrays(("x", shape), ("h", [1, 2])),
+        files.arrays(("y", shape), ("h_next", [1, 2])),
+        [files.weight("slopes", np.ones(slopes, np.float32))],
+    )
+    sizes = ["sizes.n=3"] if "n" in shape else []
+    found = of_onnx(tmp_path, model, "state.h=h_next", *sizes, "time=null", "batch=null")
+    assert found == ({"slopes-of-one-axis": {"y"}} if told else {})
+
+
 @pytest.mark.parametrize(("depth", "told"), [(1, False), (2, False), (3, True), (4, True)])
 def test_three_ifs_in_each_other_are_told(tmp_path, depth, told):
     inner = [helper.make_node("Neg", ["x"], ["r0"])]

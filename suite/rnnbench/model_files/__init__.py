@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.file_arrays import FileArray
     from rnnbench.model_files.formats import FORMATS
     from rnnbench.model_files.formats.keras.program import KerasProgram
-    from rnnbench.model_files.formats.onnx.tensors import graphs, opset_version, subgraphs
+    from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, opset_version, subgraphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import onnx_files as files
 import pytest
 import typed_streams as typed
+from onnx import helper
 
 from rnnbench.backends.iree import IreeBackend
 from rnnbench.model_files import FileSection
@@ -37,6 +39,40 @@ def test_a_file_whose_weights_are_inputs_as_in_old_files(tmp_path):
     typed.assert_right(
         IreeBackend(), typed.request_for(path, "stitched", FileSection(path.name, {"h": "next_h"})), tmp_path
     )
+
+
+@pytest.mark.parametrize(
+    ("operator", "version", "scales", "attributes"),
+    [
+        ("Hardmax", 7, (), {}),
+        ("Hardmax", 12, (), {"axis": 2}),
+        ("Hardmax", 12, (), {"axis": -1}),
+        ("Softmax", 11, (), {}),
+        ("Upsample", 9, (1, 1, 2, 2), {"mode": "linear"}),
+        ("Resize", 10, (1, 1, 2, 1.5), {"mode": "nearest"}),
+    ],
+)
+def test_an_older_operator_that_onnx_has_changed(tmp_path, operator, version, scales, attributes):
+    """Hardmax takes several axes for one, and the places of a Resize are others than later ones."""
+    given = ["mixed", *(["scales"] if scales else [])]
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["mixed"]),
+        helper.make_node(operator, given, ["y"], **attributes),
+        helper.make_node("Tanh", ["mixed"], ["h_next"]),
+    ]
+    ends = [1, 2, 4, 6]
+    model = files.model(
+        nodes,
+        files.arrays(("x", ends), ("h", ends)),
+        files.arrays(
+            ("y", [int(size * scale) for size, scale in zip(ends, scales or [1] * 4, strict=True)]), ("h_next", ends)
+        ),
+        [files.weight("scales", np.array(scales, np.float32))] if scales else [],
+        opset=version,
+    )
+    path = files.saved(model, tmp_path / "older.onnx")
+    section = FileSection(path.name, {"h": "h_next"}, outputs=("y",))
+    typed.assert_right(IreeBackend(), typed.request_for(path, "stitched", section), tmp_path)
 
 
 def test_an_lstm_that_onnx_runtime_quantised_is_unsupported(tmp_path):

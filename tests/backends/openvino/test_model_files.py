@@ -113,3 +113,22 @@ def test_an_operator_whose_rows_come_first_does_not_build_with_a_state_as_expect
     with pytest.raises(BuildError) as error:
         OpenVinoBackend().build(request, tmp_path / "cache")
     assert any(text in str(error.value) for text in entry.says)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_reduction_with_axes_of_version_13_does_not_build_as_expected(tmp_path, keepdims):
+    """It takes all axes, so that its result has one element."""
+    entries = read_expected_failures(SHIPPED[0], CHECKS_BY_NAME)
+    (entry,) = (each for each in entries if "older-operators" in each.contains and each.outcome == "build-failed")
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["h_next"]),
+        helper.make_node("ReduceL1", ["h_next"], ["y"], axes=[1], keepdims=keepdims),
+    ]
+    ends = files.arrays(("x", (1, 2, 3)), ("h", (1, 2, 3)))
+    results = files.arrays(("y", (1, 1, 3) if keepdims else (1, 3)), ("h_next", (1, 2, 3)))
+    path = files.saved(files.model(nodes, ends, results, opset=13), tmp_path / "reduction.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "h_next"}, outputs=("y",)))
+    assert "older-operators" in request.model.traits
+    with pytest.raises(BuildError) as error:
+        OpenVinoBackend().build(request, tmp_path / "cache")
+    assert any(text in str(error.value) for text in entry.says)

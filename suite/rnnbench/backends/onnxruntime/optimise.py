@@ -32,6 +32,11 @@ UNSIGNED = (
     "16 bits on this processor, which has no VNNI, and the sum saturates."
 )
 
+SATURATES = (
+    "The file has products of bytes. ONNX Runtime adds two of them in 16 bits on this processor, which has no VNNI, so "
+    "a sum may saturate. Quantise the file with reduce_range=True, which makes weights of 7 bits."
+)
+
 
 def source_graph(request: Request, operator: LoopOperator) -> onnx.ModelProto:
     """The graph that the runtime is given. The processor has a kernel for Conv in float32 alone."""
@@ -81,4 +86,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("Each binding has a CUDA graph of its own, which its first call records.")
     if request.precision.weights == "int8" and overflows():
         notes.append(UNSIGNED)
+    if request.file is not None and request.file.activations and overflows():
+        notes.append(SATURATES)
     return tuple(notes)

@@ -154,6 +154,15 @@ def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
     np.testing.assert_array_equal(batch_first["hn"], time_first["hn"].swapaxes(0, 1))
 
 
+def test_a_hidden_size_that_is_not_that_of_the_weights_is_refused(tmp_path):
+    """As exporters write an LSTM with a projection, which ONNX does not have."""
+    proto = files.recurrent("GRU")
+    next(entry for entry in proto.graph.node[0].attribute if entry.name == "hidden_size").i = 7
+    oracle = oracle_of(files.saved(proto, tmp_path / "gru.onnx"))
+    with pytest.raises(ModelFileError, match="hidden_size of 7, and its recurrent weights take 4"):
+        oracle.run({"x": np.zeros((1, 1, 3)), "h0": np.zeros((1, 1, 4))})
+
+
 def test_an_output_without_a_name_is_no_later_input(tmp_path):
     """The evaluator keeps what is left out under the empty name."""
     proto = files.recurrent("LSTM")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
-from rnnbench.model_files.description import Feature
-from rnnbench.model_files.formats.onnx.file import graph_inputs
-from rnnbench.model_files.formats.onnx.tensors import names_inside, subgraphs
+from rnnbench.model_files.description import Dim, Feature
+from rnnbench.model_files.formats.onnx.file import graph_inputs, require_onnx
+from rnnbench.model_files.formats.onnx.tensors import graphs, names_inside, opset_version, shape_of, subgraphs
 from rnnbench.model_files.traits import Operation, dependences, reached, sources
 
 _SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
@@ -18,6 +20,12 @@ _WITH_ALPHA = (b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"har
 """Those that take an alpha. Each takes the next one of `activation_alpha`."""
 _NESTED = 3
 """Ifs in each other, of which ONNX Runtime loses a value."""
+_SOFTMAX = range(11, 13)
+"""Versions of a Softmax that takes an axis and all that follow for one, and that OpenVINO reads as a later one."""
+_REDUCTIONS = range(13, 18)
+"""Versions of reductions whose axes are an attribute, and that OpenVINO reads as later ones."""
+_CHANNELS = 1
+"""The axis to which OpenVINO gives slopes of a PRelu that are as many as it is long."""
 
 
 def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
@@ -29,13 +37,13 @@ def depends_of(model: Any) -> dict[str, tuple[str, ...]]:
 def features_of(model: Any) -> Iterator[Feature]:
     """The features of the outermost graph and of the graphs inside it. A function counts where it is called."""
     outputs = {value.name: value.name for value in model.graph.output}
-    functions = {(function.domain, function.name): function for function in model.functions}
+    file = _File(model)
     values_by_feature: dict[str, set[str]] = {}
     wide = _of_16_bits(model.graph)
     for node in model.graph.node:
         if node.op_type == "QuantizeLinear" and not wide.isdisjoint(node.input):
             values_by_feature.setdefault("two-byte-arrays", set()).update(node.output)
-        for name in set(_features_of_node(node, functions, ())):
+        for name in set(_features_of_node(node, file, ())):
             values_by_feature.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
         values_by_feature["convolution-of-an-output"] = values
@@ -47,7 +55,26 @@ def features_of(model: Any) -> Iterator[Feature]:
         yield Feature("ring", rings)
 
 
-def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers: tuple[Any, ...]) -> Iterator[str]:
+class _File:
+    """What the features of a node depend on beside the node."""
+
+    def __init__(self, model: Any) -> None:
+        self.version = opset_version(model)
+        self.functions = {(function.domain, function.name): function for function in model.functions}
+        self._model = model
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[Dim, ...]]:
+        """The shape of each value, as far as ONNX infers it."""
+        onnx, model = require_onnx(), self._model
+        with suppress(onnx.shape_inference.InferenceError, RuntimeError):
+            model = onnx.shape_inference.infer_shapes(model)
+        values = [value for graph in graphs(model) for value in (*graph.input, *graph.value_info, *graph.output)]
+        shapes = {value.name: shape for value in values if (shape := shape_of(value)) is not None}
+        return shapes | {tensor.name: tuple(tensor.dims) for graph in graphs(model) for tensor in graph.initializer}
+
+
+def _features_of_node(node: Any, file: _File, callers: tuple[Any, ...]) -> Iterator[str]:
     """The features of the node itself, of the graphs inside it, and of the function that it calls."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     is_of_onnx = node.domain in ("", "ai.onnx")
@@ -73,19 +100,44 @@ def _features_of_node(node: Any, functions: dict[tuple[str, str], Any], callers:
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
             yield "backward-scan"
+    if is_of_onnx and _is_older(node, file):
+        yield "older-operators"
+    if is_of_onnx and node.op_type == "PRelu" and _has_slopes_of_channels(node, file):
+        yield "slopes-of-one-axis"
     for graph in subgraphs(node):
         for inner in graph.node:
-            yield from _features_of_node(inner, functions, callers)
+            yield from _features_of_node(inner, file, callers)
     key = (node.domain, node.op_type)
-    if key in functions and key not in callers:
-        for inner in functions[key].node:
-            yield from _features_of_node(inner, functions, (*callers, key))
+    if key in file.functions and key not in callers:
+        for inner in file.functions[key].node:
+            yield from _features_of_node(inner, file, (*callers, key))
 
 
 def _ifs(node: Any) -> int:
     """How many Ifs are in each other, in this node and the graphs inside it."""
     inside = max((_ifs(inner) for graph in subgraphs(node) for inner in graph.node), default=0)
     return inside + int(node.op_type == "If")
+
+
+def _is_older(node: Any, file: _File) -> bool:
+    """Whether OpenVINO reads it as an operator of a later version."""
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type == "Softmax" and file.version in _SOFTMAX:
+        shape, axis = file.shapes.get(node.input[0], ()), attributes["axis"].i if "axis" in attributes else 1
+        return axis not in (-1, len(shape) - 1)
+    is_reduction = node.op_type in ("ReduceL1", "ReduceLogSum", "ReduceLogSumExp")
+    return is_reduction and file.version in _REDUCTIONS and "axes" in attributes
+
+
+def _has_slopes_of_channels(prelu: Any, file: _File) -> bool:
+    """Whether the axis of channels may be as long as slopes that are those of the last axis."""
+    x, slopes = (file.shapes.get(name) for name in prelu.input)
+    if slopes is None or len(slopes) != 1 or slopes[0] == 1:
+        return False
+    if x is None:
+        return True
+    channels = x[_CHANNELS] if len(x) - 1 > _CHANNELS else 1
+    return channels == slopes[0] or not isinstance(channels, int)
 
 
 def _convolutions_of_outputs(graph: Any) -> set[str]:

@@ -15,7 +15,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.onnx.default_states import without_defaults
 from rnnbench.model_files.formats.onnx.node_order import put_in_order
-from rnnbench.model_files.formats.onnx.tensors import check_tensors, subgraphs
+from rnnbench.model_files.formats.onnx.tensors import check_tensors, opset_version, subgraphs
 from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
 from rnnbench.outside_text import one_line, safe_text
@@ -61,6 +61,7 @@ def read_onnx(path: Path) -> OnnxFile:
     _check_arrays(model)
     weight_bytes, external = check_tensors(model, path.parent, type_names())
     put_in_order(model)
+    _check_versions(onnx, model)
     _check_model(onnx, model, path if external else None)
     if model.functions:
         model = require_onnx("onnx.inliner").inline_local_functions(model)
@@ -125,6 +126,17 @@ def _check_arrays(model: Any) -> None:
             raise ModelFileError(f"{shown} is {kind_in_words}; inputs and outputs that are tensors are read")
         if types.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
             raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
+
+
+def _check_versions(onnx: Any, model: Any) -> None:
+    """ONNX computes operators of a later version than it knows as those of the last one that it knows."""
+    version, newest = opset_version(model), onnx.defs.onnx_opset_version()
+    if model.ir_version > onnx.IR_VERSION or version > newest:
+        raise ModelFileError(
+            f"it is in version {model.ir_version} of the format, with operators of version {version}; onnx "
+            f"{onnx.__version__} knows them up to {onnx.IR_VERSION} and {newest}: install a newer one "
+            f"(pip install --upgrade onnx), or export the network with operators of version {newest} or earlier"
+        )
 
 
 def _check_model(onnx: Any, model: Any, path: Path | None) -> None:

@@ -122,6 +122,11 @@ def _model(
 ) -> Model:
     cells: dict[str, Literal["lstm", "gru", "rnn"]] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
     after = bool(attributes.get("linear_before_reset", 0)) if operator == "GRU" else True
+    if (hidden := attributes.get("hidden_size", r.shape[-1])) != r.shape[-1]:
+        raise ModelFileError(
+            f"{operator} has a hidden_size of {hidden}, and its recurrent weights take {r.shape[-1]}; ONNX has no "
+            "projection, so export such a network as products, sums and activations"
+        )
     try:
         return Model.model_validate(
             {
