@@ -125,5 +125,10 @@ def test_a_comparison_says_which_latency_it_has_since_a_report_has_another() -> 
     apart = compare_runs(
         fake.run([fake.record(spread=1e-3)], "old"), fake.run([fake.record(spread=1e-3, seed=1)], "new")
     )
-    note = next(table.note for table in comparison_tables(apart) if table.title.startswith("Latency"))
-    assert "the geometric mean of its processes' medians; in a report it is the median of all calls" in note
+    note, of_pairs = (
+        next(table.note for table in comparison_tables(one) if table.title.startswith("Latency"))
+        for one in (apart, dataclasses.replace(apart, paired=True))
+    )
+    assert "Ratio: new over base, of the two latencies, each the geometric mean of its processes' medians." in note
+    assert "Ratio: B over A, the mean of pairs" in of_pairs
+    assert "It may differ from the quotient of the two latencies" in of_pairs
