@@ -92,7 +92,9 @@ def _nothing_counted(comparison: Comparison) -> str:
     if not undecided:
         return "No regression."
     verdicts = count(len(comparison.latencies), "latency verdict")
-    return f"No regression was found, and {undecided:,} of {verdicts} are UNDECIDED."
+    in_turn = comparison.paired or comparison.of_ab
+    remedy = "a larger --budget of `rnnbench ab`" if in_turn else "`rnnbench ab`, which samples both in turn,"
+    return f"No regression was found, and {undecided:,} of {verdicts} are UNDECIDED: {remedy} may decide."
 
 
 def counts(comparison: Comparison) -> str:
