@@ -74,3 +74,8 @@ def test_what_cannot_be_compared_is_left_and_said_where_it_was_named(rnnbench, a
         in rnnbench("history", "confirm", "tiny.yaml", "--alert=slov", status=2).stderr
     )
     assert file.read_text() == before
+
+
+def test_a_missing_case_is_told_also_where_no_alert_is_new(rnnbench):
+    assert "absent.yaml: does not exist" in rnnbench("history", "confirm", "absent.yaml", status=2).stderr
+    assert "give at least one case file" in rnnbench("history", "confirm", status=2).stderr

@@ -159,3 +159,14 @@ def test_the_lines_up_to_p99_are_one_path_with_gaps() -> None:
     reach = made.axes[key].lines[-1]
     np.testing.assert_array_equal(reach.get_xdata(), [1, 1, np.nan, 2, 2, np.nan])
     np.testing.assert_array_equal(reach.get_ydata(), [3, 5, np.nan, 4, 6, np.nan])
+
+
+def test_labels_stand_in_the_middle_of_the_panels(tmp_path: Path) -> None:
+    made = canvas([fake.record(hidden=hidden) for hidden in (64, 128)], (1.0, 9.0))
+    made.label("x", "y")
+    made.legend("latency", {})
+    made.save_as(tmp_path / "picture.png")
+    boxes = [axis.get_position() for axis in made.axes.values()]
+    below, beside = made._figure._supxlabel, made._figure._supylabel
+    assert below.get_position()[0] == pytest.approx((min(b.x0 for b in boxes) + max(b.x1 for b in boxes)) / 2)
+    assert beside.get_position()[1] == pytest.approx((min(b.y0 for b in boxes) + max(b.y1 for b in boxes)) / 2)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rnnbench.reports import print_comparison
-from rnnbench.reports.comparison_tables import by_target, comparison_tables
+from rnnbench.reports.comparison_tables import by_target, comparison_tables, headline
 from rnnbench.results import Finding, FindingKind
 from rnnbench.results.compare import Comparison, compare_runs
 from rnnbench.results.store import Run
@@ -64,8 +64,11 @@ def test_two_equal_runs_have_no_regression(capsys: pytest.CaptureFixture[str]) -
 def test_latencies_without_a_verdict_are_told_beside_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is known of them: two processes that differ say neither that it is slower nor that it is not."""
     old, new = (fake.run([fake.record(processes=2, spread=0.2, seed=seed)], name) for seed, name in enumerate("ab"))
-    shown = printed(compare_runs(old, new), capsys)
-    assert "\nNo regression was found, and 2 of 2 latency verdicts are UNDECIDED.\n" in shown
+    comparison = compare_runs(old, new)
+    shown = " ".join(printed(comparison, capsys).split())
+    assert "No regression was found, and 2 of 2 latency verdicts are UNDECIDED: `rnnbench ab`," in shown
+    in_turn = headline(dataclasses.replace(comparison, paired=True))
+    assert in_turn.endswith("are UNDECIDED: a larger --budget of `rnnbench ab` may decide.")
 
 
 def test_a_long_list_is_cut_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,5 +128,10 @@ def test_a_comparison_says_which_latency_it_has_since_a_report_has_another() -> 
     apart = compare_runs(
         fake.run([fake.record(spread=1e-3)], "old"), fake.run([fake.record(spread=1e-3, seed=1)], "new")
     )
-    note = next(table.note for table in comparison_tables(apart) if table.title.startswith("Latency"))
-    assert "the geometric mean of its processes' medians; in a report it is the median of all calls" in note
+    note, of_pairs = (
+        next(table.note for table in comparison_tables(one) if table.title.startswith("Latency"))
+        for one in (apart, dataclasses.replace(apart, paired=True))
+    )
+    assert "Ratio: new over base, of the two latencies, each the geometric mean of its processes' medians." in note
+    assert "Ratio: B over A, the mean of pairs" in of_pairs
+    assert "It may differ from the quotient of the two latencies" in of_pairs

@@ -146,9 +146,9 @@ def marks(axis: Any) -> list[Any]:
     return [line for line in axis.lines if line.get_marker() in ("o", "s")]
 
 
-@pytest.mark.parametrize(("count", "calls", "reaches"), [(99, 1, False), (100, 1, True), (100, 2, False)])
-def test_a_thin_line_ends_at_p99_and_is_not_drawn_without_one(count: int, calls: int, reaches: bool) -> None:
-    """Its legend says that its end is p99. Several calls that are timed at once have none."""
+@pytest.mark.parametrize(("count", "calls", "end"), [(99, 1, "p90"), (100, 1, "p99"), (100, 2, None)])
+def test_a_thin_line_ends_at_p99_or_at_the_bar_where_samples_are_few(count: int, calls: int, end: str | None) -> None:
+    """No bar stands apart from its mark. Several calls that are timed at once have neither."""
     record = fake.record()
     bound = record.latency("bound")
     assert bound is not None
@@ -156,7 +156,8 @@ def test_a_thin_line_ends_at_p99_and_is_not_drawn_without_one(count: int, calls:
     bound = bound.model_copy(update={"count": count, "sampling": sampling})
     _, axis = drawn(fake.with_latencies(record, bound=bound))
     (thin,) = [line for line in axis.lines if line.get_linewidth() == 0.8]
-    assert bool(thin.get_ydata()[1] > thin.get_ydata()[0]) is reaches
+    seconds = getattr(bound, end) if end else math.nan
+    assert thin.get_ydata()[1] == pytest.approx(seconds / record.params.chunk * 1e6, nan_ok=True)
 
 
 def test_many_lines_are_spread_wider_than_few_and_stay_nearer_to_their_chunk_than_to_the_next() -> None:
@@ -183,10 +184,23 @@ def test_marks_are_larger_where_no_line_shows_their_colour() -> None:
 def test_each_picture_says_of_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report of several networks has as many pictures of one title."""
     monkeypatch.setattr(Canvas, "save", lambda self, folder, stem: None)
-    records = [fake.record(), fake.record().model_copy(update={"case": "another_case", "trial": "another"})]
+    records = [fake.record(name) for name in ("fakea", "fakeb")]
+    records += [r.model_copy(update={"case": "another_case", "trial": f"another{r.trial}"}) for r in records]
     view = view_runs([Run(tmp_path, fake.info(), tuple(records))])
     pictures = draw(view, tmp_path)
     text = page(view, pictures)
     for family in view.families:
         assert f"\n### {family}\n\n#### Latency per step by program, bound path\n" in text
     assert len({(picture.title, picture.subject) for picture in pictures}) == len(pictures)
+
+
+def test_a_single_latency_has_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Canvas, "save", lambda self, folder, stem: None)
+    one, two = ([fake.record(name) for name in names] for names in (("fakea",), ("fakea", "fakeb")))
+    assert draw(view_runs([Run(tmp_path, fake.info(), tuple(one))]), tmp_path) == []
+    assert draw(view_runs([Run(tmp_path, fake.info(), tuple(two))]), tmp_path)
+
+
+def test_a_strategy_of_a_single_chunk_shows_its_time_beside_one_of_several() -> None:
+    _, axis = drawn(*(fake.record(chunk=chunk) for chunk in (1, 16)), fake.record(chunk=16, time="unrolled"))
+    assert len(axis.texts) == 1

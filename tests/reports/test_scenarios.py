@@ -140,3 +140,14 @@ def test_a_test_that_its_misses_ended_is_not_drawn() -> None:
     streams = record.timing.streams.model_copy(update={"tests": (*record.timing.streams.tests, failed)})
     (entry,) = entries(with_timing(record, streams=streams))
     assert [test.streams for test in stream_tests(entry)] == [40]
+
+
+def test_numbers_that_double_and_the_one_that_is_held_are_drawn() -> None:
+    """The search tries many numbers close to the one that it finds. Their marks would hide each other."""
+    record = holding(40, 43)
+    assert record.timing.streams is not None
+    (held,) = record.timing.streams.tests
+    tried = (1, 2, 4, 8, 16, 32, 64, 48, 40, 44, 42, 39)
+    tests = tuple(held.model_copy(update={"streams": number}) for number in tried)
+    (entry,) = entries(with_timing(record, streams=record.timing.streams.model_copy(update={"tests": tests})))
+    assert [test.streams for test in stream_tests(entry)] == [1, 2, 4, 8, 16, 32, 40]

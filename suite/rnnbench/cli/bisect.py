@@ -101,8 +101,9 @@ def bisect(
 
 def _only_trial(trials: list[Trial]) -> Trial:
     if len(trials) != 1:
-        some = "".join(f"\n  {trial.id}" for trial in trials[:10])
-        raise click.UsageError(f"a bisection takes one trial, and {len(trials)} are selected; add --only ID:{some}")
+        some = [trial.id for trial in trials[:10]] + ([f"and {more} more"] if (more := len(trials) - 10) > 0 else [])
+        listed = "".join(f"\n  {name}" for name in some)
+        raise click.UsageError(f"a bisection takes one trial, and {len(trials)} are selected; add --only ID:{listed}")
     return trials[0]
 
 

@@ -17,13 +17,13 @@ from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection
 
 if TYPE_CHECKING:
-    from rnnbench.cases import Trial
+    from rnnbench.cases import Case, Trial
     from rnnbench.history import Alert, Alerts
     from rnnbench.pipeline import Confirmation
 
 
 @click.command(short_help="Measure whether the changes in the file of the alerts are there.")
-@click.argument("cases", nargs=-1, required=True, metavar="CASE…", type=GivenPath())
+@click.argument("cases", nargs=-1, metavar="CASE…", type=GivenPath())
 @click.option(
     "--alert",
     "identities",
@@ -62,6 +62,7 @@ def confirm(
     from rnnbench.results import Store
     from rnnbench.spelling import count
 
+    loaded = Selection(cases, ()).load_cases()
     alerts = Alerts.read(alerts_file)
     chosen = _chosen(alerts, identities)
     tell(f"{count(len(chosen), 'alert')} to compare.")
@@ -69,7 +70,7 @@ def confirm(
         return
     leaves(lambda: f"Finished comparisons are in {results}; what they showed is in {alerts_file}.")
     by_backend = {
-        backend: _trials(cases, backend) for backend in dict.fromkeys(alert.found.backend for alert in chosen)
+        backend: _trials(loaded, backend) for backend in dict.fromkeys(alert.found.backend for alert in chosen)
     }
     answers, problems = [], 0
     with ProgressBar(console(), len(chosen)) as progress:
@@ -98,11 +99,10 @@ def _chosen(alerts: Alerts, identities: Sequence[str]) -> list[Alert]:
     return [alert for alert in alerts.all if alert.state == "new" and not not_comparable(alert.found)]
 
 
-def _trials(cases: tuple[Path, ...], backend: str) -> list[Trial]:
+def _trials(cases: list[Case], backend: str) -> list[Trial]:
     """The trials of the cases on every route of a backend."""
-    selection = Selection(cases, (f"{backend}:*",))
-    loaded = selection.load_cases()
-    return selection.select(loaded, selection.targets(loaded, installed=False))
+    selection = Selection((), (f"{backend}:*",))
+    return selection.select(cases, selection.targets(cases, installed=False))
 
 
 def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:

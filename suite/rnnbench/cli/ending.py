@@ -104,6 +104,8 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
     except (KeyboardInterrupt, click.Abort):  # click has already ended the line with ^C
         _end_interrupted(ending)
     except click.ClickException as error:
+        if isinstance(error, click.MissingParameter):
+            error = click.MissingParameter(_example(error.ctx), error.ctx, error.param, error.param_hint)
         error.show(shown := _Shown())
         _say(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
@@ -119,6 +121,13 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
             raise
         _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")
         sys.exit(MISTAKE)
+
+
+def _example(context: click.Context | None) -> str:
+    """The example in a command's help; empty if it has none."""
+    text = (context.command.help or "").partition("Example:")[2] if context else ""
+    example = " ".join(line.strip(" \\") for line in text.strip().partition("\n\n")[0].splitlines())
+    return f"For example: {example}" if example else ""
 
 
 def _end_interrupted(ending: Ending) -> NoReturn:

@@ -106,9 +106,11 @@ class Canvas:
             look |= {"linewidth": wider, "path_effects": [effects.Normal(), core]}
         return look
 
-    def join(self, axis: Any, line: Line, x: Sequence[float], y: Sequence[float], **look: Any) -> None:
+    def join(
+        self, axis: Any, line: Line, x: Sequence[float], y: Sequence[float], width: float = 1.5, **look: Any
+    ) -> None:
         """The line through the points. Where times differ, a point that is alone has a piece of it left of its mark."""
-        look = {**self.look(line, 1.0), **look}
+        look = {**self.look(line, width), **look}
         axis.plot(x, y, **look)
         if len(x) == 1 and len(self.times) > 1:
             axis.margins(x=ALONE_MARGIN)
@@ -174,8 +176,8 @@ class Canvas:
         for axis in self.axes.values():
             axis.set_yscale("log")
             self.ticks(axis.yaxis, MOST_NUMBERS)
-        self._figure.supxlabel(x, fontsize=9.5)
-        self._figure.supylabel(f"{y}, {LOGARITHMIC}", fontsize=9.5)
+        self._below = self._figure.supxlabel(x, fontsize=9.5)
+        self._beside = self._figure.supylabel(f"{y}, {LOGARITHMIC}", fontsize=9.5)
 
     def legend(self, also: str, looks: Mapping[str, Mapping[str, Any]], *, times: bool = True) -> None:
         """Right of the panels: programs, time, state, launch if one is a graph, and what is special to this picture.
@@ -239,7 +241,14 @@ class Canvas:
         if (layout := self._figure.get_layout_engine()) is not None:
             layout.execute(self._figure)
             self._figure.set_layout_engine("none")
+            self._centre_labels()
         save_figure(self._figure, file)
+
+    def _centre_labels(self) -> None:
+        """Along the panels. The layout centres labels in the figure, of which the legend is a part."""
+        panels = self._matplotlib.transforms.Bbox.union([axis.get_position() for axis in self.axes.values()])
+        self._below.set_x((panels.x0 + panels.x1) / 2)
+        self._beside.set_y((panels.y0 + panels.y1) / 2)
 
 
 def subdivision(low: float, high: float, most: int) -> tuple[float, ...]:

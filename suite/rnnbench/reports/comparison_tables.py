@@ -36,8 +36,14 @@ PAIRED = (
     "of the other pairs is left out. SAME excludes a change as large as the threshold on each side with 99 %; the "
     "interval excludes both at once and may reach a little further."
 )
-OF_ALL_CALLS = "the median of all calls"
-OF_PROCESSES = "the geometric mean of its processes' medians; in a report it is the median of all calls"
+RATIO_OF_PAIRS = (
+    "the mean of pairs that were sampled in turn. It may differ from the quotient of the two latencies, which are "
+    "medians of all calls and move with the machine: the verdict is on the ratio"
+)
+RATIO_OF_PROCESSES = (
+    "of the two latencies, each the geometric mean of its processes' medians. In a report a latency is the median of "
+    "all calls"
+)
 APART = (
     "The runs were not sampled in turn: a drift of the machine between them is part of the ratio. `rnnbench ab` "
     "samples in turn."
@@ -86,7 +92,9 @@ def _nothing_counted(comparison: Comparison) -> str:
     if not undecided:
         return "No regression."
     verdicts = count(len(comparison.latencies), "latency verdict")
-    return f"No regression was found, and {undecided:,} of {verdicts} are UNDECIDED."
+    in_turn = comparison.paired or comparison.of_ab
+    remedy = "a larger --budget of `rnnbench ab`" if in_turn else "`rnnbench ab`, which samples both in turn,"
+    return f"No regression was found, and {undecided:,} of {verdicts} are UNDECIDED: {remedy} may decide."
 
 
 def counts(comparison: Comparison) -> str:
@@ -215,9 +223,9 @@ def latency_note(comparison: Comparison) -> str:
     """What the columns of the latencies mean, and how they were sampled."""
     base, new = _sides(comparison)
     return (
-        f"The smallest change that matters is {_thresholds(comparison)}. Ratio: {new} over {base}, then its "
-        f"{100 * (1 - ERROR_RATE):.0f} % interval. n: processes of each side. A latency is "
-        f"{OF_ALL_CALLS if comparison.paired else OF_PROCESSES}. {how_sampled(comparison)}"
+        f"The smallest change that matters is {_thresholds(comparison)}. Ratio: {new} over {base}, "
+        f"{RATIO_OF_PAIRS if comparison.paired else RATIO_OF_PROCESSES}. "
+        f"{100 * (1 - ERROR_RATE):.0f} %: its interval. n: processes of each side. {how_sampled(comparison)}"
     )
 
 

@@ -119,7 +119,7 @@ def _parts(view: View, pictures: Sequence[Picture], without_pictures: str) -> It
     yield from _titled(failed_check_table(view), "###")
     yield from _devices(view)
     yield Markdown("## Pictures")
-    yield from _pictures(pictures) if pictures else [without_pictures or "Nothing was measured that could be drawn."]
+    yield from _pictures(pictures) if pictures else [without_pictures or "Fewer than two latencies could be drawn."]
     yield from _titled(conformance_table(view), "##", "No trial got as far as a conformance check.")
     yield from _call_costs(view)
     yield from _costs(view)

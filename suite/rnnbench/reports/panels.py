@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise, takewhile
 
 from rnnbench.measure import most_missed
 from rnnbench.results import Entry, Latency, StreamTest
@@ -108,14 +108,18 @@ def named_chunks(chunks: Sequence[int]) -> set[int]:
 
 
 def stream_tests(entry: Entry) -> list[StreamTest]:
-    """The tests of numbers of streams, by number; of equal numbers the last. None where no stream was asked for.
+    """The tests of one stream, two, four, …, and of the number that is held; of equal numbers the last.
 
-    A test that was ended by its misses says how long the queue was, and not how long a frame takes: it is left out.
+    The other tests only find that number, and stand close to it. A test that was ended by its misses says how long the
+    queue was, and not how long a frame takes.
     """
     streams = entry.measured.timing.streams if entry.measured else None
-    tests = streams.tests if streams else ()
-    held = {test.streams: test for test in tests if test.p99 is not None or test.missed <= most_missed(test.frames)}
-    return sorted(held.values(), key=lambda test: test.streams)
+    if streams is None:
+        return []
+    whole = (test for test in streams.tests if test.p99 is not None or test.missed <= most_missed(test.frames))
+    tests = {test.streams: test for test in whole}
+    doubling = takewhile(lambda number: number < streams.held, (2**power for power in count()))
+    return [tests[number] for number in (*doubling, streams.held) if number in tests]
 
 
 def built(line: Line) -> list[tuple[Entry, float, Latency]]:

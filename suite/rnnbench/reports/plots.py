@@ -114,14 +114,14 @@ def _titles(picture: Picture, left_out: int) -> tuple[str, ...]:
 
 
 def _pictures(family: Family, panels: Panels) -> Iterator[tuple[Picture, Callable[[Canvas], None]]]:
-    """The pictures that some lines have data for, each with the function that draws it."""
+    """The pictures that have data, each with the function that draws it. A single mark says less than its table."""
     lines = [line for group in panels.values() for line in group]
     for path in COMPARED_PATHS:
-        if latencies_of(panels, path):
+        if len(latencies_of(panels, path)) > 1:
             yield _latency_picture(family, PATHS[path], panels), partial(draw_latencies, path=path)
     if any(stream_tests(entry) for line in lines for entry in line.points):
         yield _streams_picture(family), _streams
-    if any(built(line) for line in lines):
+    if sum(len(built(line)) for line in lines) > 1:
         yield _build_picture(family), _builds
     if any(len(built(line)) >= LEAST_POINTS for line in lines):
         yield _growth_picture(family), _growth
@@ -133,7 +133,7 @@ def _latency_picture(family: Family, path: LatencyPath, panels: Panels) -> Pictu
         f"latency-{path.name}-{family.slug}",
         f"Latency per step {axis}, {path.name} path",
         str(family),
-        f"{path.meaning} Marks are medians. The thin line reaches up to p99 (of 100 samples or more); the bar is p90. "
+        f"{path.meaning} Marks are medians, bars p90. A thin line ends at p99; of fewer than 100 samples, at p90. "
         "Grey: the lowest median of all streaming programs, kernels left out: they are written by hand in this suite.",
     )
 
@@ -143,8 +143,9 @@ def _streams_picture(family: Family) -> Picture:
         f"streams-{family.slug}",
         "Latency of a frame against the number of real-time streams",
         str(family),
-        "Scenario streams: each mark is the median latency of a frame with so many streams. The thin line reaches up "
-        "to p99, in tests of 300 frames. Dotted: the period; streams are held while p99 stays below it.",
+        "Scenario streams: each mark is the median latency of a frame with so many streams. The last one of a line is "
+        "the number that is held. The thin line reaches up to p99, in tests of 300 frames. Dotted: the period; streams "
+        "are held while p99 stays below it.",
     )
 
 
@@ -176,14 +177,14 @@ def draw_latencies(canvas: Canvas, path: str) -> None:
         _draw_fastest(axis, {chunk: seconds * scale for chunk, seconds in best[hidden].items()}, chunks)
         lines = canvas.panels.get((origin, hidden), ())
         for line, places in by_column(lines, columns) if columns else by_chunk(lines, chunks):
-            _draw_latency(canvas, axis, line, places, path, scale, LONE_MARK if columns else MARK)
+            _draw_latency(canvas, axis, line, places, path, scale, alone=bool(columns))
         if not columns:
             _chunk_axis(axis, chunks)
     if columns:
         canvas.name_columns([f"{target}, {time}" for time, target in columns])
     one_chunk = f"program, and how time advances in a call of {count(chunks[0], 'step')}"
     canvas.label(one_chunk if columns else CHUNKS, f"{unit} per step")
-    looks: dict[str, dict[str, Any]] = {"bar: p90; end: p99": {**GREY, "linestyle": "none", "marker": "_"}}
+    looks: dict[str, dict[str, Any]] = {"bar: p90; end above it: p99": {**GREY, "linestyle": "none", "marker": "_"}}
     if any(best.values()):
         looks["lowest median, without kernels"] = BEST
     canvas.legend("latency", looks, times=not columns)
@@ -200,17 +201,21 @@ def _draw_fastest(axis: Any, best: Mapping[int, float], chunks: Sequence[int]) -
             axis.plot([chunk / 2**LEAST_DODGE, chunk * 2**LEAST_DODGE], [value, value], **BEST, zorder=1)
 
 
-def _draw_latency(canvas: Canvas, axis: Any, line: Line, places: Places, path: str, scale: float, size: float) -> None:
+def _draw_latency(
+    canvas: Canvas, axis: Any, line: Line, places: Places, path: str, scale: float, *, alone: bool
+) -> None:
+    """`alone`: all calls have one chunk, so no line joins the marks."""
     measured = [(e, latency) for e in line.points if (latency := e.latency(path)) is not None]
     x = [places[e.chunk] for e, _ in measured]
     y = [latency.median / e.chunk * scale for e, latency in measured]
     p90 = [_of_single_calls(latency, latency.p90) / e.chunk * scale for e, latency in measured]
-    ends = [_of_single_calls(latency, p99(latency)) / e.chunk * scale for e, latency in measured]
-    colour = canvas.look(line)["color"]
+    ends = [_of_single_calls(latency, p99(latency) or latency.p90) / e.chunk * scale for e, latency in measured]
     canvas.reach(axis, line, x, y, ends, linewidth=0.8)
+    colour = canvas.look(line)["color"]
     axis.plot(x, p90, color=colour, linestyle="none", marker="_", markersize=5, alpha=0.7, zorder=2)
-    axis.plot(x, y, **canvas.look(line), zorder=3)
-    canvas.mark(axis, line, list(zip(x, y, (entry for entry, _ in measured), strict=True)), size)
+    if not alone:
+        canvas.join(axis, line, x, y, zorder=3)
+    canvas.mark(axis, line, list(zip(x, y, (e for e, _ in measured), strict=True)), LONE_MARK if alone else MARK)
 
 
 def _of_single_calls(latency: Latency, quantile: float | None) -> float:
@@ -238,8 +243,8 @@ def _draw_streams(canvas: Canvas, axis: Any, line: Line, entry: Entry) -> None:
     x, y = [test.streams for test in tests], [test.median * 1e3 for test in tests]
     axis.axhline(streams.period * 1e3, **PERIOD, zorder=1)
     canvas.reach(axis, line, x, y, [(test.p99 or test.median) * 1e3 for test in tests])
-    axis.plot(x, y, **canvas.look(line), zorder=3)
-    canvas.mark(axis, line, [(count, latency, entry) for count, latency in zip(x, y, strict=True)])
+    canvas.join(axis, line, x, y, zorder=3)
+    canvas.mark(axis, line, [(number, latency, entry) for number, latency in zip(x, y, strict=True)])
 
 
 def _builds(canvas: Canvas) -> None:
@@ -253,7 +258,7 @@ def _builds(canvas: Canvas) -> None:
             points = built(line)
             x = [seconds for _, seconds, _ in points]
             y = [latency.median / e.chunk * scale for e, _, latency in points]
-            canvas.join(axis, line, x, y, alpha=0.45, zorder=2)
+            canvas.join(axis, line, x, y, 1.0, alpha=0.45, zorder=2)
             marks = list(zip(x, y, (entry for entry, _, _ in points), strict=True))
             for chunk, group in groupby(marks, key=lambda mark: mark[2].chunk):
                 canvas.mark(axis, line, list(group), widths[chunk])
@@ -276,7 +281,7 @@ def _growth(canvas: Canvas) -> None:
             axis.plot(chunks, slope, **thin, zorder=1)
         for line in canvas.panels.get(key, ()):
             x, y = [e.chunk for e, _, _ in built(line)], [seconds for _, seconds, _ in built(line)]
-            axis.plot(x, y, **canvas.look(line), zorder=3)
+            canvas.join(axis, line, x, y, zorder=3)
             canvas.mark(axis, line, [(entry.chunk, seconds, entry) for entry, seconds, _ in built(line)])
         _chunk_axis(axis, chunks)
         axis.set_ylim(shortest / 1.5, most * 1.5)
