@@ -103,7 +103,7 @@ COVERING = [
     Plan(LSTM_STACK, Strategy("fused", "stateful", 4), batch=3),
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
     Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=3, tails=False),
-    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 2), batch=3, tails=False),
     Plan(LSTM_CLIPPED, Strategy("looped", "stitched", 1), batch=1),
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3),
     Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3),
@@ -118,7 +118,7 @@ IMPORTED = [
     Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1),
     Plan(LSTM_BOTH_WAYS, Strategy("fused", "none", 4), batch=1),
-    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 2), batch=3, tails=False),
     Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
     Plan(COUNTER, Strategy("looped", "stitched", 4), batch=3, tails=False),
     Plan(LSTM_HARD, Strategy("unrolled", "stitched", 4), batch=1, tails=False),
@@ -132,20 +132,20 @@ IMPORTERS = {
 }
 
 FROM_TORCH = [
-    Plan(LSTM, Strategy("fused", "stitched", 4), batch=1),
+    Plan(LSTM, Strategy("fused", "stitched", 2), batch=1),
     Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 2), batch=1),
-    Plan(GRU_AFTER, Strategy("fused", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_AFTER, Strategy("fused", "stateful", 2), batch=3, tails=False),
 ]
 """For programs in which torch's modules arrive unrolled, a copy of the cell for each step, layer and direction."""
 
 INDUCTOR = [
     Plan(LSTM, Strategy("unrolled:2", "stitched", 4), batch=1),
     Plan(RNN_BOTH_WAYS, Strategy("fused", "none", 2), batch=1),
-    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 4), batch=3, tails=False),
+    Plan(GRU_BEFORE, Strategy("unrolled", "stitched", 2), batch=3, tails=False),
     Plan(RNNOISE, Strategy("unrolled", "stateful", 1), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
-    Plan(GRU_AFTER, Strategy("fused", "stitched", 4), batch=1, tails=False),
+    Plan(GRU_AFTER, Strategy("fused", "stitched", 2), batch=1, tails=False),
     Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. torch/test_pt2_types.py has one ahead of
@@ -153,7 +153,7 @@ time that is neither looped nor fused. torch/test_torch.py looks at two of them.
 
 FROM_TENSORFLOW = [
     Plan(LSTM, Strategy("looped", "stateful", 4), batch=1),
-    Plan(LSTM_STACK, Strategy("fused", "stitched", 4), batch=3, tails=False),
+    Plan(LSTM_STACK, Strategy("fused", "stitched", 2), batch=3, tails=False),
     Plan(RNN, Strategy("unrolled", "none", 4), batch=1),
 ]
 """For programs that TensorFlow makes of a SavedModel. `NETWORKS` adds one with states of several sizes."""
@@ -189,7 +189,7 @@ NETWORKS = [Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=Fals
 
 ON_VULKAN = [
     Plan(LSTM, Strategy("looped", "stitched", 4), batch=1, device="vulkan"),
-    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 4), batch=3, tails=False, device="vulkan"),
+    Plan(LSTM_STACK, Strategy("unrolled", "stateful", 2), batch=3, tails=False, device="vulkan"),
     Plan(LSTM_BOTH_WAYS, Strategy("looped", "none", 4), batch=3, device="vulkan"),
 ]
 """For a software device: a call takes 10 ms of the processor's time."""

@@ -83,13 +83,16 @@ def request_for(network: Network, route: str, strategy: Strategy, batch: int = 2
     return Request(route, network, draw_weights(network, 1, dtype), strategy, batch, Precision.of(dtype))
 
 
-def built_and_right(backend: Backend, request: Request, folder: Path) -> Program:
-    """The program of a request. Asserts that calls of whole chunks, step by step and bound, give what they should."""
+def built_and_right(backend: Backend, request: Request, folder: Path, rest: int = 1) -> Program:
+    """The program of a request. Asserts that calls of whole chunks, step by step and bound, give what they should.
+
+    A stream also has a `rest`, for which another program is built, unless it is 0.
+    """
     network, batch, chunk = request.model, request.batch, request.strategy.chunk
     program = backend.build(request, folder)
     stream = program.open()
     streams = request.strategy.state != "none"
-    x = draw_inputs(network, 2 * chunk + 1 if streams else chunk, batch, 1)
+    x = draw_inputs(network, 2 * chunk + rest if streams else chunk, batch, 1)
     state = draw_state(network, batch, 1) if streams else {}
     expected = run_reference(network, request.weights, x, state or None)
     for _ in range(2):

@@ -39,14 +39,14 @@ def test_a_graph_keeps_its_loops(build, options, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("route", "time", "state"),
+    ("route", "time", "state", "rest"),
     [
-        *(("graph", "looped", "none"), ("graph", "unrolled:2", "stateful")),
-        *(("xla", "looped", "stitched"), ("xla", "unrolled", "stateful")),
+        *(("graph", "looped", "none", 0), ("graph", "unrolled:2", "stateful", 1)),
+        *(("xla", "looped", "stitched", 0), ("xla", "unrolled", "stateful", 1)),
     ],
 )
-def test_a_network_of_other_layers_is_right(folder: Path, route: str, time: str, state: State) -> None:
-    built_and_right(TensorflowBackend(), request_for(Mixed(), route, Strategy(time, state, 4)), folder)
+def test_a_network_of_other_layers_is_right(folder: Path, route: str, time: str, state: State, rest: int) -> None:
+    built_and_right(TensorflowBackend(), request_for(Mixed(), route, Strategy(time, state, 4)), folder, rest)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,7 @@ def test_a_convolution_over_time_and_frequency_is_one_operation(
 ) -> None:
     """Slices and a product for each frequency took 2.3 times as long."""
     request = request_for(KwsCrnn(input=9, filters=3, hidden=6), route, Strategy(time, state, 4))
-    built_and_right(TensorflowBackend(), request, folder)
-    operations = TensorflowBackend().build(request, folder).artifact.operations["input"]
+    operations = built_and_right(TensorflowBackend(), request, folder, rest=0).artifact.operations["input"]
     assert operations["Conv2D"] == 2 * copies
 
 

@@ -73,24 +73,21 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("time", "state"),
-    [("looped", "stateful"), ("unrolled:2", "stitched")],
-)
-def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State) -> None:
-    built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path)
+@pytest.mark.parametrize(("time", "state", "rest"), [("looped", "stateful", 0), ("unrolled:2", "stitched", 1)])
+def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: State, rest: int) -> None:
+    built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path, rest)
 
 
 @pytest.mark.parametrize(
-    ("name", "time", "state"),
+    ("name", "time", "state", "rest"),
     [
-        *(("mingru", "parallel", "none"), ("mingru", "parallel", "stateful")),
-        *(("gla", "chunked:2", "stateful"), ("mingru", "looped", "stitched")),
+        *(("mingru", "parallel", "none", 0), ("mingru", "parallel", "stateful", 1)),
+        *(("gla", "chunked:2", "stateful", 0), ("mingru", "looped", "stitched", 0)),
     ],
 )
-def test_linear_recurrences_keep_their_state(tmp_path: Path, name: str, time: str, state: State) -> None:
-    """Calls of 4 steps, and a rest of one. `test_linear_recurrences` has the stitched ones of many steps at once."""
-    built_and_right(TvmBackend(), asked(small(name), "relax", Strategy(time, state, 4)), tmp_path)
+def test_linear_recurrences_keep_their_state(tmp_path: Path, name: str, time: str, state: State, rest: int) -> None:
+    """Calls of 4 steps. `test_linear_recurrences` has the stitched ones of many steps at once."""
+    built_and_right(TvmBackend(), asked(small(name), "relax", Strategy(time, state, 4)), tmp_path, rest)
 
 
 def test_the_logarithm_of_a_sigmoid_keeps_its_digits() -> None:

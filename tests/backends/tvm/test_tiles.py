@@ -30,15 +30,15 @@ def test_columns_become_whole_vectors_and_many_become_whole_tiles(columns: int, 
     assert padded(wide, lanes) == wide
 
 
-DTYPES = ("float32", "float64")
+DTYPES, SHAPES = ("float32", "float64"), ((3,), (8,), (2, 4))
 
 
 @pytest.mark.parametrize(
     ("of_x", "columns", "dtype"),
     [
-        (of_x, columns, DTYPES[(place + turn) % 2])
-        for place, of_x in enumerate([(3,), (8,), (2, 4)])
+        (SHAPES[(turn + place) % len(SHAPES)], columns, DTYPES[(place + turn) % 2])
         for turn, columns in enumerate([1, 2, 12, 33, 129, 258, 320])
+        for place in range(2)
     ],
 )
 def test_a_product_with_a_constant_is_as_numpy_computes_it(of_x: tuple[int, ...], columns: int, dtype: str) -> None:
