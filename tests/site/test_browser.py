@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from datetime import date, timedelta
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -959,3 +960,45 @@ def test_a_run_of_which_every_trial_failed_has_pages_that_say_so(tmp_path, deskt
     ):
         assert told in desktop.open(root, name).inner_text("main"), name
     assert desktop.complaints == []
+
+
+def test_the_keyboard_sees_how_a_table_sorts_on_a_small_screen(made, phone):
+    """The names of columns stand beside each cell there. A desktop at 400 % is as small."""
+    page = phone.open(made.root, "trials.html")
+    page.set_viewport_size(SMALLEST_PHONE)
+    buttons = page.locator("#trials th button")
+    for at in (0, buttons.count() - 1):
+        assert buttons.nth(at).bounding_box()["x"] < 0
+        buttons.nth(at).focus()
+        box = buttons.nth(at).bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= SMALLEST_PHONE["width"]
+        page.evaluate("document.activeElement.blur()")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_a_figure_stays_beside_its_unit_on_a_small_screen(phone):
+    page = phone.open(COMMITTED, "compare.html#by=backends")
+    page.set_viewport_size(SMALLEST_PHONE)
+    cell = page.locator("#compared td.number:has(> small)").first
+    lines = cell.evaluate(
+        "(cell) => { const range = document.createRange(); range.selectNodeContents(cell.firstChild);"
+        " return new Set(Array.from(range.getClientRects(), (one) => one.top)).size; }"
+    )
+    assert lines == 1
+
+
+@pytest.mark.parametrize("days", [1, 60, 500])
+def test_a_chart_of_any_length_has_days_on_its_axis_on_a_phone(made, phone, days):
+    """Of two weeks, of two years and of twenty."""
+    phone.page.add_init_script(
+        "window.texts = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = "
+        "function (text, ...rest) { window.texts.push(text); return fill.call(this, text, ...rest); };"
+    )
+    nights = [f"{(date(2006, 1, 1) + timedelta(number * days)).isoformat()}T02:00:00" for number in range(NIGHTS)]
+    (file,) = (made.root / "data").glob("dates-*.js")
+    body = f'rnnbench.put("{file.stem}",{json.dumps(nights)});'
+    phone.page.route(f"**/data/{file.name}", lambda route: route.fulfill(body=body))
+    page = phone.open(made.root, trial_page(made, "fakemlir"))
+    page.wait_for_function("() => window.texts.some((text) => text.endsWith(' µs'))")
+    assert [text for text in page.evaluate("window.texts") if re.fullmatch(r"\d{4}-\d\d-\d\d", text)]

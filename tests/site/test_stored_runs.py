@@ -13,7 +13,16 @@ pytest.importorskip("duckdb")
 
 from rnnbench.devices import Device
 from rnnbench.history import History
-from rnnbench.results import CheckResult, ExpectedFailureResult, LatencyFloor, MemoryUse, Run, read_run, words_of
+from rnnbench.results import (
+    Anchor,
+    CheckResult,
+    ExpectedFailureResult,
+    LatencyFloor,
+    MemoryUse,
+    Run,
+    read_run,
+    words_of,
+)
 from rnnbench.site import newest_runs, write_site
 from rnnbench.site.content import read_content
 from rnnbench.site.stored_records import record_of
@@ -37,6 +46,7 @@ def full_records():
                 ExpectedFailureResult(what="values", verdict="failed", reason="known", upstream="a/b#1"),
             ),
             "outcome": "nonconforming",
+            "anchor": Anchor(trial=record.trial, group=1, groups=2, bound=1e-6),
         }
     )
 

@@ -167,6 +167,26 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
         assert row.search((tmp_path / name).read_text()), "a program has a row for each machine"
 
 
+@pytest.mark.parametrize("differing", [{"memory": 1}, {"python": "3.12.1"}], ids=["machine", "interpreter"])
+def test_two_machines_with_one_processor_are_told_apart(small, tmp_path, differing):
+    """And one machine with two interpreters: their latencies are in two rankings."""
+    described = [small.info.machine | {"python": "3.11.7"}, small.info.machine | {"python": "3.11.7"} | differing]
+    runs = [
+        replace(small, info=small.info.model_copy(update={"machine": machine, "run": f"run{number}"}))
+        for number, machine in enumerate(described)
+    ]
+    write_site(runs, None, tmp_path)
+    names = re.findall(
+        r"</th>\s*<td><a href=\"machines.html#m-\w+\">(.*?)</a></td>", (tmp_path / "index.html").read_text()
+    )
+    assert len(set(names)) == 2
+    for name in ("index.html", "chooser.html"):
+        options = re.findall(r"<option value=\"([^\"]*?-h\d+-[^\"]*)\"[^>]*>([^<]*)<", (tmp_path / name).read_text())
+        values, texts = zip(*options, strict=True)
+        assert len(set(values)) == len(values), name
+        assert len(set(texts)) == len(texts), name
+
+
 def test_what_moved_is_said_in_sentences(made):
     overview = (made.root / "alerts.html").read_text(encoding="utf-8")
     assert re.search(r"fakemlir</a>:\s+bound latency \+(9|10)\.\d\s% \(95\s% interval", overview)

@@ -8,7 +8,7 @@
   const select = form.elements.measure;
   /* Part of the largest value that the axis spans at the least (sparkline.py): noise of one per cent is no trend. */
   const LEAST_SPAN = 0.2;
-  const DAYS = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 86400);
+  const DAYS = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365, 730, 1825, 3650, 7300].map((days) => days * 86400);
   let chart;
   let tell;
   let place;

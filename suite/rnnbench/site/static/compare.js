@@ -185,13 +185,15 @@
   /* How far a ratio is from 1, in logarithms: half and double are equally far. */
   const distance = (judged) => (judged.ratio === null ? 0 : Math.abs(Math.log(judged.ratio)));
 
-  function share(a, b, name) {
+  /* Of what has no ratio of latencies, no other one is told. */
+  function share({ a, b, judged }, name) {
     const place = settings.figures.indexOf(name);
     const [old, now] = [a.figures[place], b.figures[place]];
-    return old && now ? { text: rnnbench.digits(now / old) + "×", sort: now / old, kind: "number" } : { text: "—", kind: "number" };
+    return judged.ratio && old && now ? { text: rnnbench.digits(now / old) + "×", sort: now / old, kind: "number" } : { text: "—", kind: "number" };
   }
 
-  function line({ a, b, judged }, path, pages, machine) {
+  function line(pair, path, pages, machine) {
+    const { a, b, judged } = pair;
     const page = pages.get(machine + "\n" + b.trial);
     const name = a.trial === b.trial ? b.trial : alike(b);
     const show = (row) => {
@@ -207,9 +209,9 @@
       show(b),
       judged.ratio === null ? { text: "—", kind: "number" } : { text: judged.ratio.toFixed(3) + "×", sort: judged.ratio, kind: "number" },
       { text: judged.interval ? judged.interval[0].toFixed(3) + " to " + judged.interval[1].toFixed(3) : judged.verdict === "UNDECIDED" ? "one process" : "none", kind: "number" },
-      share(a, b, "build_s"),
-      share(a, b, "artifact_bytes"),
-      share(a, b, "memory_run_peak"),
+      share(pair, "build_s"),
+      share(pair, "artifact_bytes"),
+      share(pair, "memory_run_peak"),
     ]);
   }
 
