@@ -167,9 +167,9 @@ def write_text(path: Path, content: str, *, durable: bool = False) -> None:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether a line or a file is complete: a torn one is no JSON."""
+    """Whether a line or a file is complete: a torn one is no JSON. Nor is one in another encoding than UTF-8."""
     try:
-        json.loads(text)
+        json.loads(text.decode("utf-8-sig", "surrogatepass"))
     except (ValueError, RecursionError):
         return False
     return True

@@ -173,6 +173,32 @@ def test_a_run_json_that_is_not_as_it_was_written_is_told_and_used(run: Path) ->
     assert read_run(run).warnings == ()
 
 
+def test_what_another_program_wrote_in_utf_16_is_damaged(run: Path) -> None:
+    """Nobody could say whether it is as it was written: its digest is not found."""
+    before = read_run(run)
+    for file in (run / INFO, run / RECORDS):
+        file.write_bytes(file.read_bytes().decode().encode("utf-16"))
+    read = read_run(run)
+    assert (read.info, read.records) == (before.info, ())
+    assert "run.json: torn; run.json.copy was read instead" in read.warnings[0]
+    assert any("records.jsonl:1: not JSON" in warning for warning in read.warnings)
+
+
+def test_a_link_that_leads_nowhere_is_no_run_without_records(run: Path) -> None:
+    for target in ("nowhere", RECORDS):
+        (run / RECORDS).unlink()
+        (run / RECORDS).symlink_to(target)
+        with pytest.raises(StoreError, match=r"records\.jsonl: cannot be read"):
+            read_run(run)
+
+
+def test_a_run_whose_run_json_is_a_folder_says_that_there_is_a_copy(run: Path) -> None:
+    (run / INFO).unlink()
+    (run / INFO).mkdir()
+    with pytest.raises(StoreError, match=r"move what lies there, and copy run\.json\.copy to run\.json"):
+        read_run(run)
+
+
 def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(b"x\n" * 1000 + file.read_bytes())

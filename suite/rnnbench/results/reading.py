@@ -116,9 +116,12 @@ class Reader:
 
 
 def _json_object(text: bytes, where: str) -> Content:
-    """Half a surrogate pair, which only an escape can write, becomes a question mark: no text of UTF-8 holds it."""
+    """Half a surrogate pair, which only an escape can write, becomes a question mark: no text of UTF-8 holds it.
+
+    A text of UTF-16, which `json` reads too, is damaged: its digest was not found.
+    """
     try:
-        content = json.loads(text)
+        content = json.loads(text.decode("utf-8-sig", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
     if b"\\ud" in text.lower():

@@ -213,8 +213,8 @@ def _edited(file: Path, packages: Sequence[str]) -> str:
 
 
 def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Keep | None) -> Run:
-    file = next((path / name for name in (RECORDS, COMPRESSED) if (path / name).exists()), path / RECORDS)
-    if not file.exists():
+    file = next((path / name for name in (RECORDS, COMPRESSED) if os.path.lexists(path / name)), path / RECORDS)
+    if not os.path.lexists(file):
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, missing))
     reader = Reader(str(file), seed=info.seed)
@@ -309,5 +309,9 @@ def _unreadable(file: Path, error: OSError) -> StoreError:
 def _not_a_run(path: Path) -> StoreError:
     if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
         return _unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    if (copy := copy_of(path / INFO)).is_file():
+        return StoreError(
+            f"{path}: has no {INFO} that can be read; move what lies there, and copy {copy.name} to {INFO}"
+        )
     what = f"has no {INFO}" if path.is_dir() else "is not a folder" if path.exists() else "does not exist"
     return StoreError(f"{path} is not a run: it {what}; give a folder that `rnnbench run` made, its name, or 'latest'")
