@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -29,8 +30,14 @@ def printed(script: str, variables: dict[str, str]) -> str:
     return done.stdout.strip()
 
 
-def test_it_lies_in_the_users_and_nobody_else_may_read_it(users):
-    folder = TemporaryFolder()
+@pytest.mark.parametrize("umask", [0o022, 0o777])
+def test_it_lies_in_the_users_who_alone_may_read_it(users, umask):
+    """Also where the user's umask takes all rights away: nobody could remove it."""
+    before = os.umask(umask)
+    try:
+        folder = TemporaryFolder()
+    finally:
+        os.umask(before)
     assert folder.path.parent == users
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 

@@ -78,6 +78,7 @@ class TemporaryFolder:
         self.path = self._parent / f"{PREFIX}{secrets.token_hex(8)}"
         try:
             self.path.mkdir(mode=0o700)
+            self.path.chmod(0o700)  # Its user's umask may take his own rights away.
         except OSError:
             self.path = None
 
