@@ -264,8 +264,11 @@ def wide_state() -> Any:
     return made
 
 
-def quantised_cell(kind: str = "uint8", per_channel: bool = False) -> Any:
-    """`h' = tanh(xW + hR)`, y = h'V, as onnxruntime.quantization.quantize_static (QDQ) writes such a network."""
+def quantised_cell(kind: str = "uint8", per_channel: bool = False, largest_byte: int = 63) -> Any:
+    """`h' = tanh(xW + hR)`, y = h'V, as onnxruntime.quantization.quantize_static (QDQ) writes such a network.
+
+    The weights have 7 bits, as with reduce_range: a sum of two products with 8 saturates on a processor without VNNI.
+    """
     draw, ends = np.random.default_rng(0), np.iinfo(kind)
     weights, nodes = [], list[Any]()
 
@@ -276,8 +279,7 @@ def quantised_cell(kind: str = "uint8", per_channel: bool = False) -> Any:
 
     def matrix(name: str, rows: int, columns: int) -> str:
         values = draw.standard_normal((rows, columns)) * 0.5
-        # 7 bits: a sum of two products with 8 saturates on a processor without VNNI.
-        scale = np.abs(values).max(axis=0 if per_channel else None) / 63
+        scale = np.abs(values).max(axis=0 if per_channel else None) / largest_byte
         weights.append(weight(f"{name}_q", np.rint(values / scale).astype(np.int8)))
         own = constants(name, scale, np.zeros_like(scale), "int8")
         nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *own], [name], axis=1))

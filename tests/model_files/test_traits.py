@@ -190,6 +190,18 @@ def test_slopes_of_the_last_axis_that_may_be_those_of_axis_1_are_told(tmp_path, 
     assert found == ({"slopes-of-one-axis": {"y"}} if told else {})
 
 
+@pytest.mark.parametrize(("more", "told"), [({}, False), ({"strides": [1]}, False), ({"strides": [2]}, True)])
+def test_a_strided_convolution_is_told(tmp_path, more, told):
+    model = files.model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], **more), helper.make_node("Tanh", ["h"], ["h_next"])],
+        files.arrays(("x", [1, 1, 1]), ("h", [1, 2])),
+        files.arrays(("y", [1, 1, 1]), ("h_next", [1, 2])),
+        [files.weight("w", np.ones((1, 1, 1), np.float32))],
+    )
+    found = of_onnx(tmp_path, model, "state.h=h_next", "time=null", "batch=null")
+    assert found == ({"strided-convolution": {"y"}} if told else {})
+
+
 @pytest.mark.parametrize(("depth", "told"), [(1, False), (2, False), (3, True), (4, True)])
 def test_three_ifs_in_each_other_are_told(tmp_path, depth, told):
     inner = [helper.make_node("Neg", ["x"], ["r0"])]

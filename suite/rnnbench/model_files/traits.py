@@ -25,6 +25,7 @@ TRAITS = {
     "older-operators": "ONNX: a Softmax of version 11 or 12 over several axes, or a reduction of 13 to 17 with axes",
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "slopes-of-one-axis": "ONNX: a PRelu whose slopes are those of the last axis, and as many as axis 1 is long",
+    "strided-convolution": "ONNX: a Conv with a stride",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "other-activations": "ONNX: an LSTM or GRU operator with another activation than sigmoid, tanh and relu",
     "peepholes": "ONNX: an LSTM operator with peepholes",

@@ -10,7 +10,11 @@ import pytest
 import typed_streams as typed
 from onnx import helper
 
+from rnnbench.backends.base import BuildError
 from rnnbench.backends.iree import IreeBackend
+from rnnbench.cases.expected_failures import read_expected_failures
+from rnnbench.cases.files import SHIPPED
+from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.model_files import FileSection
 
 
@@ -73,6 +77,23 @@ def test_an_older_operator_that_onnx_has_changed(tmp_path, operator, version, sc
     path = files.saved(model, tmp_path / "older.onnx")
     section = FileSection(path.name, {"h": "h_next"}, outputs=("y",))
     typed.assert_right(IreeBackend(), typed.request_for(path, "stitched", section), tmp_path)
+
+
+def test_a_strided_convolution_with_one_result_does_not_compile_as_expected(tmp_path):
+    entries = read_expected_failures(SHIPPED[0], CHECKS_BY_NAME)
+    (entry,) = (each for each in entries if "strided-convolution" in each.contains)
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["h_next"]),
+        helper.make_node("Conv", ["h_next", "w"], ["y"], strides=[2], pads=[1, 1]),
+    ]
+    ends = files.arrays(("x", (1, 1, 2)), ("h", (1, 1, 2))), files.arrays(("y", (1, 1, 1)), ("h_next", (1, 1, 2)))
+    weights = [files.weight("w", np.ones((1, 1, 3), np.float32))]
+    path = files.saved(files.model(nodes, *ends, weights), tmp_path / "strided.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "h_next"}, outputs=("y",)))
+    assert "strided-convolution" in request.model.traits
+    with pytest.raises(BuildError) as error:
+        IreeBackend().build(request, tmp_path / "cache")
+    assert any(text in str(error.value) for text in entry.says)
 
 
 def test_an_lstm_that_onnx_runtime_quantised_is_unsupported(tmp_path):

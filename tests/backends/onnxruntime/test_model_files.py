@@ -45,3 +45,9 @@ def test_an_operator_that_has_no_kernel_for_float64_is_unsupported(tmp_path):
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_flag_that_makes_the_state_zero(tmp_path, state):
     typed.assert_right(OnnxRuntimeBackend(), typed.flag_request(tmp_path, state), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_products_of_bytes_do_not_saturate_on_any_processor(tmp_path, kind):
+    path = files.saved(files.quantised_cell(kind, largest_byte=127), tmp_path / "cell.onnx")
+    typed.assert_right(OnnxRuntimeBackend(), typed.asked(path, "onnx", [], "stitched"), tmp_path)

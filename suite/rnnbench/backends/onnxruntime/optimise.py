@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 
 from rnnbench.backends.base import Artifact, OperationStage, Request
-from rnnbench.backends.onnxruntime.options import flags, session, session_options
+from rnnbench.backends.onnxruntime.options import adds_precisely, flags, session, session_options
 from rnnbench.backends.onnxruntime.placement import placement_notes, record_placement
 from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
@@ -30,11 +30,6 @@ HOST = "cpu"
 UNSIGNED = (
     "The bytes of the weights are unsigned, with a zero point of 128: ONNX Runtime adds two products of signed ones in "
     "16 bits on this processor, which has no VNNI, and the sum saturates."
-)
-
-SATURATES = (
-    "The file has products of bytes. ONNX Runtime adds two of them in 16 bits on this processor, which has no VNNI, so "
-    "a sum may saturate. Quantise the file with reduce_range=True, which makes weights of 7 bits."
 )
 
 
@@ -84,8 +79,6 @@ def _notes(request: Request) -> tuple[str, ...]:
         notes.append("The input projection of all steps of a call is one product, outside any loop.")
     if request.strategy.launch != STREAM:
         notes.append("Each binding has a CUDA graph of its own, which its first call records.")
-    if request.precision.weights == "int8" and overflows():
+    if adds_precisely(request) or (request.precision.weights == "int8" and overflows()):
         notes.append(UNSIGNED)
-    if request.file is not None and request.file.activations and overflows():
-        notes.append(SATURATES)
     return tuple(notes)

@@ -13,7 +13,7 @@ import onnxruntime as ort
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.onnxruntime.backend import STRAIGHT
 from rnnbench.backends.onnxruntime.recording import in_turn
-from rnnbench.backends.shared import CUDA, ENVIRONMENT
+from rnnbench.backends.shared import CUDA, ENVIRONMENT, overflows
 from rnnbench.cases import STREAM
 from rnnbench.devices import UnmeasuredError
 from rnnbench.rnn import FUSED
@@ -21,6 +21,8 @@ from rnnbench.rnn import FUSED
 FLAGS = ("execution_mode=sequential", "inter_op_num_threads=1", "enable_cpu_mem_arena=0")
 PROVIDERS = {"cpu": "CPUExecutionProvider", CUDA: "CUDAExecutionProvider"}
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
+PRECISE = "session.x64quantprecision"
+"""The optimiser makes bytes of weights unsigned, so that no sum of two products saturates."""
 USER_STREAM = "user_compute_stream"
 """The provider's option with the handle of a stream. Source: the page of the provider, as below."""
 NO_MORE: Mapping[str, str] = {}
@@ -32,8 +34,14 @@ def flags(request: Request) -> tuple[str, ...]:
     return (
         *FLAGS,
         f"intra_op_num_threads={request.threads}",
+        *([f"{PRECISE}=1"] if adds_precisely(request) else []),
         *(f"{name}={value}" for name, value in of_cuda.items()),
     )
+
+
+def adds_precisely(request: Request) -> bool:
+    """Whether the program is a quantised file whose sums would saturate on this processor."""
+    return request.file is not None and bool(request.file.activations) and overflows()
 
 
 def provider_options(request: Request) -> Mapping[str, str]:
@@ -58,6 +66,8 @@ def session_options(request: Request) -> Any:
     options.enable_cpu_mem_arena = False
     # Errors only. It warns that an optimised file is for machines like this one; a cache is used on one machine.
     options.log_severity_level = 3
+    if adds_precisely(request):
+        options.add_session_config_entry(PRECISE, "1")
     if request.device == CUDA and request.strategy.time in (FUSED, *STRAIGHT):
         # A loop counts its passes on the processor. Nothing of other programs may be left to it without a word.
         options.add_session_config_entry(NO_FALLBACK, "1")

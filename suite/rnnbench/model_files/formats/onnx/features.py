@@ -100,6 +100,8 @@ def _features_of_node(node: Any, file: _File, callers: tuple[Any, ...]) -> Itera
         directions = ("directions", "scan_input_directions", "scan_output_directions")
         if any(1 in attributes[name].ints for name in directions if name in attributes):
             yield "backward-scan"
+    if is_of_onnx and node.op_type == "Conv" and any(step > 1 for step in _integers(attributes, "strides")):
+        yield "strided-convolution"
     if is_of_onnx and _is_older(node, file):
         yield "older-operators"
     if is_of_onnx and node.op_type == "PRelu" and _has_slopes_of_channels(node, file):
@@ -117,6 +119,10 @@ def _ifs(node: Any) -> int:
     """How many Ifs are in each other, in this node and the graphs inside it."""
     inside = max((_ifs(inner) for graph in subgraphs(node) for inner in graph.node), default=0)
     return inside + int(node.op_type == "If")
+
+
+def _integers(attributes: dict[str, Any], name: str) -> list[int]:
+    return list(attributes[name].ints) if name in attributes else []
 
 
 def _is_older(node: Any, file: _File) -> bool:
