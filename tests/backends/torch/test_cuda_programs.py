@@ -19,7 +19,7 @@ from rnnbench.backends.torch import TorchBackend
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
-from rnnbench.rnn.weights import draw_inputs, draw_weights
+from rnnbench.rnn.weights import draw_inputs
 
 torch = pytest.importorskip("torch")
 
@@ -37,6 +37,8 @@ from rnnbench.backends.torch.inductor_code import calls, lowered_code  # noqa: E
 from rnnbench.backends.torch.looped import LoopedStream  # noqa: E402
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_input  # noqa: E402
 from rnnbench.backends.torch.stream import PreparedStream  # noqa: E402
+
+RNN = Model(cell="rnn", input=5, hidden=17)
 
 # All tensors of a program are on its device.
 
@@ -115,16 +117,19 @@ def test_a_mixture_would_be_noted() -> None:
 def test_code_in_which_python_calls_the_kernels_is_read_and_runs(
     cache_for: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the options of CUDA, on the processor: the code differs in the kernels alone."""
+    """With the options of CUDA, on the processor: the code differs in the kernels alone.
+
+    Of an RNN, which has the fewest kernels: each is compiled apart.
+    """
     monkeypatch.setattr(compiled_route, "OPTIONS", compiled_route.CUDA_OPTIONS)
-    request = make_request("compile", "unrolled:2", device="cpu")
+    request = make_request("compile", "unrolled:2", model=RNN, device="cpu")
     program = TorchBackend().build(request, cache_for("torch:compile"))
     assert program.artifact.lowered == "looped 1 of 2"
     assert "cpp_wrapper=False" in program.artifact.flags
     assert program.artifact.operations["compiled"]["addmm"] == 3
-    x = draw_inputs(LSTM, 4, 2, 0)
+    x = draw_inputs(RNN, 4, 2, 0)
     y = program.open().step({"x": x})["y"]
-    expected = run_reference(LSTM, draw_weights(LSTM, 0), x).y
+    expected = run_reference(RNN, request.weights, x).y
     np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)
 
 

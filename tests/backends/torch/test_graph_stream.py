@@ -45,14 +45,14 @@ CHECKED = [STRATEGIES[0], STRATEGIES[2], STRATEGIES[-1]]
 """Each state and each way to advance. All are held against the program that is not replayed."""
 
 
-def trial_of(route: str, time: str, state: Any) -> Trial:
-    strategy = Strategy(time, state, CHUNK)
+def trial_of(request: Request) -> Trial:
     numbers = {"steps": 16, "batch": 2, "dtype": "float32", "device": "cpu", "threads": 1, "seed": 0}
-    return Trial("graphs", Target("torch", route), LSTM, strategy, **numbers, limits=Limits(), measure=Measure())  # type: ignore[arg-type]
+    target, limits = Target("torch", request.route), Limits()
+    return Trial("graphs", target, request.stack, request.strategy, **numbers, limits=limits, measure=Measure())  # type: ignore[arg-type]
 
 
-def request_of(route: str, time: str, state: Any) -> Request:
-    return Request(route, LSTM, draw_weights(LSTM, 0), Strategy(time, state, CHUNK), 2, Precision.of("float32"))
+def request_of(route: str, time: str, state: Any, model: Model = LSTM) -> Request:
+    return Request(route, model, draw_weights(model, 0), Strategy(time, state, CHUNK), 2, Precision.of("float32"))
 
 
 def replayed(program: TorchProgram) -> TorchProgram:
@@ -66,8 +66,9 @@ def test_a_replayed_program_passes_every_check(
     route: str, time: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_turns(monkeypatch)
-    program: Any = TorchBackend().build(request_of(route, time, state), tmp_path)
-    results = dict(run_checks(replayed(program), ReferenceTrajectories(trial_of(route, time, state), tmp_path)))
+    request = request_of(route, time, state, LSTM.model_copy(update={"layers": 1}))
+    program: Any = TorchBackend().build(request, tmp_path)
+    results = dict(run_checks(replayed(program), ReferenceTrajectories(trial_of(request), tmp_path)))
     failed = {name: result.detail for name, result in results.items() if result.verdict == "fail"}
     assert not failed
     assert sum(result.verdict == "pass" for result in results.values()) > 10

@@ -158,13 +158,13 @@ def test_a_scripted_loop_over_copies_has_them_in_each_pass(model, tmp_path) -> N
     assert "looped 1 of 2" in lowered.split(" + "), "the executor adds a loop over 16 copies where it unrolls this one"
 
 
-def of_the_common_suite(model: Model, route: str, time: str) -> Request:
+def of_the_common_suite(model: Model, route: str, time: str, chunk: int) -> Request:
     """A request that the common suite makes: its program is built once for both."""
-    return replace(make_request(model, route, time), weights=draw_weights(model, 1))
+    return replace(make_request(model, route, time, chunk=chunk), weights=draw_weights(model, 1))
 
 
 def test_a_compiled_loop_over_copies_has_them_in_each_pass(inductor) -> None:
-    request = of_the_common_suite(LSTM.model_copy(update={"hidden": 17}), "compile", "unrolled:2")
+    request = of_the_common_suite(LSTM.model_copy(update={"hidden": 17}), "compile", "unrolled:2", 4)
     artifact = build(request, inductor).artifact
     assert artifact.lowered == "looped 1 of 2"
     assert "the input projection of a chunk is one product before its loop" in artifact.notes
@@ -220,15 +220,15 @@ def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_pat
 @pytest.mark.parametrize(
     "request_",
     [
-        of_the_common_suite(GRU.model_copy(update={"hidden": 17}), "aoti", "fused"),
-        replace(of_the_common_suite(GRU_BEFORE, "compile", "unrolled"), batch=3),
+        of_the_common_suite(GRU.model_copy(update={"hidden": 17}), "aoti", "fused", 2),
+        replace(of_the_common_suite(GRU_BEFORE, "compile", "unrolled", 2), batch=3),
     ],
     ids=["aoti", "compile"],
 )
 def test_a_returned_state_begins_where_one_that_is_set_does(request_, inductor) -> None:
     """As a view of y's last row, it would begin within 16 bytes. The last digit of MKL's products depends on that."""
     program: Any = build(request_, inductor)
-    x = np.ones((4, request_.batch, request_.model.input), np.float32)
+    x = np.ones((request_.strategy.chunk, request_.batch, request_.model.input), np.float32)
     with closing(program.open()) as session:
         session.step({"x": x})
         assert session._stream.state["h"].data_ptr() % 16 == 0
