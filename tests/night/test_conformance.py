@@ -19,9 +19,17 @@ VERSIONS = {"1.0": "", "1.1": ""}
 
 def begun(nights, outcomes):
     """Two nights: of a good version, and of a newer one."""
+    begin(nights, outcomes)
+    return go_on(nights)
+
+
+def begin(nights, outcomes):
     nights.conforming(outcomes)
     nights.index({"1.0": ""})
     nights.night()
+
+
+def go_on(nights):
     nights.index(VERSIONS)
     return nights.night()
 
@@ -43,8 +51,10 @@ def test_each_new_version_is_checked_once_and_becomes_no_night(nights):
 
 
 def test_a_version_that_no_longer_conforms_is_an_alert_and_is_not_good(nights, monkeypatch):
-    monkeypatch.setattr(collect, "write_site", site.write_site)
-    found = begun(nights, {"1.1": "nonconforming"})
+    begin(nights, {"1.1": "nonconforming"})
+    with monkeypatch.context() as patch:
+        patch.setattr(collect, "write_site", site.write_site)
+        found = go_on(nights)
     assert found.is_wrong
     (alert,) = nights.alerts.values()
     assert alert.is_certain, "a fact needs no second measurement"

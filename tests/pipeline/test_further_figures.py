@@ -62,8 +62,9 @@ SCENARIOS: dict[str, tuple[str, float]] = {"streams": ("serve_frames", 5e-4), "s
 """The suite's function before which the program is told, and the setting of the case."""
 
 
-ENDS = [*product(FIGURES, WAYS), *((scenario, "died of SIGABRT") for scenario in SCENARIOS)]
-"""What is measured when the program ends, and words of the reason."""
+DIED, KILLED, REFUSED = WAYS
+ENDS = [*product(FIGURES, (DIED, REFUSED)), ("cold", KILLED), *product(SCENARIOS, (DIED,))]
+"""What is measured when the program ends, and words of the reason. One signal ends a process as another one does."""
 
 
 @pytest.fixture
