@@ -72,8 +72,8 @@ test-gpu: $(GPU)/.ready
 	$(GPU)/bin/rnnbench check $(GPU_CASES) --set target.device=cuda --set 'strategy.launch=[stream,graph]' --set limits.memory=16GiB
 
 lint: $(TEST)/.ready
-	$(TEST)/bin/ruff check suite tests docs/hosts docs/questions .ci
-	$(TEST)/bin/ruff format --check suite tests docs/hosts docs/questions .ci
+	$(TEST)/bin/ruff check
+	$(TEST)/bin/ruff format --check
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo
 	$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

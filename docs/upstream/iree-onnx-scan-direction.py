@@ -18,7 +18,8 @@ from iree import runtime
 GRAPH = """
 g (float[1] s, float[2, 1] xs) => (float[1] last, float[2, 1] y) {
   last, y = Scan <scan_input_directions = [1], scan_output_directions = [1],
-                  num_scan_inputs = 1, body = b (float[1] h, float[1] x) => (float[1] n, float[1] o) {n = Add(h, x) o = Identity(n)}> (s, xs)
+                  num_scan_inputs = 1,
+                  body = b (float[1] h, float[1] x) => (float[1] n, float[1] o) {n = Add(h, x) o = Identity(n)}> (s, xs)
 }
 """
 INPUTS = [0], [[1], [2]]

@@ -18,7 +18,8 @@ from iree import runtime
 GRAPH = """
 g (float[2] s, float[1, 1] xs) => (float[1] last, float[1, 1] y) {
   s0, s1 = Split <axis = 0> (s)
-  last, y = Scan <num_scan_inputs = 1, body = b (float[1] h, float[1] x) => (float[1] n, float[1] o) {n = Add(h, x) o = Identity(n)}> (s1, xs)
+  last, y = Scan <num_scan_inputs = 1,
+               body = b (float[1] h, float[1] x) => (float[1] n, float[1] o) {n = Add(h, x) o = Identity(n)}> (s1, xs)
 }
 """
 INPUTS = [1, 2], [[3]]

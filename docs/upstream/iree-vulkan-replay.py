@@ -6,7 +6,8 @@
 """IREE on Vulkan: a looped program is wrong from the second or third call on. Compares each call with the processor's.
 
 python iree-vulkan-replay.py [compiler flag …]
-It needs a Vulkan device: Mesa's software device is enough. Prints the largest error of each of 5 calls. Exits with 1 where one is above 1e-5.
+It needs a Vulkan device: Mesa's software device is enough. Prints the largest error of each of 5 calls. Exits with 1
+where one is above 1e-5.
 """
 
 import sys

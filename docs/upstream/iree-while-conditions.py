@@ -3,8 +3,8 @@
 # ///
 """iree-compile crashes on loops that end at the first of two conditions.
 
-One carries two globals, the other a value and a reshape of it. Prints what the compiler did with each loop, and with the
-same loop without its second condition. Exits with 1 where the compiler ended by a signal (3.13: SIGSEGV).
+One carries two globals, the other a value and a reshape of it. Prints what the compiler did with each loop, and with
+the same loop without its second condition. Exits with 1 where the compiler ended by a signal (3.13: SIGSEGV).
 """
 
 import subprocess

@@ -62,7 +62,7 @@ def time_calls(path):
     )
     blocks = [], []
     for _ in range(200):
-        for call, seconds in zip(calls, blocks):
+        for call, seconds in zip(calls, blocks, strict=True):
             start = time.perf_counter()
             for _ in range(100):
                 call()
@@ -97,7 +97,7 @@ def compare(earlier, later, pairs):
     print(f"a step of a GRU of {UNITS} units, {after} beside {before}, {pairs} pairs of processes, intervals of 99 %")
     for call, name in ((1, "without its method in Python"), (0, "run_with_iobinding")):
         times = [(old[call], new[call]) for (_, old), (_, new) in found]
-        before, after = (median(each) for each in zip(*times))
+        before, after = (median(each) for each in zip(*times, strict=True))
         ratios = [new / old for old, new in times]
         low, high = interval(ratios)
         print(f"{name}: {before:.2f} and {after:.2f} µs, ratio {median(ratios):.3f} ({low:.3f} to {high:.3f})")

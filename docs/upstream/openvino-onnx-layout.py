@@ -35,7 +35,6 @@ differences = {}
 for operator, gates in {"LSTM": 4, "GRU": 3, "RNN": 1}.items():
     expected = results(operator, gates, 0, x.swapaxes(0, 1)).swapaxes(0, 1)
     differences[operator] = float(np.abs(results(operator, gates, 1, x) - expected).max())
-    print(
-        f"{operator}: expected the results of the ordinary operator, found results that differ by {differences[operator]:.3f}"
-    )
+    found = f"found results that differ by {differences[operator]:.3f}"
+    print(f"{operator}: expected the results of the ordinary operator, {found}")
 sys.exit(int(max(differences.values()) > 1e-5))

@@ -3,8 +3,8 @@
 # ///
 """OpenVINO computes the sum of a reshaped input and a reshaped variable wrongly.
 
-y = h + x and h' = y, from h = 0, so y is the sum of all x: 1 3 6 10 15 for 1 2 3 4 5. The variable has the shape [1] and
-the sum [1, 1]. Without the reshapes the answer is right.
+y = h + x and h' = y, from h = 0, so y is the sum of all x: 1 3 6 10 15 for 1 2 3 4 5. The variable has the shape [1]
+and the sum [1, 1]. Without the reshapes the answer is right.
 """
 
 import sys

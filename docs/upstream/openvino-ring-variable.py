@@ -3,9 +3,9 @@
 # ///
 """OpenVINO drops the newest value of a ring that is kept in a variable.
 
-The variable has three values. Each call leaves the oldest one out and puts x behind the others: ring' = Concat(ring[1:], x).
-The answer is ring', so for 1 2 3 it is [0 0 1], [0 1 2], [1 2 3]. Where the variable is an input and an output instead, the
-answer is right.
+The variable has three values. Each call leaves the oldest one out and puts x behind the others: ring' =
+Concat(ring[1:], x). The answer is ring', so for 1 2 3 it is [0 0 1], [0 1 2], [1 2 3]. Where the variable is an input
+and an output instead, the answer is right.
 """
 
 import sys
