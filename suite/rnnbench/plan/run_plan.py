@@ -168,17 +168,15 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
 
     Raises StoreError, also if another process runs it.
     """
-    if (merged := read_info(folder)[0].merged) is not None:
-        raise StoreError(
-            f"{folder} is merged of {count(len(merged.numbers), 'shard')}; resume the run of a shard, and merge them "
-            f"again"
-        )
-    digest = read_run(folder).info.trials
+    info, _ = read_info(folder)
+    if info.merged is not None:
+        shards = count(len(info.merged.numbers), "shard")
+        raise StoreError(f"{folder} is merged of {shards}; resume the run of a shard, and merge them again")
     # The records are read under the lock, when nobody else can append one.
     lock = hold_run(folder)
     require_appendable(folder)
     try:
-        restored = tuple(restore_damaged(folder, digest))
+        restored = tuple(restore_damaged(folder, info.trials))
     except OSError as error:
         raise unwritable(folder, error) from error
     run = read_run(folder)

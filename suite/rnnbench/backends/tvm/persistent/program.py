@@ -59,8 +59,7 @@ def build_persistent(request: Request, cache: Path) -> PersistentProgram:
 def plan_of(request: Request) -> Plan:
     """How the kernel is spread over this machine's GPU. Raises BuildError where there is none."""
     strategy, capability = request.strategy, gpu_to_compile_for().capability
-    gpu = Gpu.of(capability, int(import_tvm().device(CUDA, 0).multi_processor_count))
-    return Plan(request.stack, strategy.state, strategy.chunk, request.batch, gpu)
+    return Plan(request.stack, strategy.state, strategy.chunk, request.batch, Gpu.of(capability, _multiprocessors()))
 
 
 def compiled_for_gpu(request: Request) -> tuple[Any, Any]:
@@ -69,6 +68,10 @@ def compiled_for_gpu(request: Request) -> tuple[Any, Any]:
     nvrtc.use_nvrtc(str(target.attrs["arch"]))
     function = kernel(plan_of(request))
     return function, compiled(function, target)
+
+
+def _multiprocessors() -> int:
+    return int(import_tvm().device(CUDA, 0).multi_processor_count)
 
 
 def _compile(request: Request, plan: Plan, folder: Path) -> Artifact:
