@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,8 @@ TOOLS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "ld.lld", "lld")
 """Compilers and linkers of the system that builds call."""
 NAMED_TOOLS = ("CC", "CXX", "LD")
 """Environment variables that name others."""
+X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
+"""float32 lanes of a vector, by feature, widest first."""
 
 
 def program_key(
@@ -82,6 +84,16 @@ def processor_features() -> frozenset[str]:
     """
     first = _processor_facts()
     return frozenset((first.get("flags") or first.get("Features") or "").split())
+
+
+def x86_lanes(features: Collection[str]) -> int:
+    """float32 lanes of the widest vectors that these features of an x86 processor have; 0 of another processor."""
+    return next((count for name, count in X86_LANES.items() if name in features), 0)
+
+
+def vector_lanes() -> int:
+    """float32 lanes of the widest vectors that the kernel offers; those of 128 bits on another processor than x86."""
+    return x86_lanes(processor_features()) or X86_LANES["sse2"]
 
 
 @cache

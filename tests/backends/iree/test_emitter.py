@@ -11,7 +11,7 @@ import pytest
 from rnnbench.backends.iree.compile import operations
 from rnnbench.backends.iree.primitives import Primitives
 from rnnbench.backends.iree.program import module
-from rnnbench.backends.iree.values import Resources, Value
+from rnnbench.backends.iree.values import Resources, Value, without_unread_constants
 
 ir = pytest.importorskip("iree.compiler.ir")
 
@@ -37,9 +37,9 @@ def walked(text: str) -> dict[str, int]:
 
 
 def within_a_function(emitter: Primitives, resources: Resources) -> str:
-    body = "\n".join(emitter.lines)
-    x = "%x: tensor<2x6xf32>"
-    return f"module {{\n  func.func @f({x}) {{\n{body}\n    return\n  }}\n}}\n{resources.text()}"
+    body = "\n".join(without_unread_constants(emitter.lines))
+    x = "%x: tensor<2x6xf32>, %row: tensor<1x8xf32>"
+    return f"module {{\n  func.func @f({x}) {{\n{body}\n    return\n  }}\n}}\n{resources.text(body)}"
 
 
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
@@ -96,7 +96,7 @@ def test_equal_weights_are_stored_once() -> None:
     resources = Resources()
     e = Primitives(resources)
     for _ in range(2):
-        e.constant(np.full((3, 2), 0.5, np.float32))
+        e.compute(e.relu(e.constant(np.full((3, 2), 0.5, np.float32))))
     assert within_a_function(e, resources).count('"0x') == 1
 
 
@@ -108,3 +108,32 @@ def test_a_product_reads_a_large_slice_behind_a_barrier(steps: int, barriers: in
     e.matmul(e.columns(wide, 48, 64), weight)
     counts = walked(within_a_function(e, resources))
     assert counts.get("util.optimization_barrier", 0) == barriers
+
+
+@pytest.mark.parametrize(
+    ("lanes", "shape", "is_packed"),
+    [(8, (8, 16), True), (4, (8, 12), True), (0, (8, 16), False), (8, (6, 16), False), (8, (8, 12), False)],
+)
+def test_a_row_times_a_weight_is_four_sums_where_vectors_and_columns_divide_it(
+    lanes: int, shape: tuple[int, int], is_packed: bool
+) -> None:
+    resources = Resources()
+    e = Primitives(resources, lanes)
+    row = Value((1, shape[0]), "%row")
+    if shape[0] != 8:
+        row = e.constant(np.ones((1, shape[0]), np.float32))
+    product = e.matmul(row, e.constant(np.ones(shape, np.float32)))
+    e.compute(product)
+    text = within_a_function(e, resources)
+    counts = walked(text)
+    assert product.shape == (1, shape[1])
+    assert counts.get("linalg.matmul", 0) == (not is_packed)
+    assert (f": tensor<{shape[1] // (lanes or 1)}x4x{shape[0] // 4}x{lanes}xf32>" in text) == is_packed
+    assert (f"tensor<{shape[0]}x{shape[1]}xf32>" in text) != is_packed, "the weight is stored in one form"
+
+
+def test_several_rows_times_a_weight_stay_a_product() -> None:
+    resources = Resources()
+    e = Primitives(resources, lanes=8)
+    e.matmul(e.constant(np.ones((2, 8), np.float32)), e.constant(np.ones((8, 16), np.float32)))
+    assert walked(within_a_function(e, resources))["linalg.matmul"] == 1

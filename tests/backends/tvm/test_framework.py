@@ -2,9 +2,9 @@
 
 import pytest
 
-from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.program_identity import processor_features, x86_lanes
 from rnnbench.backends.tvm import framework
-from rnnbench.backends.tvm.framework import lanes, products_of_bytes, registers, target, withheld, x86_lanes
+from rnnbench.backends.tvm.framework import lanes, products_of_bytes, registers, target, withheld
 
 AVX2_MACHINE = frozenset({"sse", "sse2", "ssse3", "pni", "sse4_1", "sse4_2", "sse4a", "avx", "avx2", "fma", "f16c"}) | {
     *("bmi1", "bmi2", "abm", "popcnt", "movbe", "vaes"),
@@ -68,7 +68,6 @@ def test_only_avx_512_and_other_architectures_have_32_registers(
 
 
 def test_vectors_are_as_wide_as_the_widest_feature() -> None:
-    """TVM says 512 bits of every x86 processor."""
     assert x86_lanes((*OF_AVX2, "avx512f")) == 16
     assert x86_lanes(OF_AVX2) == 8
     assert x86_lanes(("sse", "sse2")) == 4

@@ -27,11 +27,15 @@ class Loop:
 
 
 class Emitter:
-    """What loops and strategies need. Lines gather in `lines`, inside a function's braces."""
+    """What loops and strategies need. Lines gather in `lines`, inside a function's braces.
 
-    def __init__(self, resources: Resources) -> None:
+    `lanes` is the number of float32 in a vector of the processor; 0 for other devices.
+    """
+
+    def __init__(self, resources: Resources, lanes: int = 0) -> None:
         self.lines: list[str] = []
         self.resources = resources
+        self.lanes = lanes
         self._numbers = 0
         self._indent = "    "
         self._copies = 0
@@ -59,7 +63,7 @@ class Emitter:
 
     def another(self) -> Self:
         """An emitter for another function of the same module."""
-        return type(self)(self.resources)
+        return type(self)(self.resources, self.lanes)
 
     def number(self) -> int:
         self._numbers += 1

@@ -15,6 +15,8 @@ from rnnbench.rnn import contraction
 LARGEST_SLICE = 8 << 10
 """Bytes of a slice that a product may read as it is. With data tiling IREE does not tile the packing of one, and
 refuses vectors of 16 KiB."""
+SUMS = 4
+"""Sums at once in the product of one row. IREE's kernel has one, where each addition waits for the one before."""
 
 
 class Primitives(Emitter):
@@ -22,10 +24,15 @@ class Primitives(Emitter):
 
     def constant(self, array: np.ndarray) -> Value:
         name = self.resources.add(array)
-        return self.value(array.shape, f"arith.constant dense_resource<{name}> : {tensor(array.shape)}")
+        value = self.value(array.shape, f"arith.constant dense_resource<{name}> : {tensor(array.shape)}")
+        return replace(value, array=array)
 
     def matmul(self, x: Value, weight: Value) -> Value:
         self.compute(x, weight)
+        if x.shape[0] == 1 and self.lanes and weight.array is not None:
+            inner, outer = weight.shape
+            if inner % SUMS == 0 and outer % self.lanes == 0:
+                return self._row_product(x, weight.array)
         if x.is_slice and 4 * math.prod(x.shape) > LARGEST_SLICE:
             x = self.value(x.shape, f"util.optimization_barrier {x.name} : {x.type}")
         shape = (x.shape[0], weight.shape[1])
@@ -35,6 +42,20 @@ class Primitives(Emitter):
             f"linalg.matmul ins({x.name}, {weight.name} : {x.type}, {weight.type})"
             f" outs({start.name} : {start.type}) -> {start.type}",
         )
+
+    def _row_product(self, x: Value, weight: np.ndarray) -> Value:
+        """x [1, k] times a weight [k, n] of the processor's, as `SUMS` sums, each of as many columns of x.
+
+        The weight is stored in the order in which it is read: [n/lanes, SUMS, k/SUMS, lanes]. The sum of the sums is an
+        elementwise expression, so it is computed where it is read.
+        """
+        k, n = weight.shape
+        blocks = n // self.lanes
+        columns = self.reshape(x, SUMS, k // SUMS)
+        packed = self.constant(weight.reshape(SUMS, k // SUMS, blocks, self.lanes).transpose(2, 0, 1, 3))
+        sums = self.reshape(self.einsum("sk,bskl->sbl", columns, packed), SUMS, n)
+        first, second, third, fourth = (self.rows(sums, i, i + 1) for i in range(SUMS))
+        return self.add(self.add(first, second), self.add(third, fourth))
 
     def add(self, a: Value, b: Value) -> Value:
         return _pointwise((a, b), "{r} = arith.addf {0}, {1} : f32")

@@ -12,7 +12,8 @@ from math import prod
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.primitives import Primitives
-from rnnbench.backends.iree.values import Resources, Value, tensor
+from rnnbench.backends.iree.values import Resources, Value, tensor, without_unread_constants
+from rnnbench.backends.program_identity import vector_lanes
 from rnnbench.cases import Strategy
 from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, state_by_array, state_by_layer, together
 
@@ -27,8 +28,9 @@ def module(request: Request) -> str:
     """The module's text."""
     resources = Resources()
     build = {"none": _stateless, "stitched": _stitched, "stateful": _stateful}[request.strategy.state]
-    lines = build(request, Primitives(resources))
-    return "module @rnn {\n" + "\n".join(lines) + "\n}\n\n" + resources.text()
+    lines = build(request, Primitives(resources, vector_lanes() if request.device == "cpu" else 0))
+    functions = "\n".join(lines)
+    return "module @rnn {\n" + functions + "\n}\n\n" + resources.text(functions)
 
 
 def _stateless(request: Request, e: Primitives) -> list[str]:
@@ -102,7 +104,8 @@ def _function(name: str, arguments: Sequence[Value], results: Sequence[Value], e
     types = ", ".join(r.type for r in results)
     returned = f" {', '.join(r.name for r in results)} : {types}" if results else ""
     affinity = f"attributes {{stream.affinity = #hal.device.promise<@{DEVICE}>}}"
-    return [f"  func.func @{name}({parameters}) -> ({types}) {affinity} {{", *e.lines, f"    return{returned}", "  }"]
+    body = [*e.lines, f"    return{returned}"]
+    return [f"  func.func @{name}({parameters}) -> ({types}) {affinity} {{", *without_unread_constants(body), "  }"]
 
 
 def _layers(e: Primitives, request: Request, x: Value, state: Sequence[State]) -> tuple[Value, list[State]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +25,8 @@ class Value:
     operands: tuple[Value, ...] = ()
     is_slice: bool = False
     """Whether it is some columns of a wider value."""
+    array: np.ndarray | None = None
+    """The numbers of a constant."""
 
     @property
     def type(self) -> str:
@@ -64,13 +68,24 @@ class Resources:
         self._arrays[name] = data
         return name
 
-    def text(self) -> str:
-        """The section that ends a module: each blob is its alignment, four bytes, and its data."""
-        if not self._arrays:
+    def text(self, functions: str) -> str:
+        """The section that ends a module: each blob is its alignment, four bytes, and its data.
+
+        Only what the text of the functions reads.
+        """
+        read = set(re.findall(r"dense_resource<(\w+)>", functions))
+        if not read:
             return ""
         header = ALIGNMENT.to_bytes(4, "little").hex()
-        blobs = ",\n      ".join(f'{n}: "0x{header}{a.tobytes().hex()}"' for n, a in self._arrays.items())
+        blobs = ",\n      ".join(f'{n}: "0x{header}{a.tobytes().hex()}"' for n, a in self._arrays.items() if n in read)
         return f"{{-#\n  dialect_resources: {{\n    builtin: {{\n      {blobs}\n    }}\n  }}\n#-}}\n"
+
+
+def without_unread_constants(body: Sequence[str]) -> list[str]:
+    """The lines of a function without the constants that no line reads: a weight that was packed is read as packed."""
+    uses = Counter(re.findall(r"%\w+", "\n".join(body)))
+    constants = ((line, re.match(r"\s*(%\w+) = arith.constant ", line)) for line in body)
+    return [line for line, constant in constants if not constant or uses[constant[1]] > 1]
 
 
 def flatten(roots: Sequence[Value]) -> tuple[list[Value], list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
-from rnnbench.backends.program_identity import processor_features
+from rnnbench.backends.program_identity import X86_LANES, processor_features, x86_lanes
 from rnnbench.backends.shared import CUDA, gpu_to_compile_for
 
 PACKAGES = ("apache-tvm", "apache-tvm-ffi")
@@ -18,8 +18,6 @@ KERNEL_NAMES = {"sse3": "pni", "lzcnt": "abm", "bmi": "bmi1"}
 """Linux' names of x86 features that LLVM names in another way, apart from dots, hyphens and underscores."""
 VNNI_OF_LANES = {16: "avx512vnni", 8: "avxvnni"}
 """LLVM's features with products of bytes, by float32 lanes of the widest vectors."""
-X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
-"""float32 lanes of a vector, by feature, widest first."""
 
 
 @cache
@@ -106,20 +104,15 @@ def _plain(name: str) -> str:
 
 @cache
 def lanes() -> int:
-    """float32 lanes of the widest vectors of the target."""
+    """float32 lanes of the widest vectors of the target.
+
+    `target.llvm_get_vector_width` says 512 bits of every x86 processor, also of one without AVX-512.
+    """
     features = _features_of_model()
     offered = set(features) - set(withheld(features, processor_features()))
     if widest := x86_lanes(offered):
         return widest
     return int(import_tvm().get_global_func("target.llvm_get_vector_width")(target())) // 32
-
-
-def x86_lanes(features: Collection[str]) -> int:
-    """float32 lanes of the widest vectors that LLVM's `features` of an x86 processor have; 0 of another processor.
-
-    `target.llvm_get_vector_width` says 512 bits of every x86 processor, also of one without AVX-512.
-    """
-    return next((count for name, count in X86_LANES.items() if name in features), 0)
 
 
 @cache
