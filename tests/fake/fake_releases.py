@@ -49,6 +49,7 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
 
     for module in (environments, backfill, measure):
         patch.setattr(module, "make_environment", make)
+    patch.setattr(environments, "is_made", lambda *_: True)
     patch.setattr(releases, "versions_of_index", lambda package, *options: list(content))
     return made
 
