@@ -14,6 +14,13 @@ def test_where_no_name_is_near_all_are_named():
     assert did_you_mean("batch", NAMES) == ""
 
 
+def test_of_many_names_those_with_the_word_and_the_nearest_are_named():
+    many = [f"compiler-{number}-lost-state" for number in range(50)] + ["other-gru"]
+    told = hint("GRU", many)
+    assert told.startswith("the nearest of 51 names are other-gru, compiler-")
+    assert told.count(",") == 4
+
+
 def test_of_a_path_that_is_absent_the_name_beside_it_is_offered(tmp_path):
     (tmp_path / "model.onnx").touch()
     assert near_path(tmp_path / "modl.onnx") == "did you mean 'model.onnx'?"

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+MOST_NAMES = 40
+"""Most names that a message lists; of more, it has the nearest ones."""
+NEAREST_NAMES = 5
+
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 trial`, `2 trials`, `20,000 trials`. `plural` is that of a noun which does not only take an s."""
@@ -26,9 +30,15 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
 
 
 def hint(word: str, names: Iterable[str]) -> str:
-    """`did you mean 'hidden'?`; all names where none is near."""
+    """`did you mean 'hidden'?`; all names where none is near, or the nearest ones of many."""
     known = list(names)
-    return did_you_mean(word, known) or f"expected one of {', '.join(known)}"
+    if near := did_you_mean(word, known):
+        return near
+    if len(known) <= MOST_NAMES:
+        return f"expected one of {', '.join(known)}"
+    with_word = (name for name in known if word and word.lower() in name.lower())
+    nearest = dict.fromkeys([*with_word, *get_close_matches(word.lower(), known, n=NEAREST_NAMES, cutoff=0)])
+    return f"the nearest of {len(known)} names are {', '.join(list(nearest)[:NEAREST_NAMES])}"
 
 
 def absent(path: Path) -> str:

@@ -6,6 +6,7 @@ import os
 import pkgutil
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from harness_command import records_in
 from waiting import PATIENCE_S
 
 from rnnbench import cli
+from rnnbench.results import read_run, write_info
 
 
 def test_help_imports_nothing_heavy():
@@ -77,23 +79,32 @@ def test_as_a_process_of_its_own_it_ends_with_its_status(folder):
     assert "Traceback" not in done.stderr
 
 
-def compared(folder, **options):
+@pytest.fixture
+def another(finished, folder):
+    """A copy of the finished run as a run of its own."""
+    (run,) = (finished[0] / "results").iterdir()
+    copy = shutil.copytree(run, folder / "another")
+    write_info(copy, read_run(copy).info.model_copy(update={"command": ("another",)}))
+    return copy
+
+
+def compared(folder, another, **options):
     """A command that prints a table, in a process of its own."""
-    command = [sys.executable, "-m", "rnnbench", "compare", "latest", "latest"]
+    command = [sys.executable, "-m", "rnnbench", "compare", "latest", str(another)]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **options
     )
 
 
 @pytest.mark.parametrize("closed", [(0, 2), (1,)], ids=["input and errors", "output"])
-def test_a_closed_standard_stream_is_as_good_as_the_null_device(finished, closed):
-    done = compared(finished[0], preexec_fn=lambda: [os.close(number) for number in closed])
+def test_a_closed_standard_stream_is_as_good_as_the_null_device(finished, another, closed):
+    done = compared(finished[0], another, preexec_fn=lambda: [os.close(number) for number in closed])
     assert (done.returncode, done.stderr) == (0, "")
     assert ("Latency per call" in done.stdout) == (1 not in closed)
 
 
-def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_number(finished):
-    done = compared(finished[0], env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "0"})
+def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_number(finished, another):
+    done = compared(finished[0], another, env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "0"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "UNDECIDED" in done.stdout
 

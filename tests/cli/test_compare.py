@@ -31,8 +31,13 @@ def changed(new, base, *, info=("", ""), records=("", "")):
     return new
 
 
-def test_a_run_compared_with_itself_is_the_same_and_a_lost_outcome_is_a_regression(rnnbench, folder, base, crashed):
-    rnnbench("compare", str(base), str(base))
+def test_one_run_twice_is_refused_as_a_copy_is(rnnbench, folder, base):
+    for other in (base, changed(folder / "copied", base)):
+        refused = rnnbench("compare", str(base), str(other), status=2).stderr
+        assert f"{base} and {other} are one run, {base.name}: nothing can differ" in refused
+
+
+def test_a_lost_outcome_is_a_regression(rnnbench, folder, base, crashed):
     assert "failing" in rnnbench("compare", str(base), str(crashed), status=1).stdout
     empty = changed(folder / "empty", base)
     (empty / "records.jsonl").write_text("")
@@ -95,7 +100,7 @@ def test_a_threshold_of_the_case_is_kept_in_the_run_and_the_command_counts_befor
     thresholds = json.loads((made / "run.json").read_text())["thresholds"]
     assert thresholds == {"tiny": {"latency": 0.125, "memory": 0.3}}
     (folder / "tiny.yaml").unlink()
-    command = ("compare", str(made), str(made), "--json=-")
+    command = ("compare", str(base), str(made), "--json=-", "--fail-on=none")
     of_case = json.loads(rnnbench(*command).stdout)
     assert {one["threshold"] for one in of_case["latencies"]} == {0.125}
     given = json.loads(rnnbench(*command, "--threshold", "5%,memory=20%").stdout)

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from harness_command import run_command
 
+from rnnbench.results import read_run, write_info
+
 CASE = """\
 schema: 1
 name: sizes
@@ -79,7 +81,9 @@ def test_report_compare_history_and_site_read_the_merged_run(rnnbench, tmp_path)
     page = (tmp_path / rnnbench("report", "whole").stdout.strip()).read_text()
     assert "6 trials: 6 ok" in page
     assert "numpy:eager" in page
-    assert "12 latency verdicts" in rnnbench("compare", "whole", "whole").stdout
+    another = shutil.copytree(tmp_path / "whole", tmp_path / "another")
+    write_info(another, read_run(another).info.model_copy(update={"command": ("another",)}))
+    assert "12 latency verdicts" in rnnbench("compare", "whole", "another").stdout
     added = rnnbench("history", "add", "whole").stdout.splitlines()
     assert [line.endswith("added (4 trials)") for line in added] == [True] * 3
     assert rnnbench("history", "add", runs(tmp_path)[0]).stdout.strip().endswith("already there (4 trials)")

@@ -14,6 +14,7 @@ import pytest
 from forked_workers import write_python
 
 from rnnbench.cases import Trial
+from rnnbench.devices import Device
 from rnnbench.history import VERDICTS_FILE
 from rnnbench.night import conformance, measure
 from rnnbench.pipeline import Side, SideBySide, SideError, ab, backfill, bisect, confirmation, environments, releases
@@ -29,6 +30,8 @@ PACKAGE = "rnnbench-fake"
 INSTALLED = "1.0"
 """The version in the environment that runs the tests."""
 NOT_INSTALLABLE = "no-wheel"
+DEVICE: Device | None = None
+"""The device of every measurement."""
 YANKED = "yanked"
 
 
@@ -49,6 +52,7 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
 
     for module in (environments, backfill, measure):
         patch.setattr(module, "make_environment", make)
+    patch.setattr(environments, "is_made", lambda *_: True)
     patch.setattr(releases, "versions_of_index", lambda package, *options: list(content))
     return made
 
@@ -142,4 +146,5 @@ def _record(trial: Trial, version: str, latency: float | str) -> Record:
         stage="" if outcome == "ok" else "check",
         reason="" if outcome == "ok" else "planted",
         environment=Environment(threads_requested=1),
+        device=DEVICE,
     )

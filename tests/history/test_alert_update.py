@@ -33,6 +33,7 @@ class Shown:
 
     def __init__(self, *found: Detection, day: int = 20, returned: bool = False) -> None:
         self._found, self._returned = found, returned
+        self.machines_now = {"an earlier fingerprint": FOUND.machine}
         self.silences = SimpleNamespace(now=datetime(2026, 1, day, 12))
 
     def worse(self) -> Sequence[Detection]:
@@ -76,6 +77,11 @@ def test_what_is_dated_a_few_runs_away_is_the_same_alert(alerts, runs: int) -> N
 def test_what_is_further_away_is_another_alert(alerts) -> None:
     after = update(alerts(alert()), Shown(of(run=f"night{10 + NEAR:03d}")))
     assert [each.found.run for each in after.all] == ["night009", f"night{10 + NEAR:03d}"]
+
+
+def test_an_alert_follows_its_machine_to_another_fingerprint(alerts) -> None:
+    (found,) = update(alerts(alert(machine="an earlier fingerprint")), Shown(FOUND)).all
+    assert (found.id, found.found.machine) == ("one", FOUND.machine)
 
 
 @pytest.mark.parametrize("key", ["machine", "backend", "after"])

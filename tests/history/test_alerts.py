@@ -159,7 +159,8 @@ def test_rows_of_a_machine_that_no_run_is_of_raise_no_alert(tmp_path: Path, none
     history = made.make(tmp_path, 3, night)
     assert update(none, after(history)).all
     for file in (history.root / "runs").iterdir():
-        file.write_text(json.dumps({**json.loads(without_digest(file.read_bytes())[0]), "machine": "another"}))
+        entry = json.loads(without_digest(file.read_bytes())[0])
+        file.write_text(json.dumps({**entry, "machine": "another", "machine_earlier": "another"}))
     assert update(none, after(History(history.root))).all == ()
 
 

@@ -12,6 +12,7 @@ from time import tzset
 from types import SimpleNamespace
 
 import fake_records as fake
+import made_history
 import pytest
 from waiting import PATIENCE_S, join
 
@@ -21,7 +22,8 @@ from rnnbench.content_digest import without_digest
 from rnnbench.history import History, database, find_changes, store
 from rnnbench.history.database import ZONES
 from rnnbench.history.entry import run_id, utc_of
-from rnnbench.results import StoreError, append_record, read_run
+from rnnbench.history.series import trials_of_machines
+from rnnbench.results import StoreError, append_record, fingerprint, read_run
 
 OLD = Path(__file__).parents[1] / "results" / "runs_of_schema_1" / "scaling"
 
@@ -333,6 +335,24 @@ def with_future(root: Path, run: Path, tmp_path: Path) -> Path:
     ahead = fake.write_run(tmp_path / "ahead", list(fake.whole_run())[:3], started=AHEAD, finished=AHEAD, seed=1)
     assert History(root).add(ahead).what == "added"
     return ahead
+
+
+def test_a_machine_keeps_its_series_over_an_update_and_once_more_of_it_is_read(tmp_path: Path) -> None:
+    earlier = {"cpu": "AMD EPYC", "cores": 2, "memory": 25_276_510_208, "kernel": "6.1.0"}
+    now = {**earlier, "processor": {"model": "1"}, "vector_extensions": "avx2"}
+    described = [earlier, now, {**now, "kernel": "6.2.0", "memory": 25_276_400_000}]
+    history = made_history.make(tmp_path, 6, machine=lambda night: described[night // 2])
+    assert {entry.machine for entry in history.runs} == {fingerprint(now)}
+    assert history.sql("SELECT DISTINCT machine FROM rows").rows == ((fingerprint(now),),)
+    ((machine, trials),) = trials_of_machines(history)
+    assert (machine, len(trials.runs)) == (fingerprint(now), 6)
+
+
+def test_the_series_of_two_machines_that_were_taken_for_one_stays_by_itself(tmp_path: Path) -> None:
+    earlier = {"cpu": "AMD EPYC", "cores": 2}
+    now = [{**earlier, "processor": {"model": model}, "vector_extensions": "avx2"} for model in ("1", "17")]
+    history = made_history.make(tmp_path, 3, machine=lambda night: [earlier, *now][night])
+    assert [entry.machine for entry in history.runs] == [fingerprint(one) for one in (earlier, *now)]
 
 
 def test_a_run_of_the_future_is_left_out_and_named(root: Path, run: Path, with_future: Path) -> None:

@@ -35,6 +35,8 @@ def test_the_description_goes_into_json_and_has_what_every_linux_tells():
     assert machine["memory"] > 1 << 28
     assert 0 < machine["clock_resolution_s"] < 1e-3
     assert None not in machine.values()
+    assert machine["processor"]
+    assert machine["vector_extensions"]
 
 
 def test_conditions_are_what_was_stolen_meanwhile_and_load_and_heat_at_both_ends(machine):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event
 from types import SimpleNamespace
 
+import fake_releases
 import pytest
 from fake_releases import NOT_INSTALLABLE, PACKAGE, YANKED, fake_index, fake_measurements
 from harness_trials import SilentObserver, make_trial
@@ -12,6 +13,8 @@ from waiting import PATIENCE_S
 
 pytest.importorskip("duckdb")
 
+from rnnbench.backends import Probe
+from rnnbench.devices import Device
 from rnnbench.history import History, release_series
 from rnnbench.pipeline import Backfill, Release, SideError, backfill, list_releases, measure_releases
 from rnnbench.results import Store
@@ -69,6 +72,21 @@ def test_what_is_there_is_not_measured_again(measure):
     assert measure(retry=True)[0].keys() == {"1.11", "1.12"}
     assert measure(trials=2)[1] == ["1.14", "1.13", "1.10", "1.9"], "the new trial"
     assert measure(reference="1.13")[1], "beside another reference"
+
+
+def test_what_another_gpu_measured_is_measured_here_and_what_could_not_be_installed_is_not(measure, monkeypatch):
+    def on(name):
+        gpu = Device(name, "a driver", "9.0")
+        monkeypatch.setattr(backfill, "probe_or_stand_in", lambda _: Probe(routes=("honest",), devices={"cpu": gpu}))
+        monkeypatch.setattr(fake_releases, "DEVICE", gpu)
+        return measure()
+
+    measured = ["1.14", "1.13", "1.10", "1.9"]
+    assert on("H100")[1] == measured
+    assert on("H100") == ({}, [])
+    problems, compared = on("A100")
+    assert (compared, problems.keys()) == (measured, set(measured))
+    assert on("H100") == on("A100") == ({}, [])
 
 
 def test_no_release_is_begun_when_the_time_is_spent_and_the_next_call_goes_on(measure):

@@ -12,7 +12,7 @@ from harness_trials import make_trial
 
 from rnnbench.pipeline import SideError, environments
 from rnnbench.pipeline.environment_worker import Describe, describe, source_digest
-from rnnbench.pipeline.environments import differences, open_side
+from rnnbench.pipeline.environments import check_side, differences, open_side
 
 TRIALS = [make_trial(), make_trial(time="fused")]
 
@@ -86,6 +86,18 @@ def test_a_requirement_without_its_version_is_refused_before_anything_is_made(tm
     monkeypatch.setattr(environments, "make_environment", pytest.fail)
     with pytest.raises(SideError, match="is no requirement: "):
         open_side(text, TRIALS, tmp_path)
+
+
+def test_the_index_is_asked_for_the_versions_of_an_environment_that_is_not_there(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        environments, "require_release", lambda requirement, text: asked.append((requirement.name, text))
+    )
+    check_side("numpy==1 scipy~=1.9 packaging", TRIALS, tmp_path)
+    check_side("--pre numpy==1", TRIALS, tmp_path)  # pip's options may name another index.
+    monkeypatch.setattr(environments, "is_made", lambda *_: True)
+    check_side("numpy==99", TRIALS, tmp_path)
+    assert asked == [(name, "numpy==1 scipy~=1.9 packaging") for name in ("numpy", "scipy")]
 
 
 def test_an_environment_whose_python_is_damaged_is_told(tmp_path):

@@ -16,7 +16,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.pipeline import SideError
 from rnnbench.pipeline import made_environments as made
-from rnnbench.pipeline.made_environments import make_environment
+from rnnbench.pipeline.made_environments import is_made, make_environment
 from rnnbench.results import StoreError
 
 
@@ -83,7 +83,8 @@ def seen(python: str, module: str) -> str:
     ).stdout.strip()
 
 
-def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch):
+def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch, capsys):
+    assert not is_made("fakepackage==1.0", ["fake"], cache)
     first = make_environment("fakepackage==1.0", ["fake"], cache)
     earlier = {*cache.glob("*/bin/python")}
     second = make_environment("fakepackage==2.0", ["fake"], cache)
@@ -96,8 +97,11 @@ def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, of
     ran = []
     run = made.run_installer
     monkeypatch.setattr(made, "run_installer", lambda command, *rest: ran.append(command) or run(command, *rest))
+    assert is_made("fakepackage==1.0", ["fake"], cache)
     assert make_environment("fakepackage==1.0", ["fake"], cache) == first
     assert ran == []
+    told = [line.partition(" into ")[0] for line in capsys.readouterr().err.splitlines()]
+    assert told == [f"installing {what}" for what in ("this suite", "fakepackage==1.0", "fakepackage==2.0")]
     (info,) = Path(first.python).parents[1].rglob("fakepackage-1.0.dist-info")
     shutil.rmtree(info)
     assert make_environment("fakepackage==1.0", ["fake"], cache) == first

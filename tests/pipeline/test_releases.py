@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 from rnnbench.pipeline import Release, SideError, between, find_release, list_releases, newest_of_minors, releases
-from rnnbench.pipeline.releases import released_package
+from rnnbench.pipeline.releases import released_package, require_release
 
 ANSWER = "fakepackage (1.10.0)\nAvailable versions: 1.10.0, 1.9.2, 1.9.1, 1.8.0\n"
 
@@ -86,9 +87,23 @@ def test_a_wrong_version_or_list_of_releases_is_refused_with_what_is_expected(in
 def test_an_index_without_an_answer_is_named_with_what_to_do(index):
     index("", "ERROR: No matching distribution found for fakepackage\n", 1)
     with pytest.raises(
-        SideError, match=r"No matching distribution found for fakepackage; check the name .*--list FILE"
+        SideError, match=r"No matching distribution found for fakepackage; check the name \(--package\); .*--list FILE$"
     ):
         list_releases("fakepackage")
+
+
+def test_a_version_that_the_index_lacks_is_refused_with_the_newest_ones(index):
+    for text in ("fakepackage==1.9.1", "fakepackage>=1.8,<2", "fakepackage~=1.9"):
+        require_release(Requirement(text), text)
+    refused = (
+        r"^'fakepackage==99 x==1': the package index has no fakepackage==99 for Python 3\.\d+\.\d+ on this machine; "
+        r"the newest of 4 versions: 1\.10\.0, 1\.9\.2, 1\.9\.1, 1\.8\.0$"
+    )
+    with pytest.raises(SideError, match=refused):
+        require_release(Requirement("fakepackage==99"), "fakepackage==99 x==1")
+    index("", "ERROR: No matching distribution found for fakepackage\n", 1)
+    with pytest.raises(SideError, match=r"found for fakepackage; check the name$"):
+        require_release(Requirement("fakepackage==99"), "fakepackage==99")
 
 
 def test_releases_between_two_have_both_ends_also_where_the_list_lacks_them(index):

@@ -10,6 +10,8 @@ from rnnbench.results import read_run
 from rnnbench.site.content import read_content
 from rnnbench.site.nights import BUILD_FIGURES, FIGURES, nights_of
 
+MACHINE = {"cpu": "Fake CPU 9000", "python": "3.11.7", "kernel": "6.1.0"}
+
 
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
 @pytest.mark.parametrize("built", ["", "2026-11-01T00:00:00Z"])
@@ -34,10 +36,11 @@ def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history
         fake.record(chunk=2, bound=None, same_as=measured.trial),
         fake.record(chunk=4, launch="graph", device=fake.SOFTWARE_DEVICE),
     ]
-    folder, history = fake.write_run(tmp_path / "run", records), History(tmp_path / "history")
+    folder, history = fake.write_run(tmp_path / "run", records, machine=MACHINE), History(tmp_path / "history")
     history.add(folder)
     (from_run,), (from_history,) = nights_of(None, [read_run(folder)]), nights_of(history, [])
     assert from_history.rows == from_run.rows
+    assert {row.software for row in from_run.rows} == {"Python 3.11.7, kernel 6.1.0"}
     assert {row.same_as for row in from_run.rows} == {"", measured.trial}
 
 

@@ -70,7 +70,7 @@ def ab(
 
     trials = selection.select(cases := selection.load_cases(), selection.targets(cases, installed=False))
     for text in (side_a, side_b):
-        check_side(text)
+        check_side(text, trials, environments)
     sides = open_side(side_a, trials, environments), open_side(side_b, trials, environments)
     both = SideBySide.begin(trials, sides, Store(results))
     terminal = console()

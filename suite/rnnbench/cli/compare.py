@@ -81,6 +81,11 @@ def compare(
     fail_on = _parsed(parse_fail_on, names, "--fail-on") if names else None
     store = Store(results)
     base_run, new_run = (store.read(run, compared_record) for run in (base, new))
+    if base_run.info == new_run.info and base_run.records == new_run.records:
+        raise StoreError(
+            f"{base} and {new} are one run, {base_run.name}: nothing can differ; name another run, or compare this "
+            f"environment with itself by `rnnbench ab CASE`"
+        )
     gc.freeze()  # Records have no cycles; looking for some, again and again, takes a fifth of the time.
     if base_run.by_trial.keys().isdisjoint(new_run.by_trial):
         tell_warnings(warning for run in (base_run, new_run) for warning in run.warnings)

@@ -14,9 +14,8 @@ from rnnbench.results import (
     NodeInfo,
     RunInfo,
     append_record,
-    differences,
     fingerprint,
-    machine_identity,
+    machine_differences,
     read_run,
     save_samples,
     write_info,
@@ -83,7 +82,7 @@ class FleetJournal:
     def _require_same_machine(self, name: str, facts: NodeFacts) -> None:
         if fingerprint(facts.machine) == fingerprint(self._info.machine):
             return
-        unlike = differences(machine_identity(self._info.machine), machine_identity(facts.machine))
+        unlike = machine_differences(self._info.machine, facts.machine)
         differing = [f"{key}: {there}, and not {here}" for key, here, there in unlike]
         raise FleetError(
             f"node {name} is another machine than the one that this run was begun on "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rnnbench.history.alert import SILENCE, Alert, Detection, new_id
@@ -25,13 +25,15 @@ class News:
     """By machine."""
     facts: Facts
     silences: Silences
+    machines_now: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of alerts whose machine has another one by now, with that one."""
 
     @classmethod
     def of(cls, history: History, now: datetime, last: int = LAST) -> News:
         """`now` is UTC, without a zone. Changes and events are looked for in the last runs of each machine."""
         anchors = read_settings(history.root).anchors
         levels = {machine: Levels.of(machine, trials, last) for machine, trials in trials_of_machines(history, anchors)}
-        return cls(levels, Facts(history, last), Silences.of(history, now))
+        return cls(levels, Facts(history, last), Silences.of(history, now), history.machines_now)
 
     def worse(self) -> list[Detection]:
         """All that is bad news and holds now."""
@@ -55,6 +57,9 @@ class News:
 def update(alerts: Alerts, news: News) -> Alerts:
     """The alerts after a look at the history. Nothing is written."""
     today = news.silences.now.date().isoformat()
+    for before in alerts.all:
+        if machine := news.machines_now.get(before.found.machine):
+            alerts = alerts.put(before.with_(found=before.found.model_copy(update={"machine": machine})))
     worse = news.worse()
     matches = _matches(worse, alerts.all, news.distance)
     for number, detection in enumerate(worse):

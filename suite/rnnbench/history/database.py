@@ -39,15 +39,24 @@ class Database:
     Opening it takes longer than most statements.
     """
 
-    def __init__(self, files: Sequence[Path], types: Mapping[str, str], tables: Mapping[str, Content]) -> None:
-        """`types` has the columns of `rows` that are there even where no file has them. Raises StoreError."""
+    def __init__(
+        self,
+        files: Sequence[Path],
+        types: Mapping[str, str],
+        tables: Mapping[str, Content],
+        replaced: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """`types` has the columns of `rows` that are there even where no file has them.
+
+        `replaced` has, by column, the values that stand for others. Raises StoreError.
+        """
         self._database = open_database(PURPOSE)
         with _errors_told():
             for file in files:
                 str(file).encode()  # DuckDB takes no other text, and says only that its type is wrong.
             # The view and each statement would otherwise read the footers of all files anew: a second for 365 runs.
             self._database.execute("SET parquet_metadata_cache = true")
-            _make_view(self._database, files, types)
+            _make_view(self._database, files, types, replaced)
             for name, (columns, rows) in tables.items():
                 make_table(self._database, name, columns, rows)
             _lock(self._database, files)
@@ -100,13 +109,22 @@ def _select(database: Any, sql: str) -> Any:
     return statements[0]
 
 
-def _make_view(database: Any, files: Sequence[Path], types: Mapping[str, str]) -> None:
+def _make_view(
+    database: Any, files: Sequence[Path], types: Mapping[str, str], replaced: Mapping[str, Mapping[str, str]]
+) -> None:
     make_table(database, "no_rows", types, ())
     stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(files)}, union_by_name = true)" if files else ""
     names = ", ".join(f'"{column}"' for column in types)
-    cast = ", ".join(f'TRY_CAST("{column}" AS {kind}) AS "{column}"' for column, kind in types.items())
+    cast = ", ".join(f'{_value(column, kind, replaced.get(column))} AS "{column}"' for column, kind in types.items())
     # An older rnnbench may have written a column with another type. `* REPLACE` would take twice as long to bind.
     database.execute(f"CREATE VIEW rows AS SELECT {cast}, * EXCLUDE ({names}) FROM (SELECT * FROM no_rows{stored})")
+
+
+def _value(column: str, kind: str, replaced: Mapping[str, str] | None) -> str:
+    """A column of a file as one of the view."""
+    cast = f'TRY_CAST("{column}" AS {kind})'
+    whens = "".join(f" WHEN {sql_literal(a)} THEN {sql_literal(b)}" for a, b in (replaced or {}).items())
+    return f"CASE {cast}{whens} ELSE {cast} END" if whens else cast
 
 
 def _list(files: Sequence[Path]) -> str:

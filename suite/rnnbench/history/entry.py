@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from rnnbench.history.release_file import ReleaseInfo
-from rnnbench.results import FrozenModel, Run, StoreError, fingerprint
+from rnnbench.results import FrozenModel, Run, StoreError, earlier_fingerprint, fingerprint
 
 SCHEMA: Literal[1] = 1
 """Version of an entry's file."""
@@ -45,6 +45,8 @@ class RunEntry(FrozenModel):
     rnnbench: str
     machine: str
     """Fingerprint of the machine."""
+    machine_earlier: str | None = None
+    """Its fingerprint by the rule that entries without this field were made by."""
     machine_cpu: str | None
     cases: tuple[str, ...]
     command: str
@@ -128,6 +130,7 @@ def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> 
         finished=utc_of(info.finished, run) if info.finished else None,
         rnnbench=info.rnnbench,
         machine=fingerprint(info.machine),
+        machine_earlier=earlier_fingerprint(info.machine),
         machine_cpu=cpu_of(info.machine),
         cases=info.cases,
         command=info.command_line,

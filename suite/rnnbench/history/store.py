@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,10 +137,10 @@ class History:
     def _read_checks(self) -> _Entries[CheckEntry]:
         return self._entries("checks", CheckEntry, "its check")
 
-    @property
+    @cached_property
     def checks(self) -> tuple[CheckEntry, ...]:
         """Oldest first."""
-        return self._read_checks.used
+        return self._on_machines_now(self._read_checks.used)
 
     @cached_property
     def _read_comparisons(self) -> _Entries[ComparisonEntry]:
@@ -157,10 +157,10 @@ class History:
                 files.append(_EntryFile(path, entry.name, entry))
         return _Entries.of(files, damaged)
 
-    @property
+    @cached_property
     def comparisons(self) -> tuple[ComparisonEntry, ...]:
         """Oldest first."""
-        return self._read_comparisons.used
+        return self._on_machines_now(self._read_comparisons.used)
 
     @cached_property
     def _read_runs(self) -> _Entries[RunEntry]:
@@ -170,6 +170,22 @@ class History:
             with suppress(OSError), locked(lock, shared=True):
                 return self._runs_now()
         return entries
+
+    @cached_property
+    def machines_now(self) -> Mapping[str, str]:
+        """The fingerprints of earlier entries whose machine has another one by now, with that one.
+
+        An earlier one that two machines share stays: nobody knows which of them it was.
+        """
+        found: dict[str, set[str]] = {}
+        for entry in self._read_runs.used:
+            if entry.machine_earlier not in (None, entry.machine):
+                found.setdefault(str(entry.machine_earlier), set()).add(entry.machine)
+        return {earlier: machines.pop() for earlier, machines in found.items() if len(machines) == 1}
+
+    def _on_machines_now(self, entries: Sequence[ReadEntry]) -> tuple[ReadEntry, ...]:
+        now = self.machines_now
+        return tuple(e.model_copy(update={"machine": now[e.machine]}) if e.machine in now else e for e in entries)
 
     def _runs_now(self) -> _Entries[RunEntry]:
         """The runs as they lie there at this moment: also one whose rows another process has just replaced."""
@@ -186,10 +202,10 @@ class History:
                 files.append(_EntryFile(path, entry.run, entry))
         return _Entries.of(files, damaged)
 
-    @property
+    @cached_property
     def runs(self) -> tuple[RunEntry, ...]:
         """Oldest first."""
-        return self._read_runs.used
+        return self._on_machines_now(self._read_runs.used)
 
     @property
     def nights(self) -> tuple[RunEntry, ...]:
@@ -216,7 +232,7 @@ class History:
 
     @cached_property
     def _database(self) -> Database:
-        return Database(self._files, ROW_TYPES, self._tables)
+        return Database(self._files, ROW_TYPES, self._tables, {"machine": self.machines_now})
 
     @property
     def _files(self) -> list[Path]:

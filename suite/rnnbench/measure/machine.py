@@ -17,13 +17,25 @@ from rnnbench.measure.control_groups import cores_at_once, cpu_quota
 
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 """Linux's names of processors' temperature sensors."""
+_PROCESSOR = (
+    *("vendor_id", "cpu family", "model", "stepping"),
+    *("CPU implementer", "CPU variant", "CPU part", "CPU revision"),
+)
+"""What /proc/cpuinfo calls the design of a processor, on x86 and on Arm. A name such as `AMD EPYC` has several."""
+_VECTORS = (
+    *("avx", "avx2", "f16c", "fma", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_int8", "amx_bf16", "asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve", "sve2", "sme"),
+)
+"""The kernel's names of instructions that compilers and runtimes choose their code by."""
 
 
 def describe_machine() -> dict[str, object]:
-    """CPU, caches (bytes), memory (bytes), governor, kernel, Python and clock. Unreadable facts are left out."""
+    """Processor, caches (bytes), memory (bytes), governor, kernel, Python and clock. Unreadable facts are left out."""
     clock = measure_clock()
     facts: dict[str, object] = {
         "cpu": processor_model(),
+        "processor": {key: text for key in _PROCESSOR if (text := _cpuinfo(key))},
+        "vector_extensions": _vector_extensions(),
         "cores": os.cpu_count(),
         "usable_cores": cores_at_once(),
         "cpu_quota": cpu_quota(),
@@ -82,8 +94,18 @@ def temperature() -> float | None:
 
 def processor_model() -> str | None:
     """The processor's name, as the kernel reports it."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
-    return match[1] if match else platform.processor() or None
+    return _cpuinfo("model name") or platform.processor() or None
+
+
+def _vector_extensions() -> str:
+    known = {*(_cpuinfo("flags") or _cpuinfo("Features") or "").split()}
+    return " ".join(name for name in _VECTORS if name in known) or "none"
+
+
+def _cpuinfo(key: str) -> str | None:
+    """What the kernel says of the first processor."""
+    match = re.search(rf"^{key}\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return match[1] if match else None
 
 
 def _system() -> str | None:

@@ -16,7 +16,7 @@ from threading import Event
 
 from rnnbench.backends import Probe, Support
 from rnnbench.cases import Trial
-from rnnbench.history import VERDICTS_FILE, History, ReleaseFile, write_release
+from rnnbench.history import SERIES_DEVICE, VERDICTS_FILE, History, ReleaseFile, write_release
 from rnnbench.measure import describe_machine
 from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
@@ -26,7 +26,7 @@ from rnnbench.pipeline.made_environments import SideError, make_environment
 from rnnbench.pipeline.progress import NoProgress
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
-from rnnbench.plan import begin_run, end_run
+from rnnbench.plan import begin_run, end_run, probe_or_stand_in
 from rnnbench.results import Store, fingerprint, read_run, sql_literal, write_info
 from rnnbench.sampling import NO_ROOF, PairBudget
 from rnnbench.spelling import count
@@ -93,20 +93,31 @@ def measure_releases(
 
 
 def missing_trials(plan: Backfill, releases: Sequence[Release]) -> Mapping[str, tuple[Trial, ...]]:
-    """By version, the trials that the history does not have yet, of this machine and with the same reference."""
+    """By version, the trials that the history does not have yet, of this machine and with the same reference.
+
+    A trial on a GPU is measured anew where the history has it of another GPU. What could not be installed is of none.
+    """
     history = History(plan.history)
     machine = fingerprint(describe_machine())
     retried = " AND outcome <> 'unavailable'" if plan.retry else ""
     rows = history.sql(
-        "SELECT DISTINCT release, trial FROM rows JOIN runs USING (run_id) "
+        "SELECT DISTINCT release, trial, CASE WHEN outcome <> 'unavailable' THEN series_device ELSE '' END "
+        f"FROM (SELECT *, {SERIES_DEVICE} AS series_device FROM rows) AS rows JOIN runs USING (run_id) "
         f"WHERE runs.machine = '{machine}' AND package = {sql_literal(plan.reference.package)} "
         f"AND reference = {sql_literal(plan.reference.version)}{retried}"
     ).rows
-    measured = {(version, trial) for version, trial in rows}
+    gpus = {trial.id: _gpu_of(trial) for trial in plan.trials}
+    measured = {(version, trial) for version, trial, gpu in rows if gpu in ("", gpus.get(trial)) or not gpus.get(trial)}
     return {
         release.version: tuple(trial for trial in plan.trials if (release.version, trial.id) not in measured)
         for release in releases
     }
+
+
+def _gpu_of(trial: Trial) -> str:
+    """The name of the GPU that would run a trial; empty where it is none, or where no driver tells."""
+    device = probe_or_stand_in(trial.target.backend).device(trial.device)
+    return device.name if device is not None and device.driver and not device.software else ""
 
 
 def stored_reference(history: Path, package: str) -> str:

@@ -14,7 +14,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rnnbench.cases import Trial
 from rnnbench.pipeline.environment_packages import extras_of, this_suite
 from rnnbench.pipeline.environment_worker import Describe, EnvironmentFacts, source_digest
-from rnnbench.pipeline.made_environments import SideError, make_environment
+from rnnbench.pipeline.made_environments import SideError, is_made, make_environment
+from rnnbench.pipeline.releases import require_release
 from rnnbench.results import by_package
 from rnnbench.stages import Examined
 from rnnbench.worker import Host, WorkerError, WorkerProcess, own_folder
@@ -57,7 +58,7 @@ def open_side(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
 
 def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> Side:
     """Open the environment that `text` names: a folder or requirements; None is the running one. Raises SideError."""
-    check_side(text)
+    check_side(text, trials, cache)
     if text is None:
         name, interpreter = "the running environment", sys.executable
     elif _is_folder(text):
@@ -80,10 +81,11 @@ def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
     return [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
 
 
-def check_side(text: str | None) -> None:
+def check_side(text: str | None, trials: Sequence[Trial], cache: Path) -> None:
     """Raise SideError for a text that names no environment, before minutes are spent to make one.
 
-    Requirements must contain a version. Otherwise a mistyped folder would be installed from the package index.
+    Requirements must contain a version. Otherwise a mistyped folder would be installed from the package index. For an
+    environment that is not there yet, the index is asked for the versions.
     """
     if text is None:
         return
@@ -95,13 +97,21 @@ def check_side(text: str | None) -> None:
             f"'{text}': is no folder here, and names no version; "
             f"give a virtual environment's folder, or requirements such as 'onnxruntime==1.30.0'"
         )
-    for requirement in text.split():
-        try:
-            if not requirement.startswith("-"):
-                Requirement(requirement)
-        except InvalidRequirement as error:
-            what = str(error).splitlines()[0]
-            raise SideError(f"'{requirement}': is no requirement: {what}; write it as 'onnxruntime==1.30.0'") from error
+    words = text.split()
+    requirements = [_requirement(word) for word in words if not word.startswith("-")]
+    # pip's options may name another index.
+    if len(requirements) == len(words) and not is_made(text, extras_of(trials), cache):
+        for requirement in requirements:
+            if requirement.specifier:
+                require_release(requirement, text)
+
+
+def _requirement(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        what = str(error).splitlines()[0]
+        raise SideError(f"'{text}': is no requirement: {what}; write it as 'onnxruntime==1.30.0'") from error
 
 
 def _is_folder(text: str) -> bool:

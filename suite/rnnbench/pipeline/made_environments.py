@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -21,7 +22,7 @@ from threading import Event
 from rnnbench.content_digest import intact, text_with_digest
 from rnnbench.disk import read_cached, read_plain, remove_anything, write_bytes
 from rnnbench.locks import locked
-from rnnbench.outside_text import safe_text
+from rnnbench.outside_text import one_line, safe_text
 from rnnbench.pipeline.environment_packages import (
     own_metadata,
     own_versions,
@@ -38,6 +39,8 @@ from rnnbench.worker import run_helper
 INSTALL_LIMIT_S = 1800.0
 NAMED_VERSIONS = 8
 """Versions of a package that an error names if none of them meets a requirement."""
+LONGEST_TOLD = 400
+"""Most characters of what is said of an environment that is being made."""
 READY = "ready.json"
 """The file with an environment's packages. An environment that was made here has it once everything is installed."""
 LOWER_LAYER = "rnnbench-lower-layer.pth"
@@ -68,14 +71,14 @@ def make_environment(
     `extras_of` has the extras that trials need. Versions in `requirements` win over those that the suite asks for.
     `stop` is that of `run_helper`. Raises SideError and HelperStoppedError.
     """
-    upper = [with_extras(text, extras) for text in requirements.split()]
-    named = {package_name(text) for text in upper}
-    pins = own_versions()
-    suite = this_suite()
-    source = own_metadata() if suite[0] == "--editable" else [source_digest()]
-    lower = _make([*suite, *requirements_beside(extras, named)], pins, None, cache, requirements, source, stop)
-    # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
-    return _make(upper, [], Path(lower.python).parents[1], cache, requirements, (), stop)
+    lower, upper = _layers(requirements, extras, cache)
+    _make(lower, stop)
+    return _make(upper, stop)
+
+
+def is_made(requirements: str, extras: Sequence[str], cache: Path) -> bool:
+    """Whether `make_environment` would install nothing."""
+    return all(_intact(layer.folder) is not None for layer in _layers(requirements, extras, cache))
 
 
 def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "") -> MadeEnvironment:
@@ -83,36 +86,66 @@ def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "")
 
     A version that is not named is the newest when the environment is made. `as_of` tells one day's from another's.
     """
-    return _make(list(requirements), [], None, cache, " ".join(requirements), [as_of] if as_of else [])
+    text = " ".join(requirements)
+    return _make(_Layer(text, text, tuple(requirements), cache, source=(as_of,) if as_of else ()))
 
 
-def _make(
-    wanted: Sequence[str],
-    pins: Sequence[str],
-    lower: Path | None,
-    cache: Path,
-    requirements: str,
-    source: Sequence[str] = (),
-    stop: Event | None = None,
-) -> MadeEnvironment:
-    """Make one layer. `lower` is the layer below it.
+@dataclass(frozen=True)
+class _Layer:
+    """One layer of an environment, made or not.
 
     Clones, interpreters and users share no layer: each user has the rights to its own, and to the Python of its own.
     """
-    below = lower and _below(lower)
-    content = [list(wanted), list(pins), below, list(source), sys.version, sys.base_prefix, os.geteuid()]
-    folder = cache.absolute() / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    requirements: str
+    """Those of the whole environment, for messages."""
+    content: str
+    """What it has, in words."""
+    wanted: tuple[str, ...]
+    """pip's arguments."""
+    cache: Path
+    pins: tuple[str, ...] = ()
+    below: str | None = None
+    """The line that puts it above another layer."""
+    source: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        facts = (sys.version, sys.base_prefix, os.geteuid())
+        content = [list(self.wanted), list(self.pins), self.below, list(self.source), *facts]
+        return self.cache.absolute() / hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _layers(requirements: str, extras: Sequence[str], cache: Path) -> tuple[_Layer, _Layer]:
+    """The lower and the upper layer of an environment with this suite."""
+    wanted = tuple(with_extras(text, extras) for text in requirements.split())
+    suite = this_suite()
+    beside = requirements_beside(extras, {package_name(text) for text in wanted})
+    source = own_metadata() if suite[0] == "--editable" else [source_digest()]
+    lower = _Layer(
+        requirements, "this suite", (*suite, *beside), cache, pins=tuple(own_versions()), source=tuple(source)
+    )
+    # No pins: pip leaves what the lower layer has, unless the requirements need another version of it.
+    return lower, _Layer(requirements, requirements, wanted, cache, below=_below(lower.folder))
+
+
+def _make(layer: _Layer, stop: Event | None = None) -> MadeEnvironment:
+    """Make one layer, unless it is there. What is installed is said on standard error: it takes minutes."""
+    folder, cache, requirements = layer.folder, layer.cache, layer.requirements
     python = folder / "bin" / "python"
     _require_writable(cache)
     with locked(cache / f"{folder.name}.lock"):
         if (environment := _intact(folder)) is not None:
             return environment
+        with suppress(OSError, ValueError):  # Nobody reads it.
+            told = f"installing {layer.content} into an environment of its own, which is kept; this may take minutes"
+            print(one_line(told, LONGEST_TOLD), file=sys.stderr, flush=True)
         remove_anything(folder)
         run_installer([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements, stop)
         constraints = folder / "constraints.txt"
-        constraints.write_text("\n".join(pins) + "\n")
-        if below:
-            (site_packages(folder) / LOWER_LAYER).write_text(f"{below}\n")
+        constraints.write_text("\n".join(layer.pins) + "\n")
+        if layer.below:
+            (site_packages(folder) / LOWER_LAYER).write_text(f"{layer.below}\n")
         pip = [
             sys.executable,
             "-m",
@@ -123,7 +156,7 @@ def _make(
             "--quiet",
             "--disable-pip-version-check",
         ]
-        messages = run_installer([*pip, "--constraint", str(constraints), *wanted], requirements, stop)
+        messages = run_installer([*pip, "--constraint", str(constraints), *layer.wanted], requirements, stop)
         yanked = _YANKED.search(messages)
         environment = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
         ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 import sys
@@ -9,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rnnbench.disk import read_plain
-from rnnbench.pipeline.made_environments import SideError
+from rnnbench.pipeline.made_environments import NAMED_VERSIONS, SideError
 from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.plan import probe_or_stand_in
-from rnnbench.spelling import absent
+from rnnbench.spelling import absent, count
 from rnnbench.worker import run_helper
 
 INDEX_LIMIT_S = 120.0
@@ -85,6 +87,17 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
     return tuple(releases[version] for version in kept)
 
 
+def require_release(requirement: Requirement, of: str) -> None:
+    """Raise SideError where the package index has no version that meets a requirement, which is one `of` several."""
+    listed = _versions_of_index(requirement.name, "", "--pre")
+    if not any(requirement.specifier.contains(version, prereleases=True) for version in listed):
+        newest = ", ".join(listed[:NAMED_VERSIONS])
+        raise SideError(
+            f"'{of}': the package index has no {requirement.name}{requirement.specifier} for Python "
+            f"{platform.python_version()} on this machine; the newest of {count(len(listed), 'version')}: {newest}"
+        )
+
+
 def newest_release(package: str, *, pre: bool = False) -> Release:
     """The newest release that the package index has; with `pre`, a pre-release too. Raises SideError."""
     listed = versions_of_index(package, *(("--pre",) if pre else ()))
@@ -150,18 +163,24 @@ def _of_file(file: Path) -> list[tuple[str, str]]:
 
 def versions_of_index(package: str, *options: str) -> list[str]:
     """The versions that pip finds for this Python and platform, by pip's own settings."""
+    return _versions_of_index(package, "--list FILE", *options)
+
+
+def _versions_of_index(package: str, instead: str, *options: str) -> list[str]:
+    """The same. `instead` is the option that needs no index; empty where there is none."""
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
+    other, option = (f"; or give {instead}", " (--package)") if instead else ("", "")
     try:
         process = run_helper(command, INDEX_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SideError(f"{package}: the package index gave no answer: {error}; give --list FILE") from error
+        raise SideError(f"{package}: the package index gave no answer: {error}{other}") from error
     match = _AVAILABLE.search(process.stdout)
     if process.returncode or match is None:
         if has_no_index(process.stderr):
-            raise SideError(f"{package}: {NO_INDEX}; or give --list FILE")
+            raise SideError(f"{package}: {NO_INDEX}{other}")
         raise SideError(
             f"{package}: the package index names no releases: {errors_of(process.stderr, 1)}; "
-            "check the name (--package), or give --list FILE"
+            f"check the name{option}{other}"
         )
     return [text.strip() for text in match[1].split(",")]
 

@@ -91,10 +91,10 @@ def reproductions() -> tuple[Reproduction, ...]:
 
 
 def find_reproduction(name: str) -> Reproduction:
-    """The script of this name. Raises ReproductionError, with the names that there are."""
+    """The script of this name. Raises ReproductionError, with the names that are near."""
     by_name = {reproduction.name: reproduction for reproduction in reproductions()}
     if name not in by_name:
-        raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, by_name)}")
+        raise ReproductionError(f"no reproduction is called '{name}'; {hint(name, by_name)} (`rnnbench repro` has all)")
     return by_name[name]
 
 

@@ -30,7 +30,7 @@ from rnnbench.results import (
     StoreError,
     by_package,
     differences,
-    machine_identity,
+    machine_differences,
     read_info,
     read_run,
     require_appendable,
@@ -223,7 +223,7 @@ def _changes(info: RunInfo, *, elsewhere: bool) -> Iterator[str]:
         yield f"{what} is {new}, and was {old} when the run began; its trials are of different versions"
     if elsewhere:
         return
-    for what, old, new in differences(machine_identity(info.machine), machine_identity(_as_read(describe_machine()))):
+    for what, old, new in machine_differences(info.machine, _as_read(describe_machine())):
         yield f"the machine's {what} is {new}, and was {old} when the run began; do not compare its latencies"
 
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         fit_growth,
         growth_word,
     )
-    from rnnbench.results.identity import differences, fingerprint, machine_identity
+    from rnnbench.results.identity import differences, earlier_fingerprint, fingerprint, machine_differences
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, lowered_parts, parse_lowered

@@ -19,16 +19,16 @@ from rnnbench.results.comparison_warnings import (
     device_warnings,
     difference_warnings,
     disturbance_warnings,
+    is_one_machine,
     is_one_setting,
     machine_warnings,
-    machines_of,
     on_two_devices,
 )
 from rnnbench.results.costs import CostChange, cost_changes
 from rnnbench.results.damage import sound
 from rnnbench.results.fact_changes import FactChange, NotBelieved, fact_changes, not_believed_of
 from rnnbench.results.fail_on import ACROSS_MACHINES_FAIL_ON, DEFAULT_FAIL_ON, FAIL_ON
-from rnnbench.results.identity import differences, machine_identity
+from rnnbench.results.identity import machine_differences
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
@@ -136,14 +136,15 @@ def compare_runs(
     `thresholds`, by kind, replace those of the cases. `fail_on` has names of `FAIL_ON`; its default leaves latencies
     out where the machines differ. Raises StoreError for runs of two machines, unless `across_machines`.
     """
-    if machines_of(base).isdisjoint(machines_of(new)) and not across_machines:
+    on_one_machine = any(is_one_machine(old, young) for old in base.parts for young in new.parts)
+    if not on_one_machine and not across_machines:
         raise StoreError(_refusal(base, new))
     (base, new), damaged = sound((base, new))
     limits = Thresholds.for_run(new.info, thresholds or {})
     olds, news = base.by_trial, new.by_trial
     pairs = [(olds[trial], record) for trial, record in news.items() if trial in olds]
-    apart = [young for old, young in pairs if base.part_of(old).machine != new.part_of(young).machine]
-    two_machines = across_machines and (bool(apart) or machines_of(base) != machines_of(new))
+    apart = [young for old, young in pairs if not is_one_machine(base.part_of(old), new.part_of(young))]
+    two_machines = across_machines and (bool(apart) or not on_one_machine)
     moved = frozenset() if across_machines else frozenset(record.trial for record in apart)
     elsewhere = [(old, young) for old, young in pairs if young.trial not in moved and on_two_devices(old, young)]
     left_out = moved if across_machines else moved | {young.trial for _, young in elsewhere}
@@ -208,7 +209,7 @@ def _of_ab(base: Run, new: Run) -> bool:
 
 
 def _refusal(base: Run, new: Run) -> str:
-    unlike = differences(machine_identity(base.info.machine), machine_identity(new.info.machine))
+    unlike = machine_differences(base.info.machine, new.info.machine)
     differing = [f"{key}: {a} and {b}" for key, a, b in unlike]
     return (
         f"{base.name} and {new.name} come from different machines ({listed(differing, NAMED_DIFFERENCES)}), so a "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rnnbench.results.identity import differences, machine_identity
+from rnnbench.results.identity import VECTORS, differences, earlier_fingerprint, machine_differences
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.thresholds import threshold_differences
@@ -20,6 +20,15 @@ Pair = tuple[Record, Record]
 def machines_of(run: Run) -> set[str]:
     """Fingerprints of the machines that made a run: of merged shards there may be several."""
     return {part.machine for part in run.parts}
+
+
+def is_one_machine(base: Run, new: Run) -> bool:
+    """Whether both runs have one machine. One described before `identity.SINCE` is known by what it has."""
+    if base.machine == new.machine:
+        return True
+    if VECTORS in base.info.machine and VECTORS in new.info.machine:
+        return False
+    return earlier_fingerprint(base.info.machine) == earlier_fingerprint(new.info.machine)
 
 
 def is_one_setting(a: Latency, b: Latency) -> bool:
@@ -85,11 +94,11 @@ def disturbance_warnings(run: Run, latencies: Sequence[Latency]) -> Iterator[str
 
 
 def _differences_of_runs(base: Run, new: Run) -> Iterator[str]:
-    for what, old, young in (
-        ("machines", _identity(base), _identity(new)),
-        ("versions", _versions(base), _versions(new)),
+    for what, found in (
+        ("machines", machine_differences(_machine(base), _machine(new))),
+        ("versions", differences(_versions(base), _versions(new))),
     ):
-        unlike = [f"{key}: {a} in {base.name}, {b} in {new.name}" for key, a, b in differences(old, young)]
+        unlike = [f"{key}: {a} in {base.name}, {b} in {new.name}" for key, a, b in found]
         if unlike:
             yield f"{what} differ in {'; '.join(unlike)}"
     if base.info.rnnbench != new.info.rnnbench:
@@ -100,10 +109,10 @@ def _versions(run: Run) -> dict[str, dict[str, str]]:
     return {backend: by_package(versions) for backend, versions in run.info.versions.items()}
 
 
-def _identity(run: Run) -> Mapping[str, Any]:
+def _machine(run: Run) -> Mapping[str, Any]:
     """The machine of a run; of shards of several machines, their fingerprints."""
     machines = sorted(machines_of(run))
-    return machine_identity(run.info.machine) if len(machines) == 1 else {"fingerprints": ", ".join(machines)}
+    return run.info.machine if len(machines) == 1 else {"fingerprints": ", ".join(machines)}
 
 
 def _differences_of_nodes(base: Run, new: Run, pairs: Sequence[Pair]) -> Iterator[str]:

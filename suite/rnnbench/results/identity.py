@@ -14,6 +14,12 @@ MEASURED_ANEW = frozenset({"load", "temperature", "clock_resolution_s", "clock_c
 """Entries of a machine's description that differ from run to run on one machine."""
 INTERPRETER = "python"
 """One machine has several interpreters: `rnnbench ab` compares them, and a difference is a warning."""
+SOFTWARE = frozenset({INTERPRETER, "kernel", "system"})
+"""Entries that an update changes. A machine stays the same one, and a chart marks the update."""
+VECTORS = "vector_extensions"
+SINCE = frozenset({"processor", VECTORS})
+"""Entries that descriptions did not have at first. They tell two processors with one name apart."""
+GIB = 1 << 30
 FINGERPRINT_DIGITS = 12
 
 
@@ -23,13 +29,34 @@ def machine_identity(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(machine: Mapping[str, Any]) -> str:
-    """12 hex digits of the SHA-256 of a machine's identity, its interpreter left out.
+    """12 hex digits of the SHA-256 of a machine's hardware. Equal digits: latencies may be compared.
 
-    Equal digits: latencies may be compared.
+    Memory counts in whole GiB: a kernel keeps some of it for itself, and another one keeps more.
     """
-    hardware = {key: value for key, value in machine_identity(machine).items() if key != INTERPRETER}
-    canonical = json.dumps(hardware, sort_keys=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:FINGERPRINT_DIGITS]
+    if VECTORS not in machine:
+        return earlier_fingerprint(machine)
+    hardware = {key: value for key, value in machine_identity(machine).items() if key not in SOFTWARE}
+    return _digits({**hardware, "memory": round(hardware.get("memory", 0) / GIB)})
+
+
+def earlier_fingerprint(machine: Mapping[str, Any]) -> str:
+    """The fingerprint that the machine had before SINCE was read. The histories of that time have it."""
+    return _digits(
+        {key: value for key, value in machine_identity(machine).items() if key not in SINCE and key != INTERPRETER}
+    )
+
+
+def _digits(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:FINGERPRINT_DIGITS]
+
+
+def machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """`differences` of two machines, without what was not read of one of them."""
+    a, b = machine_identity(old), machine_identity(new)
+    unread = SINCE - (a.keys() & b.keys())
+    yield from differences(
+        {k: v for k, v in a.items() if k not in unread}, {k: v for k, v in b.items() if k not in unread}
+    )
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rnnbench.results.artifact import Artifact
 from rnnbench.results.damage import sound
-from rnnbench.results.identity import differences, machine_identity
+from rnnbench.results.identity import machine_differences
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
@@ -256,7 +256,7 @@ def view_runs(runs: Sequence[Run]) -> View:
 
 
 def _refuse_another_machine(first: Run, run: Run) -> None:
-    for key, a, b in differences(machine_identity(first.info.machine), machine_identity(run.info.machine)):
+    for key, a, b in machine_differences(first.info.machine, run.info.machine):
         raise StoreError(
             f"the runs {first.name} and {run.name} come from different machines ({key}: {a}, {b}) and cannot "
             f"stand in one ranking; report on each alone, or use `rnnbench compare`"

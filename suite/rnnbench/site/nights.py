@@ -27,6 +27,8 @@ _SETTING = (
     "CAST(coalesce(anchor_group, 0) AS INTEGER)"
 )
 """The fields of a Setting, in SQL."""
+_SOFTWARE = {"Python": "machine_python", "kernel": "machine_kernel", "": "machine_system"}
+"""Columns of what an update of the machine changes, with the words before them."""
 
 
 class PathFigures(NamedTuple):
@@ -75,6 +77,8 @@ class NightRow(NamedTuple):
     believed: bool
     same_as: str
     versions: str
+    software: str
+    """Of the machine: Python, kernel and system."""
     setting: Setting
     figures: tuple[float | None, ...]
     """In the order of FIGURES."""
@@ -126,12 +130,14 @@ def _stored(history: History) -> Iterator[Night]:
     figures = (
         f"CASE WHEN coalesce(built, '') = '' THEN {name} END" if name in BUILD_FIGURES else name for name in FIGURES
     )
+    software = ", ".join(f"trim('{word} ' || {column})" for word, column in _SOFTWARE.items())
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
-        f"coalesce(same_as, ''), coalesce(versions, ''), {_SETTING}, {', '.join(figures)}, {paths} "
+        f"coalesce(same_as, ''), coalesce(versions, ''), concat_ws(', ', {software}), {_SETTING}, "
+        f"{', '.join(figures)}, {paths} "
         "FROM rows ORDER BY run_id, trial"
     )
-    setting_at = 1 + len(TEXTS) + 5
+    setting_at = 1 + len(TEXTS) + 6
     first = setting_at + len(Setting._fields)
     paths_at = first + len(FIGURES)
     for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
@@ -185,6 +191,6 @@ def _row(record: Record, run: Run) -> NightRow:
         anchor.group if anchor else 0,
     )
     figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
-    return NightRow._make(
-        (*(flat[name] for name in TEXTS), *facts, str(flat["versions"] or ""), setting, figures, tuple(latencies))
-    )
+    software = ", ".join(f"{word} {flat[column]}".strip() for word, column in _SOFTWARE.items() if flat[column])
+    texts = (str(flat["versions"] or ""), software)
+    return NightRow._make((*(flat[name] for name in TEXTS), *facts, *texts, setting, figures, tuple(latencies)))

@@ -186,7 +186,7 @@ def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -
     versions = Numbered()
     return {
         "nights": [number for number, _ in points],
-        "version": [versions(" on ".join(filter(None, (row.versions, row.setting.device)))) for _, row in points],
+        "version": [versions(_installed(row)) for _, row in points],
         "versions": versions.values,
         "measures": [measure for measure in measures if any(value is not None for value in measure["value"])],
         "changes": [
@@ -195,6 +195,11 @@ def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -
             if c.run in at
         ],
     }
+
+
+def _installed(row: NightRow) -> str:
+    """What the chart marks where it changes: `onnxruntime 1.31.1 on H100; Python 3.11.7, kernel 6.1`."""
+    return "; ".join(filter(None, (" on ".join(filter(None, (row.versions, row.setting.device))), row.software)))
 
 
 def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
