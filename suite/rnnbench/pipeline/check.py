@@ -39,9 +39,9 @@ def check_trials(
 ) -> list[Checked]:
     """Check the trials of a run side by side, append each record when it is complete, and end the run.
 
-    `jobs` trials are checked at once; None means as many as there are cores and free memory for. `examined` are the trials as
-    another environment examined them; None means the running environment. `cache` has the programs of earlier runs;
-    None means that this run builds everything. A KeyboardInterrupt is raised after every worker has ended.
+    `jobs` trials are checked at once; None means as many as there are cores and free memory for. `examined` are the
+    trials as another environment examined them; None means the running environment. `cache` has the programs of earlier
+    runs; None means that this run builds everything. A KeyboardInterrupt is raised after every worker has ended.
 
     Returns the smallest trials that fail like the first failed one of each target and check, at most MOST_SHRUNK; none
     without `shrinks`.
