@@ -64,6 +64,20 @@ def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
     assert len(read.records) == 3
 
 
+@pytest.mark.parametrize("left", [None, 0, 2])
+def test_lines_that_an_ended_run_has_lost_as_a_whole_are_told(run: Path, left: int | None) -> None:
+    """Such a file has no damaged line. None: it is gone."""
+    write_info(run, fake.info().model_copy(update={"records": 3}))
+    assert read_run(run).warnings == ()
+    file = run / RECORDS
+    if left is None:
+        file.unlink()
+    else:
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:left]))
+    lost = f"{file}: has records of {left or 0} trials, and the run ended with 3; restore the file"
+    assert read_run(run).warnings == (f"{lost} (`rnnbench run --resume` does the other trials again)",)
+
+
 def test_a_whole_last_line_without_its_end_is_kept(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(file.read_bytes().removesuffix(b"\n"))
