@@ -103,7 +103,7 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
         ("os.abort()", 300, "crashed", "died of SIGABRT"),
         ("os.kill(os.getpid(), 40)", 300, "crashed", "died of signal 40"),
         ("os.kill(os.getpid(), signal.SIGKILL)", 300, "crashed", "died of SIGKILL"),
-        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(3600)", 1, "timed-out", "a debugger had stopped it; killed"),
         ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
     ],
 )

@@ -22,7 +22,7 @@ from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
 from rnnbench.measure import family_cpu_seconds, memory_limit
 from rnnbench.outside_text import LOG_TAIL, describe_error, quoted_end, safe_text
-from rnnbench.process_tree import descendants
+from rnnbench.process_tree import descendants, is_stopped
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
@@ -266,7 +266,8 @@ class ChannelProcess(Generic[Ready]):
         while True:
             left = deadline + self.stopped_s - looked
             if left <= 0:
-                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
+                is_told = "; a signal or a debugger had stopped it" if is_stopped(self.pid) else ""
+                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave{is_told}; killed")
             line = self._channel.receive(min(left, POLL_S))
             if line is None and self.has_ended:
                 # A child that holds its end keeps the channel open. A last line may still be there.
