@@ -64,6 +64,21 @@ def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
     assert len(read.records) == 3
 
 
+@pytest.mark.parametrize("left", ["nothing", "a folder", "a file"])
+def test_no_record_is_written_into_a_folder_that_is_no_longer_the_runs(run: Path, left: str) -> None:
+    """It was renamed, and a worker made one of this name again for its log."""
+    run.rename(run.with_name("renamed"))
+    if left == "a folder":
+        (run / "logs").mkdir(parents=True)
+    elif left == "a file":
+        run.touch()
+    go_on = f"this name again, and go on with: rnnbench run --resume {run}"
+    with pytest.raises(StoreError, match="was removed or renamed while its run was on") as refused:
+        append_record(run, fake.record())
+    assert str(refused.value).endswith(go_on)
+    assert not (run / RECORDS).exists()
+
+
 @pytest.mark.parametrize("left", [None, 0, 2])
 def test_lines_that_an_ended_run_has_lost_as_a_whole_are_told(run: Path, left: int | None) -> None:
     """Such a file has no damaged line. None: it is gone."""
@@ -428,7 +443,6 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
     for attempt in (
         lambda: Store(blocked).begin_folder(),
         lambda: Store(blocked / "deeper").begin_folder(),
-        lambda: append_record(blocked, fake.record()),
         lambda: write_info(blocked, fake.info()),
     ):
         with pytest.raises(StoreError, match=r"cannot write to .*a file.*name another place with --results"):
