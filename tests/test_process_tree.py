@@ -12,7 +12,7 @@ import pytest
 from waiting import PATIENCE_S, has_ended, join, wait_until
 
 from rnnbench import process_tree
-from rnnbench.process_tree import descendants, living_descendants, living_family, parent_of
+from rnnbench.process_tree import descendants, is_stopped, living_descendants, living_family, parent_of
 from rnnbench.worker.memory import ResidentMemory
 
 SHELL = "sleep 600 & sh -c 'sleep 600; true' & wait"
@@ -83,3 +83,13 @@ def test_a_process_that_has_ended_has_no_memory() -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
     assert ResidentMemory(ended.pid).read() == 0
+
+
+def test_a_process_of_which_a_descendant_is_stopped_is_known(shell):
+    """A compiler's own process, which the compiler waits for."""
+    assert not is_stopped(shell.pid)
+    grandchild = shell.children(recursive=True)[-1]
+    grandchild.suspend()
+    wait_until(lambda: is_stopped(shell.pid), "a stopped descendant is not seen")
+    grandchild.resume()
+    wait_until(lambda: not is_stopped(shell.pid), "it runs again")

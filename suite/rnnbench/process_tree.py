@@ -55,18 +55,29 @@ def all_processes() -> list[int]:
 
 def parent_of(process: int) -> int:
     """The parent of a process; 0 if the process has ended, is a zombie, or has no parent."""
-    try:
-        stat = read_unbuffered(f"/proc/{process}/stat")
-    except OSError:
-        return 0
-    state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
-    return 0 if state in b"ZX" else int(parent)
+    state, parent = _state_and_parent(process)
+    return 0 if state in b"ZX" else parent
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process or one of its descendants is stopped, by a signal or a debugger."""
+    return any(_state_and_parent(process)[0] in b"Tt" for process in (pid, *descendants(pid)))
 
 
 def read_unbuffered(path: str) -> bytes:
     """The bytes of a file, without a buffer: hundreds of these files are read whenever a worker ends."""
     with open(path, "rb", buffering=0) as file:
         return file.read()
+
+
+def _state_and_parent(process: int) -> tuple[bytes, int]:
+    """The letter of a process's state, and its parent. One that has ended has the state X."""
+    try:
+        stat = read_unbuffered(f"/proc/{process}/stat")
+    except OSError:
+        return b"X", 0
+    state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
+    return state, int(parent)
 
 
 def _children(process: int) -> Iterator[int]:

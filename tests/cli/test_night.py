@@ -133,6 +133,14 @@ def test_a_damaged_state_has_a_message_and_stays(rnnbench, folder, index, conten
     assert file.read_text() == content
 
 
+def test_damaged_alerts_are_told_before_anything_is_measured(rnnbench, folder, index):
+    index(v1_0=1.0)
+    (folder / "results").mkdir()
+    (folder / "results" / "alerts.yaml").touch()
+    assert "alerts.yaml:1:1: expected one YAML document" in rnnbench(*ARGUMENTS, status=2).stderr
+    assert not (folder / "results" / "night.yaml").exists()
+
+
 @pytest.mark.parametrize("devices", [["cpu"], ["cuda"], ["cpu", "cuda"]])
 def test_new_versions_are_checked_on_the_devices_of_the_night(devices):
     """On a GPU, a check of the programs for the processor would say nothing of those that are measured."""

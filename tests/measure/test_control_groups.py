@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from rnnbench.measure import control_groups
-from rnnbench.measure.control_groups import cores_at_once, free_memory, left_in_groups, quotas_of_groups
+from rnnbench.measure.control_groups import (
+    cores_at_once,
+    free_memory,
+    left_in_groups,
+    memory_limit,
+    quotas_of_groups,
+)
 
 MIB = 1 << 20
 V2 = ("memory.max", "memory.current", "inactive_file")
@@ -36,6 +43,26 @@ def test_every_group_above_has_its_limit_and_max_is_none(tmp_path):
     group(tmp_path / "a", V2, str(90 * MIB), 100 * MIB, 0)
     group(tmp_path, V2, str(400 * MIB), 100 * MIB, 0)
     assert list(left_in_groups(tmp_path / "own", tmp_path)) == [0, 300 * MIB]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (("max", "900"), "a control group has a limit of 900 MiB"),
+        (("700", "900"), "a control group has a limit of 700 MiB"),
+        (("max", "99999"), "the machine has 2000 MiB"),
+        (("max", "damaged"), "the machine has 2000 MiB"),
+    ],
+)
+def test_the_limit_at_which_the_kernel_ends_processes_is_the_least_one(tmp_path, monkeypatch, limits, words):
+    (tmp_path / "own").write_text("0::/a/b\n")
+    for place, limit in zip(("a/b", "a"), limits, strict=True):
+        group(tmp_path / place, V2, str(int(limit) * MIB) if limit.isdigit() else limit, 1, 0)
+    monkeypatch.setattr(control_groups, "_OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
+    memory = SimpleNamespace(total=2000 * MIB, available=1000 * MIB)
+    monkeypatch.setattr(control_groups.psutil, "virtual_memory", lambda: memory)
+    assert memory_limit() == words
 
 
 def test_a_system_without_groups_has_no_limits(tmp_path):

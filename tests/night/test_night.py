@@ -253,8 +253,13 @@ def test_a_night_without_one_of_its_backends_begins_anew(nights):
         ("good: !!int ''", "cannot be read: damaged (IndexError"),
         (f"good: 1:{'00:' * 300}1.5", "cannot be read: damaged (OverflowError"),
         ('good: "\\U00110000"', "cannot be read: "),
+        ("", "its content: "),
+        ("# Nothing but a comment.", "its content: "),
     ],
-    ids=["an alias", "deep", "no time", "twice", "twice within", "large", "tag", "bool", "int", "float", "escape"],
+    ids=(
+        *("an alias", "deep", "no time", "twice", "twice within", "large", "tag", "bool", "int", "float", "escape"),
+        *("empty", "a comment"),
+    ),
 )
 def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
     file = tmp_path / "night.yaml"
@@ -263,6 +268,23 @@ def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
         read_state(file)
     assert why in str(refused.value)
     assert file.read_text() == text
+
+
+def test_a_state_of_a_newer_rnnbench_is_not_to_be_deleted(tmp_path):
+    (tmp_path / "night.yaml").write_text("schema_version: 9\n")
+    with pytest.raises(
+        StoreError, match=r"it has schema 9, and this rnnbench reads schemas up to 1; upgrade rnnbench$"
+    ):
+        read_state(tmp_path / "night.yaml")
+
+
+def test_a_night_tells_of_damaged_files_of_the_history(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    (entry,) = (nights.folders.history / "runs").iterdir()
+    entry.write_bytes(b"")
+    nights.night()
+    assert f"{entry}: damaged, and skipped; add its run again" in nights.said
 
 
 def test_a_link_to_a_state_stays_a_link_and_its_lock_is_that_of_the_file(tmp_path):

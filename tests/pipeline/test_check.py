@@ -103,9 +103,23 @@ def test_as_many_jobs_run_as_cores_may_be_kept_busy_unless_a_number_is_given(tmp
     begun: list[int] = []
     monkeypatch.setattr(CheckPool, "run", lambda self, jobs, examined: begun.append(jobs))
     monkeypatch.setattr(check, "cores_at_once", lambda: 3)
+    trials = [make_trial(chunk=chunk) for chunk in (1, 2, 4, 8)]
     for jobs in (None, 2):
-        check_trials(begin_run([make_trial()], Store(tmp_path)), SilentObserver(), jobs)
+        check_trials(begin_run(trials, Store(tmp_path)), SilentObserver(), jobs)
     assert begun == [3, 2]
+
+
+@pytest.mark.parametrize(("memory", "jobs"), [(100, 4), (32, 3), (31, 2), (23, 1), (1, 1)])
+def test_as_many_jobs_run_as_the_free_memory_holds_unless_a_number_is_given(tmp_path, monkeypatch, memory, jobs):
+    """Else the kernel ends a trial that keeps within its own limit."""
+    begun: list[int] = []
+    monkeypatch.setattr(CheckPool, "run", lambda self, jobs, examined: begun.append(jobs))
+    monkeypatch.setattr(check, "cores_at_once", lambda: 4)
+    monkeypatch.setattr(check, "free_memory", lambda: memory << 30)
+    trials = [make_trial(chunk=k, limits=Limits(memory=gib << 30)) for k, gib in ((1, 4), (2, 12), (4, 8), (8, 12))]
+    for given in (None, 4):
+        check_trials(begin_run(trials, Store(tmp_path)), SilentObserver(), given)
+    assert begun == [jobs, 4]
 
 
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):

@@ -87,6 +87,16 @@ def test_seconds_add_up_over_the_sittings_of_a_run(tmp_path):
     assert info.finished is not None
 
 
+def test_an_ended_run_knows_how_many_trials_had_a_record(tmp_path):
+    trials = [make_trial(chunk=chunk) for chunk in (1, 2)]
+    folder = begin_run(trials, Store(tmp_path)).folder
+    assert read_run(folder).info.records is None
+    for count, trial in enumerate(trials, 1):
+        append_record(folder, record_of(not_sampled(not_checked(examine(trial)))))
+        end_run(folder, {})
+        assert read_run(folder).info.records == count
+
+
 @pytest.mark.parametrize("name", [TRIALS, EXPECTED_FAILURES])
 @pytest.mark.parametrize(
     "damage",

@@ -64,6 +64,35 @@ def test_a_record_appended_after_a_torn_line_is_whole(run: Path) -> None:
     assert len(read.records) == 3
 
 
+@pytest.mark.parametrize("left", ["nothing", "a folder", "a file"])
+def test_no_record_is_written_into_a_folder_that_is_no_longer_the_runs(run: Path, left: str) -> None:
+    """It was renamed, and a worker made one of this name again for its log."""
+    run.rename(run.with_name("renamed"))
+    if left == "a folder":
+        (run / "logs").mkdir(parents=True)
+    elif left == "a file":
+        run.touch()
+    go_on = f"this name again, and go on with: rnnbench run --resume {run}"
+    with pytest.raises(StoreError, match="was removed or renamed while its run was on") as refused:
+        append_record(run, fake.record())
+    assert str(refused.value).endswith(go_on)
+    assert not (run / RECORDS).exists()
+
+
+@pytest.mark.parametrize("left", [None, 0, 2])
+def test_lines_that_an_ended_run_has_lost_as_a_whole_are_told(run: Path, left: int | None) -> None:
+    """Such a file has no damaged line. None: it is gone."""
+    write_info(run, fake.info().model_copy(update={"records": 3}))
+    assert read_run(run).warnings == ()
+    file = run / RECORDS
+    if left is None:
+        file.unlink()
+    else:
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:left]))
+    lost = f"{file}: has records of {left or 0} trials, and the run ended with 3; restore the file"
+    assert read_run(run).warnings == (f"{lost} (`rnnbench run --resume` does the other trials again)",)
+
+
 def test_a_whole_last_line_without_its_end_is_kept(run: Path) -> None:
     file = run / RECORDS
     file.write_bytes(file.read_bytes().removesuffix(b"\n"))
@@ -414,7 +443,6 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
     for attempt in (
         lambda: Store(blocked).begin_folder(),
         lambda: Store(blocked / "deeper").begin_folder(),
-        lambda: append_record(blocked, fake.record()),
         lambda: write_info(blocked, fake.info()),
     ):
         with pytest.raises(StoreError, match=r"cannot write to .*a file.*name another place with --results"):

@@ -63,6 +63,22 @@ def test_a_trial_s_limit_is_raised_by_what_other_trials_added_and_not_by_what_it
     assert limits == [170 + 8, 170 + 8 + 100, 170 + 8 + 5], "and by the suite's own buffer"
 
 
+@pytest.mark.parametrize("killed_by_suite", [True, False])
+def test_what_other_trials_hold_is_told_beside_the_limit_that_it_raised(killed_by_suite):
+    """The limit at which the kernel kills is another one."""
+
+    def ask(*_: object) -> None:
+        raise WorkerError("out-of-memory", "its end", alive=False, cpu_s=1.0 if killed_by_suite else None)
+
+    sampling = SimpleNamespace(trial=make_trial())
+    worker = SimpleNamespace(_added=defaultdict(int, other=70 << 20), _buffer=0)
+    process = SimpleNamespace(resident=lambda look: 0, ask=ask)
+    with pytest.raises(WorkerError) as raised:
+        SamplingWorker._ask_within_limits(worker, process, sampling, Verify(sampling.trial))
+    told = "its end; 70 MiB of both are of other trials in its process"
+    assert raised.value.reason == (told if killed_by_suite else "its end")
+
+
 def test_streams_may_take_half_of_the_memory_that_their_trial_has_left():
     commands, sampling = [], SimpleNamespace(trial=make_trial(limits=MEMORY))
     worker = SimpleNamespace(

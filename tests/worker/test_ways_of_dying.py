@@ -15,6 +15,7 @@ import psutil
 import pytest
 from waiting import PATIENCE_S, has_ended, wait_until
 
+from rnnbench.measure import memory_limit
 from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, launcher, supervisor
 from rnnbench.worker.commands import EndFork
 
@@ -102,7 +103,7 @@ ANSWER_ONCE = "line.sendall(REPLY); line.recv(65536)\n"
         ("os.abort()", 300, "crashed", "died of SIGABRT"),
         ("os.kill(os.getpid(), 40)", 300, "crashed", "died of signal 40"),
         ("os.kill(os.getpid(), signal.SIGKILL)", 300, "crashed", "died of SIGKILL"),
-        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(3600)", 1, "timed-out", "a debugger had stopped it; killed"),
         ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", 1, "timed-out", "no answer within 1 s"),
     ],
 )
@@ -161,7 +162,7 @@ def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkey
     counted = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
     error = failure(start(ANSWER_ONCE + counted + dies))
     assert error.outcome == "out-of-memory"
-    assert "the kernel's out-of-memory killer ended it" in error.reason
+    assert f"the kernel's out-of-memory killer ended it, {memory_limit()}" in error.reason
     events.write_text("oom_kill 4")
     error = failure(start(ANSWER_ONCE + counted.replace("4'", "5'") + "os._exit(9)"))
     assert error.outcome == "crashed"
@@ -233,9 +234,10 @@ def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, mo
     failed = {"number": 1, "failed": {"outcome": "build-failed", "reason": "cc: Killed"}}
     refuses = f"line.sendall({json.dumps(failed).encode() + LINE_END!r}); time.sleep(900)"
     counts = f"open({str(events)!r}, 'w').write('oom_kill 4'); "
+    killed = f"cc: Killed; meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
     for does, outcome, words in (
         (refuses, "build-failed", "cc: Killed"),
-        (counts + refuses, "out-of-memory", "cc: Killed; meanwhile the kernel's out-of-memory killer ended a process"),
+        (counts + refuses, "out-of-memory", killed),
     ):
         events.write_text("oom_kill 3")
         worker = start(ANSWER_ONCE + does)

@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 @NEW_RESULTS
 @REPORTS
 @EXPECTATIONS
-@click.option("--jobs", type=WholeNumber(1, 256), help="Number of trials checked in parallel.  [default: one per core]")
+@click.option(
+    "--jobs",
+    type=WholeNumber(1, 256),
+    help="Number of trials checked in parallel.  [default: one per core, within the free memory]",
+)
 @click.option(
     "--endurance",
     type=Number(0, 3600),

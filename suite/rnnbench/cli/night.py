@@ -179,10 +179,13 @@ def night(
 
 def _carry_out(plan: NightPlan, folders: NightFolders, *, measure_only: bool) -> int:
     """Measure the night, and collect it unless `measure_only`. Returns the exit status."""
+    from rnnbench.history import Alerts
     from rnnbench.night import hold_state, measure_night, measured_in
     from rnnbench.pipeline import ProgressBar
 
     with hold_state(plan.state):
+        if not measure_only:
+            Alerts.read(folders.alerts)  # A file that cannot be used is told before hours of measurements.
         with ProgressBar(console(), len(plan.trials) + len(plan.anchors)) as progress:
             measure_night(plan, progress, tell)
         if not measure_only:

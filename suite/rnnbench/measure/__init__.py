@@ -15,7 +15,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
-    from rnnbench.measure.control_groups import STARTED_ON, cores_at_once, free_memory
+    from rnnbench.measure.control_groups import STARTED_ON, cores_at_once, free_memory, memory_limit
     from rnnbench.measure.deferred import (
         BlockSurroundings,
         bound_beforehand,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -28,6 +29,17 @@ def free_memory() -> int:
     return min([psutil.virtual_memory().available, *left_in_groups(_OWN_GROUPS, _GROUPS)])
 
 
+def memory_limit() -> str:
+    """The limit of memory at which the kernel ends processes, in words: of control groups, or the machine's memory."""
+    machine, limits = psutil.virtual_memory().total, limits_of_groups(_OWN_GROUPS, _GROUPS)
+    least = min(limits, default=machine)
+    return (
+        f"the machine has {machine >> 20} MiB"
+        if least >= machine
+        else f"a control group has a limit of {least >> 20} MiB"
+    )
+
+
 def cores_at_once() -> int:
     """The cores that this process may keep busy: those that it may run on, or as many as control groups pay for."""
     cores, quota = len(os.sched_getaffinity(0)), cpu_quota()
@@ -44,6 +56,13 @@ def left_in_groups(own: Path, groups: Path) -> Iterator[int]:
     for version, group in _groups_with("memory", own, groups):
         if (left := _bytes_left(group, version)) is not None:
             yield left
+
+
+def limits_of_groups(own: Path, groups: Path) -> Iterator[int]:
+    """The bytes that each group with a limit may use. The arguments are those of `left_in_groups`."""
+    for version, group in _groups_with("memory", own, groups):
+        with suppress(OSError, ValueError):  # The root has no limit, and "max" is none.
+            yield int((group / _FILES[version][0]).read_text())
 
 
 def quotas_of_groups(own: Path, groups: Path) -> Iterator[float]:

@@ -96,6 +96,7 @@ def collect_night(
         for check in unused
     ]
     history = History(folders.history)
+    problems += history.warnings
     before = Alerts.read(folders.alerts)
     alerts = _judged(before, history, outcomes, state, day)
     alerts.write()

@@ -167,7 +167,7 @@ def hold_state(file: Path) -> Iterator[None]:
 
 
 def read_state(file: Path) -> State:
-    """The state in a file; an empty state if there is no file. Raises StoreError."""
+    """The state in a file; an empty state if there is no file. An empty file has lost its state. Raises StoreError."""
     try:
         with open_plain(file) as opened:
             content = opened.read(MOST_BYTES + 1)
@@ -175,7 +175,12 @@ def read_state(file: Path) -> State:
             raise ValueError(f"expected at most {MOST_BYTES >> 20} MiB, and it is larger")
         with any_damage_is_told(yaml.YAMLError):
             read = yaml.load(content, _Loader)
-        return State.model_validate(read or {})
+        schema = read.get("schema_version") if isinstance(read, dict) else None
+        if isinstance(schema, int) and schema > SCHEMA:
+            raise StoreError(
+                f"{file}: it has schema {schema}, and this rnnbench reads schemas up to {SCHEMA}; upgrade rnnbench"
+            )
+        return State.model_validate(read)
     except FileNotFoundError:
         return State()
     except ValidationError as error:

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from threading import Event, Lock
 
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Target, Trial
-from rnnbench.measure import MachineWatch, WallTime, cores_at_once
+from rnnbench.measure import MachineWatch, WallTime, cores_at_once, free_memory
 from rnnbench.pipeline.build_and_check import build_and_check_trial, not_checked, not_sampled
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.run import see_files
@@ -38,9 +39,9 @@ def check_trials(
 ) -> list[Checked]:
     """Check the trials of a run side by side, append each record when it is complete, and end the run.
 
-    `jobs` trials are checked at once; None means as many as cores may be kept busy. `examined` are the trials as
-    another environment examined them; None means the running environment. `cache` has the programs of earlier runs;
-    None means that this run builds everything. A KeyboardInterrupt is raised after every worker has ended.
+    `jobs` trials are checked at once; None means as many as there are cores and free memory for. `examined` are the
+    trials as another environment examined them; None means the running environment. `cache` has the programs of earlier
+    runs; None means that this run builds everything. A KeyboardInterrupt is raised after every worker has ended.
 
     Returns the smallest trials that fail like the first failed one of each target and check, at most MOST_SHRUNK; none
     without `shrinks`.
@@ -51,12 +52,18 @@ def check_trials(
     checking = CheckPool(plan, Context(replace(folders, cache=kept), wall_time, observer.stage), observer)
     examined = examine_all(plan.trials) if examined is None else examined
     files = see_files(examined)
-    checking.run(jobs or cores_at_once(), examined)
+    checking.run(jobs or min(cores_at_once(), in_memory(examined, free_memory())), examined)
     end_run(plan.folder, wall_time.seconds(), watch.conditions(), files.changed())
     to_shrink = list(checking.failed.values())[:MOST_SHRUNK] if shrinks else []
     smallest = [shrink(checked, folders) for checked in to_shrink]
     folders.clear()
     return smallest
+
+
+def in_memory(examined: Sequence[Examined], memory: int) -> int:
+    """How many of these trials, whichever they are, may use all of their memory at once. One trial always fits."""
+    limits = sorted((one.trial.limits.memory for one in examined if one.failure is None), reverse=True)
+    return max(1, sum(together <= memory for together in accumulate(limits)))
 
 
 class WaitingTrials:

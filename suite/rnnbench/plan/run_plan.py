@@ -203,11 +203,13 @@ def end_run(
     run.
     """
     close_adapters()
-    info = read_run(folder).info
+    run = read_run(folder)
+    info = run.info
     total = {key: info.seconds.get(key, 0.0) + value for key, value in seconds.items()}
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     changes = {
         "finished": finished,
+        "records": len(run.records),
         "seconds": {**info.seconds, **total},
         "conditions": conditions and Conditions(**asdict(conditions)),
         "edited": tuple(sorted({*info.edited, *edited})),

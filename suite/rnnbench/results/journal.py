@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 from rnnbench.content_digest import line_with_digest, text_with_digest
-from rnnbench.disk import is_json, open_own, write_with_copy
+from rnnbench.disk import copy_of, is_json, open_own, write_with_copy
 from rnnbench.results.compressed import RECORDS, restore_records
 from rnnbench.results.reading import StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run_info import RunInfo
+from rnnbench.results.text import visible
 
 INFO = "run.json"
 TRIALS = "trials.json"
@@ -23,8 +24,14 @@ _PIECE = 1 << 16
 def append_record(path: Path, record: Record) -> None:
     """Append one line to the run's `records.jsonl`, and return once it is on the disk. Removes a torn last line.
 
-    A compressed file of records is restored first.
+    A compressed file of records is restored first. Raises StoreError, also where the folder is no longer the run's:
+    nobody would read the record.
     """
+    if not any(map(os.path.lexists, (path / INFO, copy_of(path / INFO)))):
+        raise StoreError(
+            f"{path} was removed or renamed while its run was on, so {visible(record.trial)} has no record; give the "
+            f"folder that has the {INFO} this name again, and go on with: rnnbench run --resume {path}"
+        )
     line = line_with_digest(record.model_dump_json()) + b"\n"
     restore_records(path)
     try:

@@ -44,6 +44,9 @@ class RunInfo(FrozenModel):
     started: str
     """UTC, ISO 8601."""
     finished: str | None = None
+    records: int | None = None
+    """How many trials had a record when the run ended: fewer lines than that are a loss. None in runs that have not
+    ended, and in runs of earlier versions."""
     rnnbench: str
     command: tuple[str, ...]
     directory: str | None = None

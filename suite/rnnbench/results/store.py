@@ -216,7 +216,7 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
     file = next((path / name for name in (RECORDS, COMPRESSED) if os.path.lexists(path / name)), path / RECORDS)
     if not os.path.lexists(file):
         missing = f"{file}: missing; the run ended before its first trial did"
-        return Run(path, info, (), (*warnings, missing))
+        return Run(path, info, (), (*warnings, *(_lost(file, info, 0) or (missing,))))
     reader = Reader(str(file), seed=info.seed)
     try:
         with open_plain(file) as stream, _without_collection():
@@ -226,7 +226,8 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
                 records, torn = _read_records(stream, reader, keep)
     except OSError as error:
         raise _unreadable(file, error) from error
-    return Run(path, info, tuple(records.values()), (*warnings, *reader.warnings(), *torn))
+    told = (*warnings, *reader.warnings(), *(torn or _lost(file, info, len(records))))
+    return Run(path, info, tuple(records.values()), told)
 
 
 def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
@@ -299,6 +300,16 @@ def _torn(file: str, line: int, length: int) -> str:
     return (
         f"{file}:{line}: the last line is cut short after {length} bytes and was left out; "
         f"the run was killed while it wrote (`rnnbench run --resume` does that trial again)"
+    )
+
+
+def _lost(file: Path, info: RunInfo, found: int) -> tuple[str, ...]:
+    """A sentence where records are gone: a file that was emptied, or cut between two lines, has no damaged line."""
+    if info.records is None or found >= info.records:
+        return ()
+    return (
+        f"{file}: has records of {found} trials, and the run ended with {info.records}; restore the file "
+        f"(`rnnbench run --resume` does the other trials again)",
     )
 
 

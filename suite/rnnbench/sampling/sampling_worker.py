@@ -392,7 +392,7 @@ class SamplingWorker:
         try:
             return process.ask(command, limits.trial, limits.memory + others + self._buffer)
         except WorkerError as error:
-            if error.outcome == "out-of-memory" and others:
+            if error.outcome == "out-of-memory" and others and error.cpu_s is not None:  # The suite killed it.
                 reason = f"{error.reason}; {others >> 20} MiB of both are of other trials in its process"
                 raise WorkerError(error.outcome, reason, error.alive) from error
             raise

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
+from rnnbench.measure import memory_limit
 from rnnbench.results import Finding
 from rnnbench.worker.channel import MAX_LINE
 from rnnbench.worker.kernel import OomKills, die_with_parent, keep_ended_children, signal_name
@@ -46,7 +47,8 @@ def run_forked(
     if os.WIFSIGNALED(status):
         died = f"died of {signal_name(os.WTERMSIG(status))}"
         if os.WTERMSIG(status) == signal.SIGKILL and oom_kills.happened():
-            return Answer(Failed("out-of-memory", f"{died}: the kernel's out-of-memory killer ended it"))
+            killer = f"the kernel's out-of-memory killer ended it, {memory_limit()}"
+            return Answer(Failed("out-of-memory", f"{died}: {killer}"))
         return Answer(Failed("crashed", died))
     if not line:
         return Answer(Failed("crashed", f"exited with status {os.waitstatus_to_exitcode(status)}"))

@@ -20,9 +20,9 @@ from pydantic import ValidationError
 
 from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
-from rnnbench.measure import family_cpu_seconds
+from rnnbench.measure import family_cpu_seconds, memory_limit
 from rnnbench.outside_text import LOG_TAIL, describe_error, quoted_end, safe_text
-from rnnbench.process_tree import descendants
+from rnnbench.process_tree import descendants, is_stopped
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
@@ -255,7 +255,7 @@ class ChannelProcess(Generic[Ready]):
         outcome, reason = failed.outcome, failed.reason
         if outcome in ("build-failed", "run-failed") and self._oom_kills.happened():
             outcome = "out-of-memory"
-            reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process"
+            reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
         if failed.harmed:
             self.close()
         raise WorkerError(outcome, reason, alive=not failed.harmed, answered=True)
@@ -266,7 +266,8 @@ class ChannelProcess(Generic[Ready]):
         while True:
             left = deadline + self.stopped_s - looked
             if left <= 0:
-                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave; killed")
+                is_told = "; a signal or a debugger had stopped it" if is_stopped(self.pid) else ""
+                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave{is_told}; killed")
             line = self._channel.receive(min(left, POLL_S))
             if line is None and self.has_ended:
                 # A child that holds its end keeps the channel open. A last line may still be there.
@@ -314,7 +315,7 @@ class ChannelProcess(Generic[Ready]):
         if not has_ended:
             raise WorkerError("crashed", f"closed its channel and ran on; killed{log_end}", alive=False)
         if status == -signal.SIGKILL and oom_killed:
-            reason = f"died of SIGKILL: the kernel's out-of-memory killer ended it{log_end}"
+            reason = f"died of SIGKILL: the kernel's out-of-memory killer ended it, {memory_limit()}{log_end}"
             raise WorkerError("out-of-memory", reason, alive=False)
         died = f"died of {signal_name(-status)}" if status < 0 else f"exited with status {status}"
         hint = " (the kernel does so when memory runs out, and counted no such kill)" if status == -9 else ""
