@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from pydantic import ValidationError
 
@@ -18,7 +19,7 @@ from rnnbench.cases.overrides import override
 from rnnbench.cases.schema import LEAVES, SETTINGS, CaseFile, json_schema
 from rnnbench.cases.trial import Limits, Measure, Strategy
 from rnnbench.measure import FRAMES, REQUESTS, SERVER, STREAMS, longest_serving, requested
-from rnnbench.model_files import describe
+from rnnbench.model_files import describe, is_named_as_model
 from rnnbench.rnn import Network
 from rnnbench.spelling import count
 from rnnbench.yaml_files import KeyPath, Source, dotted, missing_key, problems_of, read_source
@@ -37,6 +38,9 @@ def load_case(
 
     `read_model` reads the model file that a case names. A command passes one that reads in a process of its own.
     """
+    if is_named_as_model(Path(path)):
+        command = f"rnnbench new {quote(str(path))} -o my.yaml"
+        raise CaseError.at(Place(str(path)), f"this is a model file, and no case; write a case that runs it: {command}")
     written = read_source(Path(path), CASE)
     source = override(written, overrides) if overrides else written
     network, source = model_file_of(source, Path(path).parent, read_model)
