@@ -11,9 +11,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from rnnbench.backends.base import Request
+from rnnbench.measure import processor_facts
 
 VARIABLES = (
     *("XLA_", "JAX_", "TF_", "KERAS_", "TORCH", "PYTORCH", "IREE_", "TVM_", "ORT_", "ONNX", "OV_", "OPENVINO_"),
@@ -69,29 +69,10 @@ def machine_facts() -> dict[str, object]:
 @cache
 def processor() -> str:
     """The processor's model and features: code for one does not run, or runs slower, on another."""
-    first = _processor_facts()
+    first = processor_facts()
     names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
     facts = "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
     return facts or " ".join(os.uname())
-
-
-def processor_features() -> frozenset[str]:
-    """The features that the kernel offers to programs, in the kernel's names; empty where it tells of none.
-
-    A virtual machine may offer fewer than processors of its model have.
-    """
-    first = _processor_facts()
-    return frozenset((first.get("flags") or first.get("Features") or "").split())
-
-
-@cache
-def _processor_facts() -> dict[str, str]:
-    """What the kernel tells of the first core."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return {}
-    return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
 
 
 @cache

@@ -6,7 +6,9 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -82,8 +84,23 @@ def temperature() -> float | None:
 
 def processor_model() -> str | None:
     """The processor's name, as the kernel reports it."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
-    return match[1] if match else platform.processor() or None
+    return processor_facts().get("model name") or platform.processor() or None
+
+
+def processor_features() -> frozenset[str]:
+    """The features that the kernel offers to programs, in the kernel's names; empty where it tells of none.
+
+    A virtual machine may offer fewer than processors of its model have.
+    """
+    first = processor_facts()
+    return frozenset((first.get("flags") or first.get("Features") or "").split())
+
+
+@cache
+def processor_facts() -> Mapping[str, str]:
+    """What the kernel tells of the first core."""
+    lines = (_read(Path("/proc/cpuinfo")) or "").splitlines()
+    return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
 
 
 def _system() -> str | None:
