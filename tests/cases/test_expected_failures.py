@@ -188,6 +188,13 @@ def test_an_entry_about_what_a_file_contains_describes_such_files_alone(entries)
     assert entry.describes(replace(TRIAL, model=WithRing(cell="gru", input=3, hidden=4)), VERSIONS)
 
 
+@pytest.mark.parametrize(("features", "described"), [("avx2 fma", True), ("avx2 avx_vnni", False), ("neon", False)])
+def test_an_entry_about_a_processor_describes_trials_on_such_a_one_alone(entries, monkeypatch, features, described):
+    monkeypatch.setattr(expected_failures, "processor_features", lambda: frozenset(features.split()))
+    (entry,) = entries(ENTRY.replace("check: values", "check: values\n    processor: {avx2: true, avx_vnni: false}"))
+    assert entry.describes(TRIAL, VERSIONS) is described
+
+
 def test_what_a_backend_does_not_have_is_told_where_the_backend_is_here(entries):
     (entry,) = entries(ENTRY.replace("route: onnx", "route: onxx").replace("{openvino:", "{openvno:"))
     assert list(entry.unknown_names(INSTALLED)) == [

@@ -37,6 +37,14 @@ def test_a_list_anywhere_is_an_axis_and_the_rest_has_defaults(load):
     assert (case.limits, case.measure) == (Limits(), Measure())
 
 
+@pytest.mark.parametrize("name", ["net.onnx", "saved_model.pb", "NET.TFLITE", "net.pt"])
+def test_a_model_file_in_the_place_of_a_case_is_told_how_to_become_one(tmp_path, name):
+    file = tmp_path / name
+    file.write_bytes(b"\x82")
+    with pytest.raises(CaseError, match=f"{name}: this is a model file; .*: rnnbench new {file} -o my.yaml"):
+        load_case(file)
+
+
 def test_a_list_of_one_is_the_value_itself(load):
     assert load("input: 8", "input: [8]").points == load().points
 

@@ -203,6 +203,22 @@ def test_a_file_that_takes_one_row_is_checked_with_one(tmp_path):
     assert check.made_sizes == {"y.1": 1, "x.0": 1, "h.0": 1}
 
 
+def of_dependent_rows(rows):
+    """y is x and the first row of x."""
+    nodes = [helper.make_node("Gather", ["x", "first"], ["row"]), helper.make_node("Add", ["x", "row"], ["y"])]
+    weights = [files.weight("first", np.zeros(1, np.int64))]
+    return files.model(nodes, files.arrays(("x", (rows, 3))), files.arrays(("y", (rows, 3))), weights)
+
+
+def test_rows_that_depend_on_each_other_are_told_and_an_open_batch_is_one_row(tmp_path):
+    with pytest.raises(ModelFileError, match=r"its 2 rows depend on each other, .* y is not in that order"):
+        checked(tmp_path, of_dependent_rows(2), "time=null", "batch=0")
+    assert checked(tmp_path, of_dependent_rows(2), "time=null", "batch=null").ok
+    check = checked(tmp_path, of_dependent_rows("B"), "time=null", "batch=0")
+    assert "its 2 rows depend on each other" in check.one_row
+    assert check.made_sizes == {"x.0": 1, "y.0": 1}
+
+
 @pytest.mark.parametrize(("shape", "size"), [((2, 3), 6), ((1, 2), 2)])
 def test_sizes_of_outputs_that_only_a_call_shows_are_told(tmp_path, shape, size):
     """Shape arithmetic in the graph hides the size of y. It may be the number of rows of other files' calls."""

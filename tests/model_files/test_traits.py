@@ -373,6 +373,20 @@ def test_a_quantizelinear_of_16_bits_is_told(tmp_path, kind, told):
     assert found == ({"two-byte-arrays": {"y"}} if told else {})
 
 
+@pytest.mark.parametrize(("largest", "told"), [(63, False), (127, True)])
+def test_weights_of_8_bits_in_quantised_products_are_told(tmp_path, largest, told):
+    assert of_onnx(tmp_path, files.quantised_cell(largest_byte=largest)) == (
+        {"eight-bit-products": {"y", "h", "h_out"}} if told else {}
+    )
+
+
+@pytest.mark.parametrize(("largest", "told"), [(64, False), (-65, True)])
+def test_weights_of_8_bits_in_a_tflite_product_are_told(tmp_path, largest, told):
+    writer = quantised_chain("RESHAPE")
+    writer.model.buffers[-1].data = np.array([*np.zeros(15), largest], np.int8).view(np.uint8)
+    assert of_tflite(tmp_path, writer) == ({"eight-bit-products": {"y"}} if told else {})
+
+
 def test_every_trait_has_an_entry_and_a_line_in_the_docs():
     checkout = Path(__file__).parents[2]
     entries, docs = (checkout / file for file in ("cases/expectations.yaml", "docs/model_files.md"))

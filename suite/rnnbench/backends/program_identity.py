@@ -9,11 +9,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from rnnbench.backends.base import Request
+from rnnbench.measure import processor_facts
 
 VARIABLES = (
     *("XLA_", "JAX_", "TF_", "KERAS_", "TORCH", "PYTORCH", "IREE_", "TVM_", "ORT_", "ONNX", "OV_", "OPENVINO_"),
@@ -28,8 +28,6 @@ TOOLS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "ld.lld", "lld")
 """Compilers and linkers of the system that builds call."""
 NAMED_TOOLS = ("CC", "CXX", "LD")
 """Environment variables that name others."""
-X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
-"""float32 lanes of a vector, by feature, widest first."""
 
 
 def program_key(
@@ -71,39 +69,10 @@ def machine_facts() -> dict[str, object]:
 @cache
 def processor() -> str:
     """The processor's model and features: code for one does not run, or runs slower, on another."""
-    first = _processor_facts()
+    first = processor_facts()
     names = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
     facts = "; ".join(f"{name} {first[name]}" for name in (*names, "model name") if name in first)
     return facts or " ".join(os.uname())
-
-
-def processor_features() -> frozenset[str]:
-    """The features that the kernel offers to programs, in the kernel's names; empty where it tells of none.
-
-    A virtual machine may offer fewer than processors of its model have.
-    """
-    first = _processor_facts()
-    return frozenset((first.get("flags") or first.get("Features") or "").split())
-
-
-def x86_lanes(features: Collection[str]) -> int:
-    """float32 lanes of the widest vectors that these features of an x86 processor have; 0 of another processor."""
-    return next((count for name, count in X86_LANES.items() if name in features), 0)
-
-
-def vector_lanes() -> int:
-    """float32 lanes of the widest vectors that the kernel offers; those of 128 bits on another processor than x86."""
-    return x86_lanes(processor_features()) or X86_LANES["sse2"]
-
-
-@cache
-def _processor_facts() -> dict[str, str]:
-    """What the kernel tells of the first core."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return {}
-    return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
 
 
 @cache

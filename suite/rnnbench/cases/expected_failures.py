@@ -14,13 +14,13 @@ import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, get_args
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
+from pydantic import Field, StrictBool, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
 from rnnbench.cases.case import Case
 from rnnbench.cases.errors import CASE, CaseError, Place, Problem
@@ -28,6 +28,7 @@ from rnnbench.cases.expand import scalar
 from rnnbench.cases.schema import LEAVES, SECTIONS, Axis, Generator, Section, axis_of
 from rnnbench.cases.selection import texts_of
 from rnnbench.cases.trial import Trial
+from rnnbench.measure import processor_features
 from rnnbench.model_files import TRAITS
 from rnnbench.outside_text import safe_text
 from rnnbench.results import version_of
@@ -105,6 +106,9 @@ class EntrySection(Section):
         default=(),
         description="What the model file has, all of it, by the names of docs/model_files.md. It may pass then.",
     )
+    processor: dict[Word, StrictBool] = Field(
+        default={}, description="Features of the processor, by the kernel's names: whether it has each."
+    )
     check: Axis[Word] = Field(default=(), description="Checks that fail: each of them, on every trial described.")
     also: Axis[Word] = Field(
         default=(),
@@ -167,9 +171,10 @@ class ExpectedFailure:
     contains: tuple[str, ...] = ()
     stage: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    processor: Mapping[str, bool] = field(default_factory=dict)
 
     def describes(self, trial: Trial, versions: Mapping[str, str]) -> bool:
-        """Whether this trial is expected to fail, given the installed versions by distribution."""
+        """Whether this trial is expected to fail on this machine, given the installed versions by distribution."""
         return (
             trial.target.backend == self.backend
             and (not self.route or trial.target.route in self.route)
@@ -180,6 +185,7 @@ class ExpectedFailure:
             )
             and all(any(_has(trial, leaf, text) for text in texts) for leaf, texts in self.where.items())
             and trial.model.traits.keys() >= {*self.contains}
+            and all((name in processor_features()) is has for name, has in self.processor.items())
         )
 
     def unknown_names(self, backend: KnownBackend) -> Iterator[str]:
@@ -324,6 +330,7 @@ def _expected_failure(entry: EntrySection, place: Place, check_names: Mapping[st
         contains=tuple(entry.contains),
         stage=tuple(entry.stage),
         says=tuple(entry.says),
+        processor=dict(entry.processor),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from pydantic import ValidationError
 
@@ -11,7 +12,7 @@ from rnnbench.cases.case import Case, Point
 from rnnbench.cases.errors import CASE, CaseError, Place, Problem
 from rnnbench.cases.expand import Expansion, expand, flow, leaf_path
 from rnnbench.cases.feasibility import Fault, faults, missing_keys, model_of
-from rnnbench.cases.files import expected_failures_file
+from rnnbench.cases.files import SUFFIX, expected_failures_file
 from rnnbench.cases.matrix import MAX_TRIALS, Candidate, Value
 from rnnbench.cases.model_file import ReadModel, model_file_of
 from rnnbench.cases.overrides import override
@@ -37,10 +38,21 @@ def load_case(
 
     `read_model` reads the model file that a case names. A command passes one that reads in a process of its own.
     """
+    _refuse_model_file(Path(path))
     written = read_source(Path(path), CASE)
     source = override(written, overrides) if overrides else written
     network, source = model_file_of(source, Path(path).parent, read_model)
     return _case(source, max_trials, Path(path), as_written=written if overrides else None, network=network)
+
+
+def _refuse_model_file(path: Path) -> None:
+    """Raises CaseError for a file whose name says that it is a network's."""
+    if path.suffix != SUFFIX:
+        from rnnbench.model_files import is_named_as_model  # The formats take long to import.
+
+        if is_named_as_model(path):
+            command = f"rnnbench new {quote(str(path))} -o my.yaml"
+            raise CaseError.at(Place(str(path)), f"this is a model file; write a case that runs it: {command}")
 
 
 def make_case(

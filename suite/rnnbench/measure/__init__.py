@@ -43,7 +43,17 @@ if TYPE_CHECKING:
         outside_wall_clock,
     )
     from rnnbench.measure.interval import CONFIDENCE, drift_of, half_width, interval_of
-    from rnnbench.measure.machine import MachineConditions, MachineWatch, describe_machine, processor_model
+    from rnnbench.measure.machine import (
+        X86_LANES,
+        MachineConditions,
+        MachineWatch,
+        describe_machine,
+        processor_facts,
+        processor_features,
+        processor_model,
+        vector_lanes,
+        x86_lanes,
+    )
     from rnnbench.measure.memory import resident, resident_in_use
     from rnnbench.measure.memory_growth import GrowthLog, GrowthStep, growth_of
     from rnnbench.measure.metrics import (

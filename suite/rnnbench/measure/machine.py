@@ -6,7 +6,9 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,8 @@ from rnnbench.measure.blocks import measure_clock
 from rnnbench.measure.caches import CPU, cache_sizes
 from rnnbench.measure.control_groups import cores_at_once, cpu_quota
 
+X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}
+"""float32 lanes of a vector, by feature, widest first."""
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 """Linux's names of processors' temperature sensors."""
 _PROCESSOR = (
@@ -34,7 +38,7 @@ def describe_machine() -> dict[str, object]:
     clock = measure_clock()
     facts: dict[str, object] = {
         "cpu": processor_model(),
-        "processor": {key: text for key in _PROCESSOR if (text := _cpuinfo(key))},
+        "processor": {key: text for key in _PROCESSOR if (text := processor_facts().get(key))},
         "vector_extensions": _vector_extensions(),
         "cores": os.cpu_count(),
         "usable_cores": cores_at_once(),
@@ -94,18 +98,38 @@ def temperature() -> float | None:
 
 def processor_model() -> str | None:
     """The processor's name, as the kernel reports it."""
-    return _cpuinfo("model name") or platform.processor() or None
+    return processor_facts().get("model name") or platform.processor() or None
+
+
+def processor_features() -> frozenset[str]:
+    """The features that the kernel offers to programs, in the kernel's names; empty where it tells of none.
+
+    A virtual machine may offer fewer than processors of its model have.
+    """
+    first = processor_facts()
+    return frozenset((first.get("flags") or first.get("Features") or "").split())
+
+
+def x86_lanes(features: Collection[str]) -> int:
+    """float32 lanes of the widest vectors that these features of an x86 processor have; 0 of another processor."""
+    return next((count for name, count in X86_LANES.items() if name in features), 0)
+
+
+def vector_lanes() -> int:
+    """float32 lanes of the widest vectors that the kernel offers; those of 128 bits on another processor than x86."""
+    return x86_lanes(processor_features()) or X86_LANES["sse2"]
 
 
 def _vector_extensions() -> str:
-    known = {*(_cpuinfo("flags") or _cpuinfo("Features") or "").split()}
+    known = processor_features()
     return " ".join(name for name in _VECTORS if name in known) or "none"
 
 
-def _cpuinfo(key: str) -> str | None:
-    """What the kernel says of the first processor."""
-    match = re.search(rf"^{key}\s*:\s*(.+)$", _read(Path("/proc/cpuinfo")) or "", re.MULTILINE)
-    return match[1] if match else None
+@cache
+def processor_facts() -> Mapping[str, str]:
+    """What the kernel tells of the first core."""
+    lines = (_read(Path("/proc/cpuinfo")) or "").splitlines()
+    return {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in reversed(lines)}
 
 
 def _system() -> str | None:

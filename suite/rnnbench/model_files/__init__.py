@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.description import ArrayDescription, FileDescription, Question, sized
     from rnnbench.model_files.errors import ModelFileError
     from rnnbench.model_files.file_arrays import FileArray
-    from rnnbench.model_files.formats import FORMATS
+    from rnnbench.model_files.formats import FORMATS, is_named_as_model
     from rnnbench.model_files.formats.keras.program import KerasProgram
     from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, opset_version, subgraphs
     from rnnbench.model_files.formats.pt2.program import Pt2Program

@@ -39,6 +39,9 @@ _SAME_AXES = frozenset(
     )
 )
 """Operators whose output has the leading axes of their first input, MatMul with a weight matrix included."""
+_PARTS = frozenset(("Slice", "Split"))
+"""Operators whose outputs are parts of their first input, as the states of one layer are of those of all. Of steps they
+may take some only."""
 _TIME = re.compile(r"^(?:t|times?|timesteps?|steps?|seq|seq_?len(?:gth)?|sequence(?:_length)?|frames?|length)\d*$")
 _BATCH = re.compile(r"^(?:b|n|batch|batch_?size)\d*$")
 _X, _H, _C = 0, 5, 6
@@ -83,7 +86,7 @@ class AxisSearch:
             self._note(current, axes)
             maker = self._flow.makers.get(current)
             current = self._source(maker.inputs) if maker else None
-            moves = self._moves(maker) if maker and current else None
+            moves = self._moves(maker, axes) if maker and current else None
             axes = _moved(axes, moves.to_input) if moves else Axes()
 
     def _forward(self, value: Value, axes: Axes) -> None:
@@ -93,7 +96,7 @@ class AxisSearch:
             current, axes = waiting.pop()
             self._note(current, axes)
             for maker, output in self._made_of.get(current, ()):
-                moves = self._moves(maker)
+                moves = self._moves(maker, axes)
                 after = _moved(axes, moves.to_output) if moves else Axes()
                 if self._source(maker.inputs) == current and output not in seen and after != Axes():
                     seen.add(output)
@@ -107,10 +110,10 @@ class AxisSearch:
         """The first input that is no weight: a bias may be the first operand of an addition."""
         return next((value for value in inputs if value is not None and value.name not in self._weights), None)
 
-    def _moves(self, maker: Maker) -> _Moves | None:
+    def _moves(self, maker: Maker, axes: Axes) -> _Moves | None:
         """What the node does with axes; None where that is not known."""
         node, inputs = maker.node, maker.inputs
-        if node.op_type in _SAME_AXES:
+        if node.op_type in _SAME_AXES or (node.op_type in _PARTS and axes.time is None):
             return _Moves(lambda axis: axis, lambda axis: axis)
         attributes = {attribute.name: attribute for attribute in node.attribute}
         if node.op_type == "Transpose" and "perm" in attributes:

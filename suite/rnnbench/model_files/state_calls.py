@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnbench.model_files.calling import INTEGERS, NO_INPUT, batch_axis, constant_of, constant_shape
-from rnnbench.model_files.description import ArrayDescription, FileDescription
+from rnnbench.model_files.description import ArrayDescription, FileDescription, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.section import FileSection
-from rnnbench.model_files.state_check import CALLS_OF, StateCheck, open_sizes
+from rnnbench.model_files.state_check import CALLS_OF, EQUAL, StateCheck, open_sizes
 
 STEPS = 4
 """Steps of each half, where the file leaves their number open."""
@@ -100,6 +100,7 @@ class _Calls:
             more_moved, more_used = self._moved_and_used([call], [call])
             moved = {name: seen or more_moved[name] for name, seen in moved.items()}
             used = {name: seen or more_used[name] for name, seen in used.items()}
+        self._check_rows(calls[-1])
         halves, why = self._halves((first_x, second_x), zero, (first, second))
         failing = {steps: failure for steps in CALLS_OF if (failure := self._failure(steps, zero))}
         return StateCheck(moved, used, halves, why, self._made_sizes(first), failing_steps=failing)
@@ -157,6 +158,25 @@ class _Calls:
     def _is_used(self, name: str, call: _Call) -> bool:
         other = self._run(call.x, {**call.held, name: np.zeros_like(call.held[name])})
         return any(_differ(other[output], call.made[output]) for output in call.made)
+
+    def _check_rows(self, call: _Call) -> None:
+        """Raises ModelFileError where outputs are not in another order with the rows of all inputs and states in it."""
+        batch = self._section.batch
+        rows = 1 if batch is None else call.x[self._streams[0].name].shape[batch]
+        if rows == 1:
+            return
+        axes = {array.name: batch for array in self._streams}
+        axes |= {array.name: batch_axis(array, rows, batch, self._streams[0]) for array in self._states}
+        x, held = ({n: _turned(value, axes[n]) for n, value in arrays.items()} for arrays in (call.x, call.held))
+        for name, turned in self._run(x, held).items():
+            made = call.made[name]
+            places = [axis for axis, size in enumerate(made.shape) if size == rows]
+            if places and not any(_difference(_turned(made, axis), turned) <= EQUAL for axis in places):
+                raise ModelFileError(
+                    f"its {rows} rows depend on each other, or the batch is another axis: with the rows of inputs and "
+                    f"states in another order, {name} is not in that order. Say which axis of the inputs it is "
+                    f"({option('batch=null')}: none), or export the network with another number of rows"
+                )
 
     def _halves(
         self, x: tuple[Arrays, Arrays], zero: Arrays, results: tuple[Arrays, Arrays]
@@ -284,6 +304,10 @@ def _dtype(array: ArrayDescription) -> np.dtype:
     if array.dtype not in (*INTEGERS, "bool") and "float" not in array.dtype:
         raise ModelFileError(f"{array.name} is {array.dtype}; inputs and states are numbers")
     return np.dtype("float64" if "float" in array.dtype else array.dtype)
+
+
+def _turned(array: np.ndarray, axis: int | None) -> np.ndarray:
+    return array if axis is None else np.flip(array, axis)
 
 
 def _differ(one: np.ndarray, other: np.ndarray) -> bool:

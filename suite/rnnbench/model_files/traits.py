@@ -26,6 +26,7 @@ TRAITS = {
     "one-element-state": "any format: a state of one element whose next value depends on such states alone",
     "slopes-of-one-axis": "ONNX: a PRelu whose slopes are those of the last axis, and as many as axis 1 is long",
     "strided-convolution": "ONNX: a Conv with a stride",
+    "eight-bit-products": "ONNX and TFLite: products of quantised arrays by weights of whole numbers beyond 64",
     "two-byte-arrays": "ONNX and TFLite: arrays of 16 bits with a scale",
     "other-activations": "ONNX: an LSTM or GRU operator with another activation than sigmoid, tanh and relu",
     "peepholes": "ONNX: an LSTM operator with peepholes",
@@ -38,6 +39,10 @@ TRAITS = {
     "whole-diagonals": "TFLite: an LSTM operator with diagonal recurrent weights of whole numbers",
 }
 """What each trait is, by its name in `expectations.yaml`."""
+
+
+SEVEN_BITS = 64
+"""Weights of at most this size need 16 bits for the sum of two products with unsigned bytes: 2·255·64 < 2¹⁵."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,20 @@ def test_a_flag_that_makes_the_state_zero(tmp_path, state):
     typed.assert_right(OpenVinoBackend(), typed.flag_request(tmp_path, state), tmp_path)
 
 
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+def test_an_operator_whose_rows_and_steps_are_those_of_the_file_is_right(tmp_path, state):
+    """The suite has one row and one step. An exported operator over several of both would change them round."""
+    nodes = [
+        helper.make_node("Add", ["x", "h"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["next_h"]),
+        helper.make_node("LSTM", ["next_h", "W", "R", "B"], ["y"], hidden_size=4),
+    ]
+    ends = files.arrays(("x", (3, 2, 3)), ("h", (3, 2, 3))), files.arrays(("y", (3, 1, 2, 4)), ("next_h", (3, 2, 3)))
+    path = files.saved(files.model(nodes, *ends, files.recurrent_weights("LSTM", 3, 4)), tmp_path / "inner.onnx")
+    request = typed.request_for(path, state, FileSection(path.name, {"h": "next_h"}))
+    typed.assert_right(OpenVinoBackend(), request, tmp_path)
+
+
 def branch(name, sign):
     """A branch whose first node only gives x another axis."""
     nodes = [

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.program_identity import processor_features
 from rnnbench.backends.shared import VNNI
 from rnnbench.backends.tvm import TvmBackend, backend
 from rnnbench.cases.trial import Precision
+from rnnbench.measure import processor_features
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.quantised import Range
 from rnnbench.rnn.reference import run_in

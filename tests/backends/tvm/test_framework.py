@@ -2,9 +2,9 @@
 
 import pytest
 
-from rnnbench.backends.program_identity import processor_features, x86_lanes
 from rnnbench.backends.tvm import framework
 from rnnbench.backends.tvm.framework import lanes, products_of_bytes, registers, target, withheld
+from rnnbench.measure import processor_features, x86_lanes
 
 AVX2_MACHINE = frozenset({"sse", "sse2", "ssse3", "pni", "sse4_1", "sse4_2", "sse4a", "avx", "avx2", "fma", "f16c"}) | {
     *("bmi1", "bmi2", "abm", "popcnt", "movbe", "vaes"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnbench.backends.program_identity import processor_features
 from rnnbench.backends.shared import VNNI
+from rnnbench.measure import processor_features
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state

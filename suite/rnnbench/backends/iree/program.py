@@ -13,8 +13,8 @@ from math import prod
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.primitives import Primitives
 from rnnbench.backends.iree.values import Resources, Value, tensor, without_unread_constants
-from rnnbench.backends.program_identity import vector_lanes
 from rnnbench.cases import Strategy
+from rnnbench.measure import vector_lanes
 from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, state_by_array, state_by_layer, together
 
 State = tuple[Value, ...]

@@ -38,21 +38,6 @@ def config(request: Request) -> dict[str, object]:
     }
 
 
-def misexported(request: Request) -> bool:
-    """Whether a compiled model of this request computes something else after its export and import (2026.4).
-
-    The device removes the transposes that the importer puts around ONNX's operators, and marks the operator to run over
-    the first axis. The mark is not in the export, so batch and steps change places. Where one of them is 1, this makes
-    no difference. Bidirectional operators are not marked. A model file may have such an operator.
-    """
-    if request.batch == 1 or request.strategy.chunk == 1:
-        return False
-    if request.file is not None:
-        return True
-    fused = request.route == "onnx" and request.strategy.time == "fused"
-    return fused and request.stack.direction != "bidirectional"
-
-
 def export(compiled: Any, folder: Path) -> None:
     """Write a compiled model into `folder`."""
     exported = compiled.export_model()

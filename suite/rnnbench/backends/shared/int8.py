@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import OperationStage, Request
-from rnnbench.backends.program_identity import processor_features
+from rnnbench.measure import processor_features
 from rnnbench.rnn import FUSED
 
 NOTES = {

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Lack, Probe, Program, Request, Support
-from rnnbench.backends.program_identity import processor_features
 from rnnbench.backends.shared import (
     CUDA,
     PROCESSOR_AND_CUDA,
@@ -22,6 +21,7 @@ from rnnbench.backends.tvm.framework import PACKAGES, import_tvm
 from rnnbench.backends.tvm.packing import FORMATS, fewest_blocks, layout, size
 from rnnbench.backends.tvm.persistent import support as persistent
 from rnnbench.devices import VARIABLES
+from rnnbench.measure import processor_features
 from rnnbench.rnn import LAYER_PRIMITIVES, LINEAR_PRIMITIVES, runs_together
 
 ROUTES = ("relax", "tir", *imported.PACKAGES)

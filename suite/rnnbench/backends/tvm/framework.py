@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
-from rnnbench.backends.program_identity import X86_LANES, processor_features, x86_lanes
 from rnnbench.backends.shared import CUDA, gpu_to_compile_for
+from rnnbench.measure import X86_LANES, processor_features, x86_lanes
 
 PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 INSTRUCTIONS = re.compile(r"avx|amx|fma|f16c|bmi|gfni|vaes|s?sse|xop|tbm|lzcnt|popcnt|movbe")

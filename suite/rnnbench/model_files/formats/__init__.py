@@ -12,6 +12,6 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.model_files.formats.format import Format, Oracle
-    from rnnbench.model_files.formats.registry import FORMATS, format_of
+    from rnnbench.model_files.formats.registry import FORMATS, format_of, is_named_as_model
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

@@ -72,3 +72,9 @@ def format_of(path: Path) -> Format:
     if not os.path.exists(path):
         raise ModelFileError(absent(path))
     raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {suffixes} files are read")
+
+
+def is_named_as_model(path: Path) -> bool:
+    """Whether a file's name says that it is a network's, read or not. A `.json` file may be a case."""
+    read = (suffix for format_ in FORMATS.values() for suffix in format_.suffixes)
+    return path.suffix.lower() in {*read, *UNREAD} - {".json"}

@@ -79,17 +79,19 @@ def test_a_description_has_the_files_format_producer_and_size(tmp_path):
 
 
 def test_two_layers_of_an_exported_network_are_traced_through_slices(tmp_path):
+    """There are as many rows as layers, and rows come first in x."""
     torch = pytest.importorskip("torch")
     path = files.exported(
-        torch.nn.LSTM(3, 4, 2),
-        (torch.zeros(5, 1, 3), (torch.zeros(2, 1, 4), torch.zeros(2, 1, 4))),
+        torch.nn.LSTM(3, 4, 2, batch_first=True),
+        (torch.zeros(2, 5, 3), (torch.zeros(2, 2, 4), torch.zeros(2, 2, 4))),
         tmp_path / "two.onnx",
         ["x", "h0", "c0"],
         ["y", "hn", "cn"],
     )
     description = describe(path)
     assert pairs(description) == {"h0": ("hn", "traced"), "c0": ("cn", "traced")}
-    assert (description.arrays[0].time, description.arrays[0].batch) == (0, 1)
+    x, h0, c0 = description.arrays[:3]
+    assert (x.time, x.batch, h0.batch, c0.batch) == (1, 0, 1, 1)
 
 
 def test_an_export_that_has_lost_its_state_is_said(tmp_path):

@@ -154,12 +154,15 @@ def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
     np.testing.assert_array_equal(batch_first["hn"], time_first["hn"].swapaxes(0, 1))
 
 
-def test_a_hidden_size_that_is_not_that_of_the_weights_is_refused(tmp_path):
+@pytest.mark.parametrize(("hidden", "rows"), [(7, 12), (4, 24)])
+def test_a_hidden_size_that_is_not_that_of_the_weights_is_refused(tmp_path, hidden, rows):
     """As exporters write an LSTM with a projection, which ONNX does not have."""
     proto = files.recurrent("GRU")
-    next(entry for entry in proto.graph.node[0].attribute if entry.name == "hidden_size").i = 7
+    next(entry for entry in proto.graph.node[0].attribute if entry.name == "hidden_size").i = hidden
+    for tensor, values in zip(proto.graph.initializer, ((1, rows, 3), (1, rows, 4), (1, 2 * rows)), strict=False):
+        tensor.CopyFrom(files.weight(tensor.name, np.zeros(values, np.float32)))
     oracle = oracle_of(files.saved(proto, tmp_path / "gru.onnx"))
-    with pytest.raises(ModelFileError, match="hidden_size of 7, and its recurrent weights take 4"):
+    with pytest.raises(ModelFileError, match=rf"hidden_size of {hidden}, .* R is \[1, {rows}, 4\]; ONNX has no"):
         oracle.run({"x": np.zeros((1, 1, 3)), "h0": np.zeros((1, 1, 4))})
 
 

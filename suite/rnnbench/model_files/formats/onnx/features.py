@@ -7,10 +7,13 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rnnbench.model_files.description import Dim, Feature
 from rnnbench.model_files.formats.onnx.file import graph_inputs, require_onnx
+from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import graphs, names_inside, opset_version, shape_of, subgraphs
-from rnnbench.model_files.traits import Operation, dependences, reached, sources
+from rnnbench.model_files.traits import SEVEN_BITS, Operation, dependences, reached, sources
 
 _SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
 """Operators that give their first input, or that in another shape."""
@@ -49,6 +52,8 @@ def features_of(model: Any) -> Iterator[Feature]:
         values_by_feature["convolution-of-an-output"] = values
     if values := _bfloat16_lists(model.graph):
         values_by_feature["bfloat-lists"] = values
+    if activations_of(model) == "static" and (values := _large_bytes(model.graph)):
+        values_by_feature["eight-bit-products"] = values
     for name, values in values_by_feature.items():
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
@@ -174,6 +179,20 @@ def _bfloat16_lists(graph: Any) -> set[str]:
     for node in graph.node:
         if any(is_list(attribute.t) for attribute in node.attribute) or any(map(_bfloat16_lists, subgraphs(node))):
             found.update(node.output)
+    return found
+
+
+def _large_bytes(graph: Any) -> set[str]:
+    """What DequantizeLinear gives of weights in bytes beyond 64."""
+    to_array = require_onnx().numpy_helper.to_array
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    found = set[str]()
+    for node in graph.node:
+        weights = tensors.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        if weights is not None and weights.data_type in (weights.INT8, weights.UINT8):
+            zeros = [int(to_array(tensors[name]).max()) for name in node.input[2:3] if name in tensors]
+            if (np.abs(to_array(weights).astype(np.int16) - sum(zeros)) > SEVEN_BITS).any():
+                found.update(node.output)
     return found
 
 

@@ -122,10 +122,11 @@ def _model(
 ) -> Model:
     cells: dict[str, Literal["lstm", "gru", "rnn"]] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
     after = bool(attributes.get("linear_before_reset", 0)) if operator == "GRU" else True
-    if (hidden := attributes.get("hidden_size", r.shape[-1])) != r.shape[-1]:
+    hidden = attributes.get("hidden_size", r.shape[-1])
+    if r.shape[-1] != hidden or {w.shape[-2], r.shape[-2]} != {len(_ORDERS[operator]) * hidden}:
         raise ModelFileError(
-            f"{operator} has a hidden_size of {hidden}, and its recurrent weights take {r.shape[-1]}; ONNX has no "
-            "projection, so export such a network as products, sums and activations"
+            f"{operator} has a hidden_size of {hidden}, and other weights: W is {[*w.shape]}, R is {[*r.shape]}; "
+            "ONNX has no projection (proj_size), so export such a network as products, sums and activations"
         )
     try:
         return Model.model_validate(

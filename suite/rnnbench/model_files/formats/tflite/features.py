@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 from rnnbench.model_files.description import Feature
-from rnnbench.model_files.formats.tflite.graph import Graph, Operator, TfliteFile
+from rnnbench.model_files.formats.tflite.graph import Graph, Operator, Tensor, TfliteFile
 from rnnbench.model_files.formats.tflite.lstm import RECURRENT_WEIGHTS
 from rnnbench.model_files.formats.tflite.lstm_ranges import BOTH, LSTMS, SEQUENCE, is_basic
 from rnnbench.model_files.formats.tflite.recurrent import states_of
 from rnnbench.model_files.formats.tflite.schema import require_schema
-from rnnbench.model_files.traits import Operation, dependences, reached, sources
+from rnnbench.model_files.traits import SEVEN_BITS, Operation, dependences, reached, sources
 
 _PRODUCTS = frozenset(("FULLY_CONNECTED", "BATCH_MATMUL"))
 _ELEMENTWISE = frozenset(
@@ -78,6 +80,23 @@ def _is_quantised_product(operator: Operator, graph: Graph) -> bool:
 
 def _has_bias(operator: Operator) -> bool:
     return len(operator.inputs) > _BIAS and operator.inputs[_BIAS] >= 0
+
+
+def _of_8_bits(graph: Graph) -> set[int]:
+    """What products and convolutions of a quantised array by bytes beyond 64 give."""
+    numbers = set[int]()
+    for operator in graph.operators:
+        if operator.name in {*_PRODUCTS, *_CONVOLVED}:
+            taken = [graph.tensors[number] for number in operator.inputs if number >= 0]
+            if any(map(_has_large_bytes, taken)) and any(each.is_quantised and each.data is None for each in taken):
+                numbers.update(operator.outputs)
+    return numbers
+
+
+def _has_large_bytes(tensor: Tensor) -> bool:
+    if tensor.data is None or tensor.quantisation is None or tensor.dtype not in ("int8", "uint8"):
+        return False
+    return bool((np.abs(tensor.data.astype(np.int16) - tensor.quantisation.zeros[0]) > SEVEN_BITS).any())
 
 
 def _of_16_bits(graph: Graph) -> set[int]:
@@ -166,6 +185,7 @@ def _whole_diagonals(graph: Graph) -> set[int]:
 
 _FOUND: Mapping[str, Callable[[Graph], set[int]]] = {
     "quantised-products": _second_products,
+    "eight-bit-products": _of_8_bits,
     "two-byte-arrays": _of_16_bits,
     "convolution-of-an-output": _convolutions_of_outputs,
     "merged-directions": _merged_directions,
