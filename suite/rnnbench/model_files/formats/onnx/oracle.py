@@ -196,7 +196,10 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
         except (MemoryError, ModelFileError, MissingExtraError):
             raise
         except Exception as error:
-            raise ModelFileError(f"ONNX's reference fails in {proto.op_type}: {describe_error(error)[:200]}") from error
+            pairs = zip(proto.input, inputs, strict=False)
+            of = safe_text(", ".join(f"{name} {[*getattr(given, 'shape', ())]}" for name, given in pairs), 200)
+            message = f"ONNX's reference fails in {proto.op_type} of {of}: {describe_error(error)[:200]}"
+            raise ModelFileError(message) from error
         outputs = [output if name else None for name, output in zip(names, results, strict=False)]
         if proto.op_type not in ("Constant", "Cast"):
             for output in outputs:
