@@ -142,6 +142,8 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("new", "lstm"), "Missing option '-o' / '--output'. For example: rnnbench new my.onnx -o my.yaml"),
         (("bisect", "tiny.yaml"), "--filter time=fused,hidden=96 --good 1.20.1 --bad 1.21.0"),
         (("run", ""), "expected a path, got an empty text"),
+        (("site", "latest", "-o", "tiny.yaml"), "'tiny.yaml' is a file; expected a folder, so give another path"),
+        (("triage", "--alerts", "."), "'.' is a folder; expected a file, so give another path"),
         (("run", "tiny.yaml", "--results="), "expected a path, got an empty text"),
         (("run", "tiny.yaml", "--anchors="), "'--anchors': expected a text, got ''; leave the option out"),
         (("run", "tiny.yaml", "--on=ray", "--machine-class="), "'--machine-class': expected a text, got ''"),

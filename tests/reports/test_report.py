@@ -55,6 +55,12 @@ def test_the_answer_names_the_fastest_of_each_origin_and_chunk(whole: str) -> No
         assert len(re.findall(rf"- {origin}: `{target}`", answer)) == 6
     assert "`fakekernel:tir` ≈" in answer
     assert "Signs: ≈ approximate activations." in answer
+    for explained in (
+        "next: the first program that is SLOWER by verdict. library: the runtime's own RNN operator. imported: ",
+        "bound latency: ",
+    ):
+        assert explained in answer
+    assert "kernel: " not in answer, "no program is one"
     assert "80 trials: 67 ok" in answer
 
 

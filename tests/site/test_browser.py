@@ -401,6 +401,19 @@ def test_print_leaves_navigation_and_filters_out(made, desktop):
     assert page.locator(".heat").first.is_visible()
 
 
+def test_print_says_what_the_filters_are_set_to_and_cuts_no_command(made, desktop):
+    page = desktop.open(made.root, "chooser.html")
+    page.locator("[name=period]").fill("10")
+    assert not page.locator(".chosen").is_visible()
+    page.set_viewport_size({"width": 700, "height": 1000})  # an A4 page between Chromium's margins
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    chosen = page.locator(".chosen").inner_text()
+    assert re.fullmatch(r"Workload: .+; Frame period \(ms\): 10", chosen), chosen
+    assert page.locator("#choices code").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+
+
 def test_a_dark_page_prints_on_white(made, watched):
     watched.show_on(DESKTOP, "dark")
     page = watched.open(made.root, "index.html")

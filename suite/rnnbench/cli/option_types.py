@@ -23,7 +23,12 @@ class GivenPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("expected a path, got an empty text", param, ctx)
-        return super().convert(self.from_home(value, param, ctx), param, ctx)
+        path = self.from_home(value, param, ctx)
+        if not self.file_okay and os.path.isfile(path):
+            self.fail(f"'{path}' is a file; expected a folder, so give another path", param, ctx)
+        if not self.dir_okay and os.path.isdir(path):
+            self.fail(f"'{path}' is a folder; expected a file, so give another path", param, ctx)
+        return super().convert(path, param, ctx)
 
     def from_home(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str | Path) or Path(value).parts[:1] != ("~",):

@@ -49,6 +49,9 @@ ANSWER_SIGNS = {
     " = ": "= the same program, called the same way; measured once",
     f" {APPROXIMATE} ": f"{APPROXIMATE} {SIGNS[APPROXIMATE].meaning}",
     "; same place: ": f"same place: {NOT_SLOWER}",
+    "; next ": "next: the first program that is SLOWER by verdict",
+    **{f"- {origin}: ": f"{origin}: {meaning}" for origin, meaning in ORIGIN_MEANS.items()},
+    "by bound latency": "bound latency: of a call for which everything was allocated and converted beforehand",
 }
 """What signs and words of the answer mean."""
 CALL_COSTS = (call_cost_table, stateful_cost_table)

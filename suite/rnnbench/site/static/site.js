@@ -274,10 +274,23 @@ const rnnbench = (function () {
   window.matchMedia("print").addEventListener("change", themed);
   themed();
 
+  /* Paper has no controls: what they are set to stands there in words. The overview prints every model. */
+  function printed(form) {
+    if (form.dataset.filters === "fastest") return;
+    const line = element("p", "", { class: "chosen" });
+    form.after(line);
+    window.addEventListener("beforeprint", function () {
+      const set = Array.from(form.querySelectorAll("label:not([hidden])")).filter((label) => label.control && label.control.value);
+      const shown = (control) => (control.selectedOptions ? control.selectedOptions[0].textContent : control.value);
+      line.textContent = set.map((label) => label.firstChild.textContent.trim() + ": " + shown(label.control)).join("; ");
+    });
+  }
+
   function start() {
     document.querySelectorAll("form[data-filters]").forEach(function (form) {
       bind(form);
       filterStatic(form);
+      printed(form);
     });
     /* On a phone each cell stands beside the name of its column. */
     document.querySelectorAll("table.stack, table.heat").forEach(function (table) {
