@@ -83,6 +83,7 @@ lint: $(TEST)/.ready
 # a process of its own, since some frameworks abort where another one is loaded, and ends after PROOF_AT_MOST seconds.
 # `make bench-verdicts` is one of them: tests/benchmarks/test_verdicts.py, or one in tests/benchmarks/questions.
 PROOFS := rounding_law history_branch verdict_rules change_points verdicts large site suite sampled
+PROOFS += backends
 PROOFS += x_plus_3_to_memref counter_and_stateful_lstm init_and_step_in_my_own_host one_sample_or_several
 PROOFS += stateful_or_stitched unroll_loop_or_recursion useless_loop tensorflow_lstm_to_iree when_a_compile_pays_off
 PROOFS += sizes_people_know tvm_floor overheads fidelity fleet

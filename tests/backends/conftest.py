@@ -3,6 +3,8 @@
 Backends come from the registry. NumPy, which builds in a millisecond, has each model with each state; the compilers a
 list that covers cells, shapes and strategies in a dozen builds a route. What a backend does not support
 is left out here, and `test_common_support.py` holds it to a reason.
+
+`make test` builds a few of them, and `make bench-backends` all (`tests/fake/quick_tests.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from backend_jobs import FAKES, FOLDER, collects, items_of, jobs_here
+from quick_tests import few, left_out, runs_all
 
 from rnnbench.backends import AdapterError, registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
@@ -49,6 +52,8 @@ RNN_BOTH_WAYS = Model(cell="rnn", input=3, hidden=17, layers=2, direction="bidir
 RNNOISE = RNNoise(input=5, hidden=6)
 """Layers of other kinds, with states of several sizes and with none, that read several others."""
 
+BUILD = 4
+"""What a build takes beside its layers, in copies of a layer."""
 TOLERANCE = {"exact": 2e-5, "approximate": 1e-3}
 """Absolute and relative, in float32 against float64, over a few dozen steps of small models, by an artifact's math."""
 IN_8_BITS = 0.05
@@ -73,6 +78,11 @@ class Plan:
     def request(self, route: str, weights: Weights) -> Request:
         numbers = self.batch, Precision.of(self.dtype)
         return Request(route, self.model, weights, self.strategy, *numbers, self.device, ragged=self.ragged)
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether a call of fewer steps than a chunk builds a program of one step."""
+        return self.tails and self.strategy.state != "none" and self.strategy.chunk > 1
 
     def __str__(self) -> str:
         changed = self.model.model_dump(exclude_defaults=True, exclude={"cell", "input"})
@@ -145,8 +155,8 @@ INDUCTOR = [
     Plan(RNNOISE, Strategy("unrolled", "stateful", 1), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
-    Plan(GRU_AFTER, Strategy("fused", "stitched", 2), batch=1, tails=False),
     Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False),
+    Plan(GRU_AFTER, Strategy("fused", "stitched", 2), batch=1, tails=False),
 ]
 """For programs that a C++ compiler makes of generated code: 5 to 20 s each. torch/test_pt2_types.py has one ahead of
 time that is neither looped nor fused. torch/test_torch.py looks at two of them."""
@@ -206,6 +216,16 @@ PLANS = {
     Target("torch", "compile"): INDUCTOR,
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }
+SLOW = {
+    Target("torch", "compile"): 2,
+    Target("torch", "aoti"): 1,
+    Target("tvm", "torch"): 2,
+    Target("iree", "torch"): 2,
+    Target("iree", "tensorflow"): 3,
+}
+"""Routes whose builds take the longest, each with the number of its plans that are enough for `make test`."""
+BY_HAND = Target("tvm", "tir")
+"""The route whose kernels are this suite's own: each model is code of its own."""
 
 
 @dataclass
@@ -367,13 +387,13 @@ def written_steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterato
 @pytest.fixture
 def programs(request: pytest.FixtureRequest, workshop: Workshop) -> list[Subject]:
     """All programs of one target."""
-    return [workshop.subject(request.param, plan) for plan in _plans(request.param) if not plan.ragged]
+    return [workshop.subject(request.param, plan) for plan in _built(request.param) if not plan.ragged]
 
 
 @pytest.fixture
 def default_program(request: pytest.FixtureRequest, workshop: Workshop) -> Subject:
     """One program of a backend's default route."""
-    return workshop.subject(request.param, _plans(request.param)[0])
+    return workshop.subject(request.param, _built(request.param)[0])
 
 
 def _is_stack(model: Network) -> bool:
@@ -410,13 +430,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With RNNBENCH_TEST_BACKEND, those backends' tests alone: some frameworks abort where another one is loaded."""
+    """With RNNBENCH_TEST_BACKEND, those backends' tests alone: some frameworks abort where another one is loaded.
+
+    Without RNNBENCH_TEST_ALL, no test that is for the proof alone.
+    """
     jobs = jobs_here()
-    if not jobs:
-        return
-    kept = items_of(jobs, items)
+    here = items_of(jobs, items) if jobs else items
+    kept = set(here) if runs_all() else set(here) - left_out(here)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = kept
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_finish() -> None:
@@ -478,6 +500,46 @@ def _plans(target: Target) -> list[Plan]:
     return [plan for plan, answer in zip(plans, answers, strict=True) if answer.level != "unsupported"]
 
 
+def _built(target: Target) -> list[Plan]:
+    """Those of a target's programs that are built here."""
+    return [plan for plan in _plans(target) if runs_all() or (target, plan) in _quick(target.backend)]
+
+
+@cache
+def _quick(backend: str) -> set[tuple[Target, Plan]]:
+    """The programs of `make test`: each route has each time, state and cell, and each backend has each model."""
+    slow, others = [], []
+    for target, reason in _targets():
+        if target.backend == backend and not reason:
+            pairs = [(target, plan) for plan in _plans(target)]
+            others += [] if target in SLOW else pairs
+            slow += pairs[: SLOW.get(target, 0)]
+    places = few([_things(*pair) for pair in others], [_cost(plan) for _, plan in others])
+    return {*slow, *(others[place] for place in places)}
+
+
+def _things(target: Target, plan: Plan) -> list[Any]:
+    """What a program shows: of its route, and of any route of its backend."""
+    strategy, model = plan.strategy, plan.model
+    if plan.ragged or plan.dtype != "float32":
+        kind = plan.ragged, plan.dtype
+        return [(target, kind), (kind, strategy.time)]
+    of_route = [strategy.time, strategy.state, plan.has_rest]
+    if isinstance(model, Model) or target not in IMPORTERS:
+        of_route.append(model.cell if isinstance(model, Model) else model.network)
+    if target == BY_HAND:
+        of_route.append(model)
+    of_backend = [model, (strategy.time, strategy.state), (strategy.chunk > 1, plan.batch > 1)]
+    return [*((target, *thing) for thing in enumerate(of_route)), *enumerate(of_backend)]
+
+
+def _cost(plan: Plan) -> int:
+    """In copies of a layer, beside what each build takes."""
+    copies = plan.strategy.chunk if plan.strategy.time == "unrolled" else plan.strategy.copies or 1
+    layers = len(plan.model.graph)
+    return BUILD + copies * layers + plan.has_rest * (BUILD + layers)
+
+
 @cache
 def _subjects(name: str) -> list[Any]:
     subjects = []
@@ -487,8 +549,11 @@ def _subjects(name: str) -> list[Any]:
         if reason:
             subjects.append(_param(target, reason))
         else:
-            chosen = filter(CHOICES[name], _plans(target))
-            subjects += [pytest.param((target, plan), id=f"{target}-{plan}") for plan in chosen]
+            built = _built(target)
+            subjects += [
+                pytest.param((target, plan), id=f"{target}-{plan}", marks=[] if plan in built else pytest.mark.proof)
+                for plan in filter(CHOICES[name], _plans(target))
+            ]
     return subjects
 
 

@@ -396,7 +396,7 @@ def test_different_programs_have_different_digests(programs) -> None:
             plan = subject.plan
             what = (plan.model, plan.batch, plan.strategy.chunk, plan.strategy.state == "none")
             assert seen.setdefault(getattr(subject.artifact, digest), what) == what
-        assert len(seen) > 1
+        assert len(seen) > 1 or len(programs) == 1
 
 
 def test_each_layer_with_a_state_has_a_loop(looped_network) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from harness_trials import assert_all_figures, make_trial, run_trials
+from quick_tests import for_proof
 
 from rnnbench.backends import registry
 from rnnbench.cases.trial import Measure, Target
 
 
-@pytest.mark.parametrize("name", ["onnxruntime:onnx", "numpy:eager"])
+@pytest.mark.parametrize("name", ["numpy:eager", *for_proof("onnxruntime:onnx")])
 def test_a_run_has_all_of_its_figures(name: str, tmp_path: Path) -> None:
     target = Target(*name.split(":"))
     if lack := registry.find(target.backend).probe().lack(target.route):

@@ -74,6 +74,14 @@ def test_other_weights_are_another_program(build: Any) -> None:
     assert artifacts[0].digest != artifacts[1].digest
 
 
+def test_other_flags_are_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler is played by a function that writes an empty file."""
+    monkeypatch.setattr(compile, "run_compiler", lambda folder, flags: (folder / "rnn.vmfb").write_bytes(b""))
+    monkeypatch.setattr(compile, "_facts", lambda *_: {"operations": {}, "lowered": "fused"})
+    others = (*FLAGS, "--another")
+    assert len({compile_module("module {}", flags, tmp_path).path for flags in (FLAGS, others)}) == 2
+
+
 def test_the_artifact_describes_the_file(build: Any, folder: Path) -> None:
     program = build()
     artifact = described(program, program.request)

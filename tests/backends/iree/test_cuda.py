@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from device_programs import built_as_the_reference
+from quick_tests import for_proof
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.iree import IreeBackend, backend, cuda_target, hal_devices, imported_program
@@ -131,7 +132,7 @@ def built(monkeypatch: pytest.MonkeyPatch, request: Request, folder: Path) -> tu
 
 @pytest.mark.usefixtures("h100")
 @pytest.mark.parametrize(
-    ("cell", "time", "lowered"), [("lstm", "looped", "looped 1"), ("gru", "unrolled", "unrolled 4")]
+    ("cell", "time", "lowered"), [("lstm", "looped", "looped 1"), *for_proof(("gru", "unrolled", "unrolled 4"))]
 )
 def test_programs_hold_ptx_for_the_target(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, cell: str, time: str, lowered: str
@@ -156,7 +157,9 @@ def test_products_of_full_tiles_are_computed_in_float32(
 
 
 @pytest.mark.usefixtures("h100")
-@pytest.mark.parametrize(("route", "time"), [("onnx", "looped"), ("stablehlo", "looped"), ("torch", "fused")])
+@pytest.mark.parametrize(
+    ("route", "time"), [("onnx", "looped"), *for_proof(("stablehlo", "looped"), ("torch", "fused"))]
+)
 def test_imported_modules_hold_ptx_for_the_target(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path, route: str, time: str
 ) -> None:
@@ -169,6 +172,7 @@ def test_imported_modules_hold_ptx_for_the_target(
     assert program.artifact.origin == "imported"
 
 
+@pytest.mark.proof
 def test_each_target_is_another_program_with_ptx_that_the_gpu_s_driver_compiles_on(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mixed_network import Mixed, built_and_right, request_for
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
@@ -84,12 +85,14 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
     [
         ("onnx", "fused", "looped 1"),
         ("onnx", "looped", "looped 1"),
-        ("onnx", "unrolled", "unrolled 3"),
-        ("onnx", "unrolled:3", "unrolled 3"),
         ("stablehlo", "looped", "looped 1"),
-        ("stablehlo", "unrolled", "unrolled 3"),
         ("torch", "fused", "unrolled 3"),
         ("tensorflow", "fused", "unrolled 3"),
+        *for_proof(
+            ("onnx", "unrolled", "unrolled 3"),
+            ("onnx", "unrolled:3", "unrolled 3"),
+            ("stablehlo", "unrolled", "unrolled 3"),
+        ),
     ],
 )
 def test_what_an_import_becomes_is_read_off_the_compiled_form(
@@ -105,6 +108,7 @@ def test_what_an_import_becomes_is_read_off_the_compiled_form(
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
+@pytest.mark.proof
 def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path) -> None:
     """The common suite has one with loops."""
     needs("onnx")
@@ -200,6 +204,7 @@ LEFT_OUT = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("request_", LEFT_OUT, ids=lambda request: f"{request.model.cell}-{request.model.direction}")
 def test_operators_that_are_refused_are_still_not_lowered_upstream(tmp_path: Path, request_: Request) -> None:
     needs("onnx")
@@ -208,6 +213,7 @@ def test_operators_that_are_refused_are_still_not_lowered_upstream(tmp_path: Pat
         build_imported(request_, tmp_path)
 
 
+@pytest.mark.proof
 def test_the_clip_of_an_rnn_is_still_ignored_upstream(tmp_path: Path) -> None:
     needs("onnx")
     request = ask("onnx", RNN.model_copy(update={"clip": 0.1}))
@@ -218,6 +224,7 @@ def test_the_clip_of_an_rnn_is_still_ignored_upstream(tmp_path: Path) -> None:
     assert np.abs(y - run_reference(request.model, request.weights, x).y).max() > 0.1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
 def test_the_directions_of_a_scan_are_still_ignored_upstream(folder: Path, direction: Direction) -> None:
     """A backward Scan runs forwards, which shows from two passes on. What is accepted is run: a known failure."""
@@ -230,6 +237,7 @@ def test_the_directions_of_a_scan_are_still_ignored_upstream(folder: Path, direc
     np.testing.assert_allclose(y[..., -RNN.hidden :], run_reference(RNN, backward, x).y, atol=1e-6)
 
 
+@pytest.mark.proof
 def test_a_scan_of_one_pass_runs_backwards_as_it_should(tmp_path: Path) -> None:
     needs("onnx")
     request = ask("onnx", RNN.model_copy(update={"direction": "bidirectional"}), time="unrolled:3", state="none")
@@ -238,7 +246,7 @@ def test_a_scan_of_one_pass_runs_backwards_as_it_should(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=1e-6)
 
 
-@pytest.mark.parametrize("state", ["stitched", "none"])
+@pytest.mark.parametrize("state", ["stitched", *for_proof("none")])
 def test_every_call_of_a_session_has_the_context_of_its_device(
     monkeypatch: pytest.MonkeyPatch, folder: Path, state: State
 ) -> None:

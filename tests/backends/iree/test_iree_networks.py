@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_tests import for_proof
 from small_networks import small
 
 from rnnbench.backends.base import Request
@@ -16,7 +17,7 @@ from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 pytest.importorskip("iree.compiler")
 
 
-@pytest.mark.parametrize("name", ["dtln-2", "kws-svdf", "silero-vad"])
+@pytest.mark.parametrize("name", ["dtln-2", *for_proof("kws-svdf", "silero-vad")])
 def test_a_network_for_one_row_is_its_reference(tmp_path: Path, name: str) -> None:
     """A mean that is a product with a column of ones does not compile for one row (IREE 3.13)."""
     network = small(name)

@@ -16,6 +16,7 @@ def test_copies_of_a_counter_are_found(build: Any, time: str, expected: str) -> 
     assert build(cell="counter", input=5, hidden=5, time=time).artifact.lowered == expected
 
 
+@pytest.mark.proof
 def test_a_loop_of_one_is_folded(build: Any) -> None:
     looped, unrolled = (described(one, one.request) for one in (build(chunk=1), build(chunk=1, time="unrolled")))
     assert looped.lowered == unrolled.lowered == "unrolled 1"

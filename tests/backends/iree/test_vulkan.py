@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_programs import built_as_the_reference
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import Lack, Probe
@@ -153,6 +154,7 @@ def reproduce(*flags: str, runtime: str = "") -> int:
     return done.returncode
 
 
+@pytest.mark.proof
 def test_the_program_of_the_report_is_wrong_as_reported(vulkan: Device) -> None:
     """Where this fails the fault is mended: remove the report, the entries in expectations.yaml, and this test."""
     assert vulkan.name
@@ -178,7 +180,7 @@ def test_the_runtime_s_count_has_the_weights_and_not_what_an_empty_device_has(
         ("linalg", {"cell": "rnn"}),
         ("onnx", {"time": "fused"}),
         ("stablehlo", {"cell": "rnn", "state": "stateful"}),
-        ("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"}),
+        *for_proof(("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"})),
     ],
 )
 def test_programs_are_right(

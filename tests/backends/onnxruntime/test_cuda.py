@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from device_programs import built_as_the_reference
 from few_turns import set_turns
+from quick_tests import for_proof
 
 from rnnbench.backends.base import BuildError, Lack, Request, TakesStream
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, packages
@@ -219,7 +220,7 @@ class RecordingRuntime:
 
 
 @pytest.mark.usefixtures("in_the_runtimes_memory")
-@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
+@pytest.mark.parametrize("state", ["stateful", *for_proof("none", "stitched")])
 def test_a_program_with_graphs_passes_every_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_network import Mixed, built_and_right, request_for
+from quick_tests import for_proof
 from random_models import models, problem, with_other_activations
 from waiting import PATIENCE_S
 
@@ -57,7 +58,9 @@ def test_every_model_is_the_oracle(model: Model, form: tuple[str, str], steps: i
     np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize(("time", "state"), [("looped", "stitched"), ("unrolled", "stateful"), ("unrolled:2", "none")])
+@pytest.mark.parametrize(
+    ("time", "state"), [("looped", "stitched"), *for_proof(("unrolled", "stateful"), ("unrolled:2", "none"))]
+)
 def test_a_convolution_over_time_and_frequency_is_one_node(tmp_path: Path, time: str, state: Any) -> None:
     """Slices and a product for each frequency took 3.5 times as long."""
     request = request_for(KwsCrnn(input=9, filters=3, hidden=6), "onnx", Strategy(time, state, 4))
@@ -91,6 +94,7 @@ def test_a_session_has_the_threads_of_its_request_and_is_not_optimised_again(mon
     assert chosen.graph_optimization_level == onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 @pytest.mark.parametrize("form", [("onnx", "looped"), ("loop", "unrolled:2"), ("onnx", "unrolled")])
 def test_a_network_of_other_layers_is_right(tmp_path: Path, form: tuple[str, str], state: Any) -> None:
@@ -149,6 +153,7 @@ def test_the_route_loop_is_a_loop(tmp_path: Path) -> None:
     assert "Scan" not in loop["compiled"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("form", [("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")])
 def test_fixed_ranges_are_constants_of_the_program(tmp_path: Path, cell: Any, form: tuple[str, str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from quick_tests import for_proof
 
 from rnnbench.cases.trial import State, Target
 from rnnbench.fidelity import measure, measure_fidelity
 
 
-@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize("state", ["stateful", *for_proof("stitched")])
 def test_bound_and_the_runtimes_own_tool_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch, state: State) -> None:
     for name, value in {"PROCESSES": 1, "ROUNDS": 2, "TURN_S": 0.02}.items():
         monkeypatch.setattr(measure, name, value)

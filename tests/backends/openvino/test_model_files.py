@@ -115,6 +115,7 @@ def test_an_operator_that_the_importer_lacks_is_named(tmp_path):
         OpenVinoBackend().build(request, tmp_path / "cache")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("length", "streams"), [(3, 1), (1, 2), (3, 2)])
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 def test_an_operator_whose_rows_come_first_does_not_build_with_a_state_as_expected(tmp_path, operator, length, streams):
@@ -129,6 +130,7 @@ def test_an_operator_whose_rows_come_first_does_not_build_with_a_state_as_expect
     assert any(text in str(error.value) for text in entry.says)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_a_reduction_with_axes_of_version_13_does_not_build_as_expected(tmp_path, keepdims):
     """It takes all axes, so that its result has one element."""

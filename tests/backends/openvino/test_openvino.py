@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_network import Mixed, built_and_right, request_for
+from quick_tests import for_proof
 from random_models import models, problem
 from small_networks import small
 
@@ -71,6 +72,7 @@ def test_every_model_is_the_oracle(model: Model, route: str, time: str, steps: i
     np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("route", "cell", "state"),
     [
@@ -89,6 +91,7 @@ def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: 
         np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("route", "time", "state"),
     [
@@ -100,7 +103,9 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, route: str, time: st
     built_and_right(BACKEND, request_for(Mixed(passes_on=False), route, Strategy(time, state, 4)), tmp_path)
 
 
-@pytest.mark.parametrize(("time", "state"), [("looped", "stitched"), ("unrolled", "stateful"), ("unrolled:2", "none")])
+@pytest.mark.parametrize(
+    ("time", "state"), [("looped", "stitched"), *for_proof(("unrolled", "stateful"), ("unrolled:2", "none"))]
+)
 def test_a_convolution_over_time_and_frequency_is_one_operation(tmp_path: Path, time: str, state: Any) -> None:
     """Slices and a product for each frequency took 1.5 times as long."""
     request = request_for(KwsCrnn(input=9, filters=3, hidden=6), "onnx", Strategy(time, state, 4))
@@ -127,6 +132,7 @@ def test_a_variable_of_a_file_has_the_shape_of_the_file(tmp_path: Path, last: st
         np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-5)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(("time", "state", "chunk"), [("looped", "stitched", 4), ("unrolled", "stateful", 1)])
 def test_a_state_that_is_only_passed_on_is_still_wrong_upstream(
@@ -136,6 +142,7 @@ def test_a_state_that_is_only_passed_on_is_still_wrong_upstream(
         built_and_right(BACKEND, request_for(Mixed(), route, Strategy(time, state, chunk)), tmp_path)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(("time", "form"), [("unrolled:2", "looped 5 of 2"), ("unrolled", "unrolled 20")])
 def test_copies_are_counted_for_each_layer_with_state(tmp_path: Path, route: str, time: str, form: str) -> None:
@@ -151,6 +158,7 @@ def test_a_loop_stays_a_loop(tmp_path: Path, route: str) -> None:
     assert (artifact.lowered, artifact.origin) == ("looped 1", "authored")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(
     ("time", "lowered"), [("fused", "fused"), ("unrolled", "unrolled 4"), ("unrolled:2", "looped 1 of 2")]
@@ -218,6 +226,7 @@ def in_7_bits(weight: np.ndarray) -> np.ndarray:
     return quantised(small).values
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("time", ["looped", "unrolled"])
 def test_fixed_ranges_are_constants_of_the_program(
@@ -259,6 +268,7 @@ def test_a_sequence_operator_is_compiled_to_float32_weights() -> None:
     assert ("Const", "i8") not in kinds
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("time", "chunk"), [("parallel", 1), ("parallel", 4), ("chunked:4", 8)])

@@ -101,6 +101,7 @@ def test_a_variable_is_found_by_its_whole_name(tmp_path: Path, name: str) -> Non
     np.testing.assert_array_equal(found.read(name), [6, 6, 6, 6])
 
 
+@pytest.mark.proof
 def test_sessions_that_come_and_go_leave_no_memory(tmp_path: Path) -> None:
     """A session has a megabyte of states. Each one that was kept would show."""
     request = replace(request_of(), model=WIDE, weights=draw_weights(WIDE, 1), batch=256)

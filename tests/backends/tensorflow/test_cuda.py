@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_programs import CUDNN_TOLERANCE, TOLERANCE, built_as_the_reference
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, Lack, Request
@@ -84,6 +85,7 @@ def in_a_process(script: str, given: object, variables: dict[str, str]) -> Any:
     return pickle.loads(done.stdout)
 
 
+@pytest.mark.proof
 def test_a_stream_is_on_the_device_of_its_process_and_xla_knows_the_flags_of_a_worker_on_cuda(
     ask, tmp_path: Path
 ) -> None:
@@ -244,7 +246,7 @@ def test_where_the_code_for_a_gpu_has_no_hlo_xla_is_asked_again(build) -> None:
 
 
 @pytest.mark.usefixtures("pretended_gpus")
-@pytest.mark.parametrize("route", ["xla", "keras-xla"])
+@pytest.mark.parametrize("route", ["xla", *for_proof("keras-xla")])
 def test_a_build_for_a_gpu_goes_on_without_hlo_in_the_code(ask, monkeypatch, tmp_path: Path, route: str) -> None:
     from rnnbench.backends.tensorflow import saved, xla
 

@@ -194,6 +194,7 @@ def test_states_of_keras_2_are_followed_though_they_are_inputs_of_the_layer(kera
     assert {pair.before: pair.after for pair in describe(path).state} == {"h": "lstm_1", "c": "lstm_2"}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("begin", [0, 1])
 @pytest.mark.parametrize("kind", ["Functional", "Sequential"])
 def test_a_model_in_a_model_of_keras_2_has_its_own_weights_and_calls(keras, tmp_path, kind, begin):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from quick_tests import for_proof
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import TensorflowBackend
@@ -212,12 +213,10 @@ def test_a_masked_step_keeps_the_state(folder):
 @pytest.mark.parametrize(
     ("name", "route", "state"),
     [
-        ("stateful", "keras", "stateful"),
         ("stateful", "keras-xla", "stitched"),
-        ("passed", "keras", "stitched"),
         ("passed", "keras", "stateful"),
-        ("whole", "keras", "none"),
         ("masked", "keras", "none"),
+        *for_proof(("stateful", "keras", "stateful"), ("passed", "keras", "stitched"), ("whole", "keras", "none")),
     ],
 )
 def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):

@@ -34,6 +34,7 @@ print(json.dumps([results, len({path.name for path in xla.process_folder().glob(
 """
 
 
+@pytest.mark.proof
 def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path) -> None:
     routes = ("graph", "keras-xla")
     programs, requests = [build(route) for route in routes], [ask(route) for route in routes]

@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from quick_tests import for_proof
 
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.tensorflow import TensorflowBackend
@@ -318,7 +319,7 @@ def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
     assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
 
 
-@pytest.mark.parametrize("state", ["stateful", "stitched"])
+@pytest.mark.parametrize("state", ["stateful", *for_proof("stitched")])
 def test_iree_compiles_it_with_its_state(folder, tmp_path, state):
     runtime = pytest.importorskip("rnnbench.backends.iree")
     path, found, section = described(folder, "step")

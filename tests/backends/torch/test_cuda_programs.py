@@ -114,6 +114,7 @@ def test_a_mixture_would_be_noted() -> None:
 # The code that Inductor writes for a GPU.
 
 
+@pytest.mark.proof
 def test_code_in_which_python_calls_the_kernels_is_read_and_runs(
     cache_for: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

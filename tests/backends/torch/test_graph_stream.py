@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch")
 
 from fake_cuda_graphs import FakeGraphs  # noqa: E402
 from few_turns import set_turns  # noqa: E402
+from quick_tests import for_proof  # noqa: E402
 
 from rnnbench.backends.torch.aoti import PackageStream  # noqa: E402
 from rnnbench.backends.torch.graph_stream import GraphStream, recorded  # noqa: E402
@@ -61,7 +62,7 @@ def replayed(program: TorchProgram) -> TorchProgram:
     return TorchProgram(program.request, program.artifact, program.files, True, opener, program._build_tail)
 
 
-@pytest.mark.parametrize(("route", "time", "state"), CHECKED)
+@pytest.mark.parametrize(("route", "time", "state"), [*CHECKED[:1], *for_proof(*CHECKED[1:])])
 def test_a_replayed_program_passes_every_check(
     route: str, time: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,20 @@ def test_the_stream_of_a_package_can_be_recorded() -> None:
         assert [float(call()), float(call()), float(stream.step(torch.zeros(1))), float(call())] == [10, 11, 2, 13]
         stream.write({"h": torch.full((1,), 5.0)})
         assert [float(call()), float(stream.state["h"])] == [15, 6]
+
+
+def test_a_package_without_a_state_of_its_own_writes_that_of_its_stream() -> None:
+    """The package is played by a function, which changes the buffer that it was given when it was loaded."""
+    h = torch.zeros(1)
+
+    def package(x: Any) -> Any:
+        h.add_(1)
+        return x + h
+
+    stream = PackageStream(package, {"h": h}, stitched=False)
+    assert float(stream.step(torch.full((1,), 10.0))) == 11
+    stream.write({"h": torch.full((1,), 5.0)})
+    assert [float(stream.state["h"]), float(stream.step(torch.zeros(1))), float(stream.state["h"])] == [5, 6, 6]
 
 
 def test_recording_leaves_the_state_as_it_was(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 import typed_streams as typed
 from pt2_modules import Cell, Counting, GivenRing, Ring, Streaming
+from quick_tests import for_proof
 
 from rnnbench.backends import find
 
@@ -42,10 +43,12 @@ def test_a_product_that_an_importer_gives_in_float32_is_unsupported(tmp_path):
     [
         *(("torch:eager", Streaming, dtype, "stitched") for dtype in ("float16", "bfloat16", "float64")),
         *(("torch:eager", Ring, "float32", "stateful"), ("torch:eager", GivenRing, "bfloat16", "stateful")),
-        *(("torch:compile", Ring, "bfloat16", "stateful"), ("torch:aoti", Streaming, "float16", "stitched")),
-        *(("iree:torch", Cell, "float64", "stateful"), ("iree:torch", GivenRing, "bfloat16", "stitched")),
-        *(("tvm:torch", Counting, "float64", "stitched"), ("tvm:torch", Counting, "float16", "stateful")),
-        *(("tvm:torch", Counting, "bfloat16", "stitched"), ("iree:torch", Counting, "float16", "stateful")),
+        *(("iree:torch", GivenRing, "bfloat16", "stitched"), ("tvm:torch", Counting, "float16", "stateful")),
+        *for_proof(
+            *(("torch:compile", Ring, "bfloat16", "stateful"), ("torch:aoti", Streaming, "float16", "stitched")),
+            *(("tvm:torch", Counting, "float64", "stitched"), ("tvm:torch", Counting, "bfloat16", "stitched")),
+            *(("iree:torch", Cell, "float64", "stateful"), ("iree:torch", Counting, "float16", "stateful")),
+        ),
     ],
 )
 def test_a_file_of_other_types(tmp_path, cache_for, on, module, dtype, state):

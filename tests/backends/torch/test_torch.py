@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_tests import for_proof
 from waiting import PATIENCE_S, join
 
 from rnnbench.backends.base import BuildError, Program, Request
@@ -170,7 +171,7 @@ def test_a_compiled_loop_over_copies_has_them_in_each_pass(inductor) -> None:
     assert "the input projection of a chunk is one product before its loop" in artifact.notes
 
 
-@pytest.mark.parametrize(("chunk", "kernel"), [(4, "unrolled 4"), (8, "fused")])
+@pytest.mark.parametrize(("chunk", "kernel"), [(8, "fused"), *for_proof((4, "unrolled 4"))])
 def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, inductor) -> None:
     recursion_limit = sys.getrecursionlimit()
     artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), inductor).artifact
@@ -208,6 +209,7 @@ def test_copies_are_found_within_fused_groups_too(time, lowered, tmp_path) -> No
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 2e-2)])
 @pytest.mark.parametrize(("route", "time"), [("eager", "fused"), ("eager", "looped"), ("script", "unrolled")])
+@pytest.mark.each_value
 def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_path) -> None:
     request = make_request(LSTM, route, time, "stateful", dtype=dtype)
     exchanged = EXCHANGED.get(dtype, dtype)
@@ -220,10 +222,13 @@ def test_a_model_runs_in_other_precisions(route, time, dtype, tolerance, tmp_pat
 @pytest.mark.parametrize(
     "request_",
     [
-        of_the_common_suite(GRU.model_copy(update={"hidden": 17}), "aoti", "fused", 2),
-        replace(of_the_common_suite(GRU_BEFORE, "compile", "unrolled", 2), batch=3),
+        of_the_common_suite(LSTM.model_copy(update={"hidden": 17}), "compile", "unrolled:2", 4),
+        *for_proof(
+            of_the_common_suite(GRU.model_copy(update={"hidden": 17}), "aoti", "fused", 2),
+            replace(of_the_common_suite(GRU_BEFORE, "compile", "unrolled", 2), batch=3),
+        ),
     ],
-    ids=["aoti", "compile"],
+    ids=["loop", "aoti", "compile"],
 )
 def test_a_returned_state_begins_where_one_that_is_set_does(request_, inductor) -> None:
     """As a view of y's last row, it would begin within 16 bytes. The last digit of MKL's products depends on that."""
@@ -379,7 +384,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_compiled_program_is_built_in_a_forked_child_and_loaded_by_another_process_without_compiling(
     inductor,
 ) -> None:

@@ -1,0 +1,51 @@
+"""Which tests of the backends are for `make bench-backends` alone.
+
+`make test` says within minutes whether each route builds, is right in each time, state and cell, says why it refuses a
+request, and keeps what it declares. Left out are other combinations of these, faults of upstream that are shown again,
+and what takes a compiler a quarter of a minute. A fault of one combination alone is found by the proof.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Sequence
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+
+from rnnbench.cases.covering import greedy
+
+VARIABLE = "RNNBENCH_TEST_ALL"
+"""Where it is 1, all tests are run."""
+PROOF, EACH_VALUE = "proof", "each_value"
+"""Marks: of a test for the proof alone; of one for which a few combinations of its parameters will do."""
+
+
+def runs_all() -> bool:
+    return os.environ.get(VARIABLE) == "1"
+
+
+def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The tests that are for the proof alone."""
+    left = {item for item in items if item.get_closest_marker(PROOF)}
+    combined: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item not in left and item.get_closest_marker(EACH_VALUE):
+            combined.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in combined.values():
+        values = [{(name, repr(value)) for name, value in item.callspec.params.items()} for item in same]  # type: ignore[attr-defined]
+        left |= set(same) - {same[place] for place in few(values, [1] * len(same))}
+    return left
+
+
+def few(things: Sequence[Iterable[Hashable]], costs: Sequence[int]) -> list[int]:
+    """The places of a few of these that together have all of the things, for little cost."""
+    bits: dict[Hashable, int] = {}
+    covers = [sum(1 << bits.setdefault(thing, len(bits)) for thing in set(of_one)) for of_one in things]
+    return greedy(covers, costs, [])
+
+
+def for_proof(*parameters: object) -> list[ParameterSet]:
+    """Parameters of a test, for the proof alone. One of several names is a tuple, as in `parametrize`."""
+    sets = (each if isinstance(each, tuple) else (each,) for each in parameters)
+    return [pytest.param(*values, marks=getattr(pytest.mark, PROOF)) for values in sets]
