@@ -8,6 +8,7 @@ import faulty_arrays  # noqa: F401
 import faulty_contents  # noqa: F401
 import faulty_edges  # noqa: F401
 import faulty_givens  # noqa: F401
+import faulty_kinds  # noqa: F401
 import faulty_looks  # noqa: F401
 import faulty_memory  # noqa: F401
 import faulty_mixed  # noqa: F401
@@ -17,6 +18,7 @@ import faulty_rewinds  # noqa: F401
 import faulty_sessions  # noqa: F401
 import faulty_streams  # noqa: F401
 import faulty_timed  # noqa: F401
+import faulty_turns  # noqa: F401
 import faulty_values  # noqa: F401
 import faulty_wear  # noqa: F401
 from planted import FAULTS, Fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rnnbench.conformance import arrays, edge_cases, mixed_calls, streams, threads
+from rnnbench.conformance import arrays, edge_cases, mixed_calls, streams, threads, values_and_states
 
 FEW = 10
 COUNTS = {
@@ -25,3 +25,4 @@ def set_turns(monkeypatch: pytest.MonkeyPatch, check: str = "") -> None:
         monkeypatch.setattr(module, planned, count if name == check else FEW)
         monkeypatch.setattr(module, seconds, ENDLESS_S)
     monkeypatch.setattr(edge_cases, "POISONED_S", ENDLESS_S)
+    monkeypatch.setattr(values_and_states, "LONG_S", ENDLESS_S if check == "chunks" else 0.0)

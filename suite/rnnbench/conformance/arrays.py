@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from threading import Thread
 
 import numpy as np
@@ -21,7 +22,7 @@ from rnnbench.conformance.feeding import (
     undisturbed_bound_outputs,
     undisturbed_outputs,
 )
-from rnnbench.conformance.layouts import LAYOUTS, LayOut, named_backwards, of_each
+from rnnbench.conformance.layouts import LAYOUTS, LayOut, named_backwards, of_each, overlapping
 from rnnbench.conformance.memory_used_again import with_memory_used_again
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.thread_switches import switching_every
@@ -48,6 +49,7 @@ def _untouched(open_session: OpenSession, reference: ReferenceTrajectories) -> C
     states_before = {name: array.copy() for name, array in states.items()}
     first_outputs(session, reference)
     if reference.is_stream:
+        session.step({"x": inputs[0]["x"][:1]})
         session.set_state(given)
     bound = session.bind(inputs)
     for _ in range(len(inputs) + 1):
@@ -171,15 +173,34 @@ def _layout(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     if shared := _one_array_for_all(reference.start):
         got, expected = (_from_start(open_session, reference, shared, lay_out) for lay_out in (dict, copied))
         laid_out_pairs += output_pairs("from a state whose arrays are one and the same, y of call", got, expected)
-    return same_bits(laid_out_pairs)
+    return same_bits([*laid_out_pairs, *_of_shared_memory(open_session, reference)])
+
+
+def _of_shared_memory(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
+    """Pairs of y from arrays whose numbers share memory, and from copies of them. Other chunks of the ring, and other
+    arrays of the state, are as they were, so layouts differ within one ring and one state."""
+    ring = [{**chunk, "x": overlapping(chunk["x"], index)} for index, chunk in enumerate(reference.ring)]
+    floats = (name for name, array in reference.start.items() if array.dtype.kind == "f")
+    start = {**reference.start, **{name: overlapping(reference.start[name], 1) for name in islice(floats, 1)}}
+    got, expected = (
+        _from_start(open_session, reference, start, lay_out, ring) for lay_out in (dict, of_each(np.ascontiguousarray))
+    )
+    return output_pairs("from numbers that share memory, y of call", got, expected)
 
 
 def _from_start(
-    open_session: OpenSession, reference: ReferenceTrajectories, start: Arrays, lay_out: LayOut
+    open_session: OpenSession,
+    reference: ReferenceTrajectories,
+    start: Arrays,
+    lay_out: LayOut,
+    ring: Sequence[Arrays] | None = None,
 ) -> list[np.ndarray]:
-    """y of the first public and then bound calls, with x and the state laid out by `lay_out`."""
+    """y of the first public and then bound calls, with x, the lengths and the state laid out by `lay_out`.
+
+    The calls are those of `ring` (None: of the reference's).
+    """
     session, bound_session = open_session(), open_session()
-    ring = [{**chunk, **lay_out({"x": chunk["x"]})} for chunk in reference.ring]
+    ring = [_laid_out(chunk, lay_out) for chunk in ring or reference.ring]
     bound = bound_session.bind(ring)
     if reference.is_stream:
         session.set_state(lay_out(start))
@@ -194,6 +215,14 @@ def _from_start(
     for opened in (session, bound_session):
         open_session.close(opened)
     return outputs
+
+
+def _laid_out(chunk: Arrays, lay_out: LayOut) -> dict[str, np.ndarray]:
+    """The arrays of a call, each laid out by itself."""
+    return {
+        name: lay_out({name: array.reshape((1,) * (3 - array.ndim) + array.shape)})[name].reshape(array.shape)
+        for name, array in chunk.items()
+    }
 
 
 def _one_array_for_all(start: Arrays) -> Arrays:

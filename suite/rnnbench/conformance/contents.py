@@ -14,10 +14,12 @@ from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
 
-STEPS = 13
+STEPS = 16
 """Steps with special contents (`_filled`)."""
 SEPARATE_CALLS = 4
 """With state `none`, the most calls over which these steps are spread. Each call needs a run of the reference."""
+NEAR = 2.0**-20
+"""The relative difference of numbers that are nearly equal. A counter has whole numbers, which are equal."""
 EQUAL_CALLS, LONGEST_EQUAL = 4, 32
 """Calls with the same chunk, and the longest chunk for which they are made: after that many equal steps a network
 hardly changes."""
@@ -30,7 +32,8 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     calls = 1 if reference.is_stream else min(SEPARATE_CALLS, -(-STEPS // chunk))
     steps = max(STEPS, chunk) if reference.is_stream else calls * chunk
     # The stream's inputs, not the ring's: trials with other chunks then share the runs of the reference.
-    x = _filled(np.resize(reference.x, (steps, *reference.x.shape[1:])))
+    near = 0.0 if reference.trial.model.is_exact else NEAR
+    x = _filled(np.resize(reference.x, (steps, *reference.x.shape[1:])), near)
     for call, part in enumerate(np.split(x, calls)):
         session, state = open_session(), None
         if reference.is_stream:
@@ -86,8 +89,8 @@ def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: R
     compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
 
 
-def _filled(x: np.ndarray) -> np.ndarray:
-    """x [steps, batch, input] with special contents in its first STEPS steps."""
+def _filled(x: np.ndarray, near: float) -> np.ndarray:
+    """x [steps, batch, input] with special contents in its first STEPS steps. `near` is a small relative difference."""
     contents = (
         np.zeros_like(x[0]),
         -np.zeros_like(x[0]),
@@ -102,6 +105,9 @@ def _filled(x: np.ndarray) -> np.ndarray:
         np.full_like(x[0], 0.5),
         (1 + np.arange(x[0].size) % 3).reshape(x[0].shape).astype(x.dtype) * np.sign(x[-1]),
         np.abs(x[-1]),
+        x[-1],
+        _nearly(x[-1], near),
+        _nearly(_like_row_0(x[:1], slice(None)), near),
     )
     assert len(contents) == STEPS
     filled = x.copy()
@@ -115,6 +121,12 @@ def _like_row_0(x: np.ndarray, rows: int | slice) -> np.ndarray:
     step: np.ndarray = x[-1].copy()
     step[rows] = x[0, 0]
     return step
+
+
+def _nearly(step: np.ndarray, near: float) -> np.ndarray:
+    """A step that differs from this one in the rows after the first one, or in the only one."""
+    rows = np.arange(len(step))[:, None] >= min(1, len(step) - 1)
+    return np.where(rows, step * (1 + near), step).astype(step.dtype)
 
 
 def _whole_numbers(x: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from rnnbench.rnn import DTYPES, run_reference
 POISONS = (np.nan, np.inf, -np.inf)
 RESET, STATE = "a reset", "a state that is set"
 """The two ways to recover a stream that has seen NaN or infinity."""
+SHORT = 2
+"""The most steps of the last of a few calls."""
 POISONED_S = 0.1
 """Seconds for poisoning rows one after the other: enough for 5 rows of a program that takes 1 ms per call."""
 
@@ -40,6 +43,8 @@ class _Poisoning:
     row: int
     value: float
     recovery: str = RESET
+    place: int = 0
+    """0 is the first step of x, 1 the last one of its first call, and 2 the last one of all, which is a rest's."""
 
 
 def _batch(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -134,7 +139,9 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
         others, poisoned = np.arange(reference.trial.batch) != row, x
         session.reset()
         if array == "x":
-            poisoned = _with_row(x, row, value)
+            poisoned = _with_row(
+                x, row, value, (0, min(reference.trial.strategy.chunk, len(x)) - 1, -1)[poisoning.place]
+            )
         else:
             session.set_state({**reference.start, array: _with_row(reference.start[array], row, value)})
         if shares_scale(reference):
@@ -154,9 +161,23 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
         expected = exact if poisoning.recovery == RESET else from_start
         compare_steps(errors, what, fed_chunks(session, x, reference), expected, reference)
     _compare_neighbours(errors, open_session, reference)
+    if (verdict := _read_back(session, reference)).verdict == "fail":
+        return verdict
     if not shares_scale(reference):
         _compare_poisoned_ring(errors, open_session, reference)
     return budget.result(errors.verdict())
+
+
+def _read_back(session: Session, reference: ReferenceTrajectories) -> CheckResult:
+    """Set states with NaN or an infinity, and read them. The sign of a NaN says nothing."""
+    given = reference.start if reference.is_stream else {}
+    for name, value in product([name for name, array in given.items() if array.dtype.kind == "f"], POISONS):
+        state = _with_row(given[name], 0, value)
+        session.set_state({**given, name: state})
+        if not np.array_equal(session.get_state()[name], state, equal_nan=True):
+            detail = f"a state {name} with {value} has other numbers when it is read back"
+            return CheckResult(verdict="fail", detail=detail)
+    return CheckResult(verdict="pass")
 
 
 def _compare_poisoned_ring(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
@@ -186,6 +207,9 @@ def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: Re
         fed_chunks(poisoned, np.full_like(x[:chunk], np.nan), reference)
     y = first if len(x) <= chunk else np.concatenate([first, fed_chunks(beside, x[chunk:], reference)])
     compare_steps(errors, "y of a session beside one that has seen NaN", y, exact, reference)
+    poisoned.reset()
+    what = "y after NaN in all rows and a reset"
+    compare_steps(errors, what, fed_chunks(poisoned, x, reference), exact, reference)
     if not reference.is_stream:
         y = fed_chunks(beside, x, reference)
         compare_steps(errors, "y of the next call of a session beside one that has seen NaN", y, exact, reference)
@@ -195,8 +219,8 @@ def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: Re
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[_Poisoning]:
-    """The turns: first every row of every array of floats, and the last row of x with every value, each
-    followed by a reset. Then the last row of every array, followed by a state that is set.
+    """The turns: first every row of every array of floats, and the last row of x with every value and at every place,
+    each followed by a reset. Then the last row of every array, followed by a state that is set.
     """
     rows = reference.trial.batch
     states = [name for name, array in reference.start.items() if array.dtype.kind == "f"]
@@ -206,7 +230,8 @@ def _poisonings(reference: ReferenceTrajectories) -> list[_Poisoning]:
         for turn, name in enumerate(names)
         for row in range(rows)
     ]
-    followed_by_reset += [_Poisoning("x", rows - 1, value) for value in POISONS]
+    followed_by_reset += [_Poisoning("x", rows - 1, value, place=place) for place, value in enumerate(POISONS)]
+    followed_by_reset += [_Poisoning("x", rows - 1, np.nan, place=place) for place in (1, 2)]
     followed_by_state = [
         _Poisoning(name, rows - 1, POISONS[turn % len(POISONS)], STATE)
         for turn, name in enumerate(names)
@@ -215,18 +240,20 @@ def _poisonings(reference: ReferenceTrajectories) -> list[_Poisoning]:
     return [*dict.fromkeys(followed_by_reset), *followed_by_state]
 
 
-def _with_row(array: np.ndarray, row: int, poison: float) -> np.ndarray:
+def _with_row(array: np.ndarray, row: int, poison: float, step: int = 0) -> np.ndarray:
     """A copy of x or of a state, [any, batch, size], with one value of this row replaced by `poison`."""
     poisoned = array.copy()
-    poisoned[0, row, row % array.shape[-1]] = poison
+    poisoned[step, row, row % array.shape[-1]] = poison
     return poisoned
 
 
 def _beginning(reference: ReferenceTrajectories, *, from_start: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The first few chunks of inputs, and the reference's y from zeros or `start`. With state `none`, one chunk."""
+    """The first few calls' inputs, and the reference's y from zeros or `start`: chunks, and a rest. With state `none`,
+    one chunk."""
     if not reference.is_stream:
         return reference.ring[0]["x"], reference.ring_trajectory.y[0]
-    steps = min(FEW_CALLS * reference.trial.strategy.chunk, reference.trial.steps)
+    chunk = reference.trial.strategy.chunk
+    steps = min((FEW_CALLS - 1) * chunk + min(chunk, SHORT), reference.trial.steps)
     run = reference.from_start() if from_start else reference.from_zeros()
     return reference.x[:steps], run.y[:steps]
 

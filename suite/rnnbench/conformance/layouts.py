@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from rnnbench.backends import Arrays
 
@@ -22,6 +23,14 @@ def _reversed_steps(x: np.ndarray) -> np.ndarray:
 
 def _reversed_rows(x: np.ndarray) -> np.ndarray:
     return x[:, ::-1].copy()[:, ::-1]
+
+
+def _reversed_inputs(x: np.ndarray) -> np.ndarray:
+    return x[..., ::-1].copy()[..., ::-1]
+
+
+def _every_second_step(x: np.ndarray) -> np.ndarray:
+    return np.repeat(x, 2, axis=0)[::2]
 
 
 def _strided(x: np.ndarray) -> np.ndarray:
@@ -90,6 +99,8 @@ LAYOUTS: dict[str, LayOut] = {
     "reversed in memory": of_each(_reversed),
     "with its first dimension reversed": of_each(_reversed_steps),
     "with its second dimension reversed": of_each(_reversed_rows),
+    "with its last dimension reversed": of_each(_reversed_inputs),
+    "every second step of another array": of_each(_every_second_step),
     "every second item of another array": of_each(_strided),
     "in Fortran's order": of_each(_transposed),
     "off any vector's boundary": of_each(_offset),
@@ -100,3 +111,12 @@ LAYOUTS: dict[str, LayOut] = {
     "given last one first": named_backwards,
 }
 """Each layout by its description in messages."""
+
+
+def overlapping(x: np.ndarray, index: int) -> np.ndarray:
+    """An array of the shape and some numbers of x [steps, batch, input], which share memory: windows that slide over a
+    signal, one row for all rows, or one input for all inputs, by `index`. From 3 on, it is x itself."""
+    if index == 0:
+        return as_strided(x.ravel(), x.shape, (x.itemsize,) * x.ndim, writeable=False)
+    one = {1: x[:, :1], 2: x[..., :1]}.get(index, x)
+    return np.broadcast_to(one, x.shape) if one is not x else x

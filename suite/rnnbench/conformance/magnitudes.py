@@ -1,4 +1,4 @@
-"""Checks of magnitudes: inputs and states from 1e-40 to 1e4, and gates that these hold at 0 and at 1."""
+"""Checks of magnitudes: inputs and states from 1e-40 to 1e6, and gates that these hold at 0 and at 1."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectorie
 from rnnbench.results import CheckResult
 from rnnbench.rnn import rounded
 
-HUGE, TINY = 1e4, 1e-40
-"""Scales of inputs. HUGE drives gates to 0 and 1; TINY makes inputs subnormal in float32."""
-MAGNITUDES = (TINY, 1e-30, 1e-20, 1e-12, 1e-6, 1e-3, 1.0, 3.0, 10.0, 30.0, 1e2, 1e3, HUGE)
+HUGE, HUGE_FLOAT16, TINY = 1e6, 1e4, 1e-40
+"""Scales of inputs. HUGE drives gates to 0 and 1, and is beyond the range of float16, in which a program may compute
+unasked; a trial in float16 has HUGE_FLOAT16. TINY makes inputs subnormal in float32."""
+MAGNITUDES = (TINY, 1e-30, 1e-20, 1e-12, 1e-6, 1e-4, 1e-3, 1.0, 3.0, 10.0, 30.0, 1e2, 1e3, HUGE_FLOAT16, HUGE)
 """Rising scales of the steps of one stream. They rise, since after a huge input small ones no longer count. From 3 to
 30 activations are neither linear nor constant."""
-LARGE = 7
+LARGE = 8
 """The index in MAGNITUDES of the first scale above 1."""
-LARGE_STATES = (1e2, 1e3, HUGE)
+LARGE_STATES = (1e2, 1e3, HUGE_FLOAT16, HUGE)
 """Scales of large states. They are not mixed with small ones, which would no longer count."""
 SWEPT, FEWEST_SWEPT, MOST_SWEPT, SWEPT_TO = 512, 8, 64, 12.0
 """A stream whose inputs grow evenly: the values of y in it, its fewest and most steps, and the scale of the last."""
@@ -34,6 +35,16 @@ PINNED = 100.0
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
 OF_8_BITS = CheckResult(verdict="not-applicable", detail="a step of 8 bits of large inputs leaves gates to chance")
 WHOLE_NUMBERS = CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
+
+
+def _in_range(scales: Sequence[float], reference: ReferenceTrajectories) -> tuple[float, ...]:
+    """The scales that the numbers of the trial's dtype can have, and at which a counter is still exact."""
+    has_all = reference.x.dtype != np.float16 and not reference.trial.model.is_exact
+    return tuple(scale for scale in scales if scale < HUGE or has_all)
+
+
+def _huge(reference: ReferenceTrajectories) -> float:
+    return _in_range((HUGE_FLOAT16, HUGE), reference)[-1]
 
 
 def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -78,7 +89,7 @@ def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         return WHOLE_NUMBERS
     if shares_scale(reference):
         return OF_8_BITS
-    verdict = _scaled(HUGE, open_session, reference)
+    verdict = _scaled(_huge(reference), open_session, reference)
     if verdict.verdict == "fail" or _driving(reference, PINNED) is None:
         return verdict
     return worst(verdict, _pinned(open_session, reference))
@@ -167,9 +178,9 @@ def _swept(errors: Errors, open_session: OpenSession, reference: ReferenceTrajec
 def _scales(reference: ReferenceTrajectories) -> tuple[float, ...]:
     """The scales of MAGNITUDES at which rounding does not decide about gates.
 
-    With a dynamic int8 scale, HUGE inputs are rounded to steps of 80. A fixed range saturates instead.
+    With a dynamic int8 scale, inputs of 1e4 are rounded to steps of 80. A fixed range saturates instead.
     """
-    return MAGNITUDES[:LARGE] if shares_scale(reference) else MAGNITUDES
+    return MAGNITUDES[:LARGE] if shares_scale(reference) else _in_range(MAGNITUDES, reference)
 
 
 def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterator[np.ndarray]:
@@ -185,7 +196,7 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
     """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales."""
-    large = () if shares_scale(reference) else (LARGE_STATES,)
+    large = () if shares_scale(reference) else (_in_range(LARGE_STATES, reference),)
     for scales in (MAGNITUDES[:LARGE], *large):
         state = {name: _scaled_state(reference, name, scales) for name in reference.start}
         x = reference.x[: reference.trial.strategy.chunk]
@@ -193,7 +204,9 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
         session.set_state(state)
         if scales[0] > 1:  # Smaller ones may be flushed to zero.
             for name, array in session.get_state().items():
-                errors.add(f"state {name} of up to {HUGE:g} read back", array, state[name].astype(np.float64), 0.0)
+                errors.add(
+                    f"state {name} of up to {scales[-1]:g} read back", array, state[name].astype(np.float64), 0.0
+                )
         where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
         errors = _compared(errors, where, fed_chunks(session, x, reference), reference, x, state)
     return errors if shares_scale(reference) else _compared_from_one_large_array(errors, open_session, reference)
@@ -202,7 +215,7 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
 def _compared_from_one_large_array(
     errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories
 ) -> Errors:
-    """Compare from states of which only one array is HUGE: if h drives all gates to 0 or 1, a huge c may not count.
+    """Compare from states of which only one array is huge: if h drives all gates to 0 or 1, a huge c may not count.
 
     The states afterwards are compared too, since y only shows that a huge c is large. The reference runs all states as
     rows of one batch.
@@ -212,13 +225,14 @@ def _compared_from_one_large_array(
     if len(large) < 2:
         return errors
     x = reference.x[:chunk]
-    states = [{**start, name: _scaled_state(reference, name, (HUGE,))} for name in large]
+    huge = _huge(reference)
+    states = [{**start, name: _scaled_state(reference, name, (huge,))} for name in large]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in start}
     run = reference.run(np.concatenate([x] * len(large), axis=1), together)
     for number, (name, state) in enumerate(zip(large, states, strict=True)):
         session, rows = open_session(), slice(number * batch, (number + 1) * batch)
         session.set_state(state)
-        where = f"from a state whose {name} is {HUGE:g} times `start`"
+        where = f"from a state whose {name} is {huge:g} times `start`"
         compare_with_run(
             errors, where, fed_chunks(session, x, reference), ReferenceRun(x, run.y[:, rows], run.rounding)
         )
@@ -237,11 +251,11 @@ def _scaled_state(reference: ReferenceTrajectories, name: str, scales: Sequence[
 
 
 MAGNITUDE_CHECKS = (
-    Check("saturation", "Inputs of ten thousand give the reference's numbers.", _saturation, compares=True),
+    Check("saturation", "Inputs of a million give the reference's numbers.", _saturation, compares=True),
     Check(
         "denormals", "Inputs too small to be normal numbers give the reference's numbers.", _denormals, compares=True
     ),
     Check(
-        "magnitudes", "Inputs and states from 1e-40 to 1e4 give the reference's numbers.", _magnitudes, compares=True
+        "magnitudes", "Inputs and states from 1e-40 to 1e6 give the reference's numbers.", _magnitudes, compares=True
     ),
 )

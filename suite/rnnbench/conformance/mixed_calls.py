@@ -45,6 +45,8 @@ PLAN = (
 QUEUED, QUEUED_ENOUGH, QUEUED_S = 20 * RING + 3, 10 * RING + 3, 0.01
 """Calls that are not waited for: at most, with `limits.enough`, and the seconds in which as many are made one by one.
 They are more than queues of 128 or 64 places hold, and no multiple of the ring, so that a missing call shows."""
+LOOKS = 9
+"""Looks at one state and one output, one after the other."""
 BEFORE_RESET = 3
 """Bound calls before a reset or a state that is set: less than a pass over the ring."""
 
@@ -69,6 +71,13 @@ def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     bound = session.bind(ring)
     bound()
     y = bound.output()["y"].copy()
+    states = {name: array.copy() for name, array in session.get_state().items()}
+    for look in range(LOOKS):
+        bound.sync()
+        yield f"of a bound call that was waited for {look + 1} times, y", bound.output()["y"], y
+    yield from ((f"of a bound call, y at look {look}", bound.output()["y"], y) for look in range(LOOKS))
+    for look in range(LOOKS):
+        yield from ((f"state {name} at look {look}", a, states[name]) for name, a in session.get_state().items())
     turns: dict[str, Callable[[], object]] = {
         "a look at the state": session.get_state,
         "a reset": session.reset,
@@ -105,12 +114,23 @@ def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     other.sync()
     what = f"after {calls} calls that nobody waited for"
     states, expected = at_once.get_state(), one_by_one.get_state()
-    return same_bits(
-        [
-            (f"{what}, y", other.output()["y"], bound.output()["y"]),
-            *((f"{what}, state {name}", states[name], expected[name]) for name in expected),
-        ]
-    )
+    pairs = [
+        (f"{what}, y", other.output()["y"], bound.output()["y"]),
+        *((f"{what}, state {name}", states[name], expected[name]) for name in expected),
+    ]
+    return same_bits([*pairs, *_after_bound_calls(open_session, at_once, one_by_one, reference)])
+
+
+def _after_bound_calls(
+    open_session: OpenSession, first: Session, second: Session, reference: ReferenceTrajectories
+) -> Iterator[Pair]:
+    """What comes after many bound calls of two sessions that have the same state, without a public one between."""
+    chunk, fresh, zeros = reference.ring[0], open_session(), open_session()
+    if reference.is_stream:
+        fresh.set_state(first.get_state())
+    yield "of a public call after many bound ones, y", first.step(chunk)["y"], fresh.step(chunk)["y"]
+    second.reset()
+    yield "after many bound calls and a reset, y", second.step(chunk)["y"], zeros.step(chunk)["y"]
 
 
 class _Follower:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,6 +94,8 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         "an x in the other byte order": {**other_inputs, "x": x.astype(x.dtype.newbyteorder())},
         **{f"an x {what}": {**other_inputs, "x": wrong} for what, wrong in _reshaped(x).items()},
         **{f"an x of {dtype}": {**other_inputs, "x": x.astype(dtype)} for dtype in _cast(x)},
+        "an x that is a tuple": {**other_inputs, "x": tuple(x.tolist())},
+        "an x that is a number": {**other_inputs, "x": 0.0},
         "an x that is None": {**other_inputs, "x": None},
         "an x by another name": {**other_inputs, "input": x},
         "an x with an array of another name": {**other_inputs, "x": x, "z": x},
@@ -110,15 +112,17 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         inputs["no lengths"] = {"x": x}
     for what, given in inputs.items():
         yield what, partial(session.step, given)
+    yield "an x without a name", partial(session.step, cast("Arrays", x))
     if reference.is_stream:
         for what, state in _refused_states(reference.start, x):
             yield what, partial(session.set_state, state)
     yield "an empty ring", partial(session.bind, [])
+    yield "a chunk in the place of a ring", partial(session.bind, cast("list[Arrays]", reference.ring[0]))
     good, chunks = {**other_inputs, "x": x}, _wrong_chunks(x, other, other_inputs)
     for what, chunk in chunks.items():
         yield f"a ring of {what}", partial(session.bind, [chunk])
     for what, chunk in chunks.items():
-        yield f"a ring whose second place has {what}", partial(session.bind, [good, chunk])
+        yield f"a ring whose third place has {what}", partial(session.bind, [good, good, chunk, good])
 
 
 def _refused_states(start: Arrays, x: np.ndarray) -> Iterator[tuple[str, Any]]:
@@ -130,6 +134,7 @@ def _refused_states(start: Arrays, x: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a state with one array too many", {**start, "z": x}
     yield "a state of no array", {}
     yield "a state that is None", None
+    yield "a state without names", tuple(start.values())
 
 
 def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, dict[str, Any]]:
@@ -144,11 +149,18 @@ def _wrong_chunks(x: np.ndarray, other: str, other_inputs: Arrays) -> dict[str, 
         wrong["a chunk one step too short"] = x[:-1]
     if x.shape[1] > 1:
         wrong["a chunk with one row for the whole batch"] = x[:, :1]
+    lengths = {
+        f"a chunk with {what}": {"x": x, "lengths": array}
+        for given in other_inputs.values()
+        for what, array in _wrong_lengths(given, len(x)).items()
+    }
     return {
         **{what: {**other_inputs, "x": array} for what, array in wrong.items()},
+        **lengths,
         "a chunk by another name": {**other_inputs, "input": x},
         "a chunk and an array of another name": {**other_inputs, "x": x, "z": x},
         "no x": dict(other_inputs),
+        **({"a chunk without lengths": {"x": x}} if other_inputs else {}),
     }
 
 
@@ -158,7 +170,13 @@ def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
     wrong = {
         "of rank 2": x[:, 0],
         "of rank 4": x[..., None],
+        "of rank 4 whose first dimension is one": x[None],
+        "of one step without the steps": x[0],
+        "of one row of one step": x[0, 0],
         "that is flat": x.ravel(),
+        "with no rows": x[:, :0],
+        "with no inputs": x[..., :0],
+        "with one input for all": x[..., :1],
         "with one row more": np.concatenate([x, x[:, :1]], axis=1),
         "with one input more": np.concatenate([x, x[..., :1]], axis=2),
         "with batch and input exchanged": x.swapaxes(1, 2),
@@ -173,20 +191,27 @@ def _reshaped(x: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _cast(array: np.ndarray) -> list[str]:
-    """Dtypes that a program might cast instead of refusing them."""
-    return [name for name in ("int32", "float16", "complex64", "bool", "object") if array.dtype != name]
+    """Dtypes that a program might cast instead of refusing them: all that hold numbers, and two that hold anything."""
+    return [dtype.name for dtype in map(np.dtype, "?bBhHiIlLefdgFDOU") if array.dtype != dtype]
 
 
 def _other_type(array: np.ndarray) -> str:
     return "float64" if array.dtype != np.float64 else "float32"
 
 
-def _wrong_lengths(lengths: np.ndarray, steps: int) -> dict[str, np.ndarray]:
+def _wrong_lengths(lengths: np.ndarray, steps: int) -> dict[str, Any]:
+    first = np.arange(len(lengths)) == 0
     return {
-        "a length of zero": np.where(np.arange(len(lengths)) == 0, 0, lengths).astype(lengths.dtype),
-        "a length beyond the call": np.where(np.arange(len(lengths)) == 0, steps + 1, lengths).astype(lengths.dtype),
-        "lengths of int64": lengths.astype(np.int64),
+        "a length of zero": np.where(first, 0, lengths).astype(lengths.dtype),
+        "a length below zero": np.where(first, -1, lengths).astype(lengths.dtype),
+        "a length beyond the call": np.where(first, steps + 1, lengths).astype(lengths.dtype),
+        **{f"lengths of {dtype}": lengths.astype(dtype) for dtype in _cast(lengths)},
+        "lengths in the other byte order": lengths.astype(lengths.dtype.newbyteorder()),
         "lengths of another batch": np.repeat(lengths, 2),
+        "lengths in a column": lengths[:, None],
+        "lengths that are a list": lengths.tolist(),
+        "lengths that are None": None,
+        **({"one length for all rows": lengths[:1]} if len(lengths) > 1 else {}),
     }
 
 

@@ -77,10 +77,20 @@ def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, 
     yield "after a state was set and a reset", (start,), _reset
     yield "after a reset and a state that was set", (_reset,), start
     yield "after a state that was set and zeros", (start,), zeros
+    near = _set({name: _next(array) for name, array in reference.start.items()})
+    yield "after two states that were set and differ in a last bit", (start,), near
     if len(reference.start) > 1:
         for name in reference.start:
             part = _set({**reference.start, name: reference.zeros[name]})
             yield f"after two states that were set and differ in {name} alone", (start,), part
+
+
+def _next(array: np.ndarray) -> np.ndarray:
+    """The array with another last bit of its last number; whole numbers stay unchanged, since they have a range."""
+    other = array.copy()
+    if array.dtype.kind == "f":
+        other.flat[-1] = np.nextafter(other.flat[-1], other.dtype.type(1))
+    return other
 
 
 def _reset(session: Session) -> None:

@@ -36,12 +36,14 @@ class RingPlan:
 
 RING_PLANS = (
     RingPlan(2 * "ABABABAB"),
-    RingPlan(2 * "AAABBABB", late=True),
+    RingPlan(2 * "AAABBABA", late=True),
     RingPlan("ApBBApBp"),
     RingPlan("ABCDEFGH", late=True),
+    RingPlan("AAAAAAABBBBBBCCC", covered=16),
     RingPlan("AAABAAAAAAAAAAAA", covered=16),
 )
-"""The last plan has a ring of more than RING chunks, not in the order of RING."""
+"""Their rings have each number of chunks from 1 to 7, and RING of them. The last plan has a ring of more, not in the
+order of RING."""
 MANY = 34
 """Chunks of one ring, and rings of one session: more than tables of 16 or 32 entries hold."""
 SAME = MANY - 5

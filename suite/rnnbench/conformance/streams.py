@@ -6,7 +6,7 @@ import gc
 import os
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, pairwise
 
@@ -50,6 +50,8 @@ WEIGHED_AFTER = 4
 """Sessions that are opened between two readings of the memory."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 """Resets: at most, with `limits.enough`, at least, and the seconds of the check."""
+IN_A_ROW = 9
+"""The most resets, or states that are set, without a call between: more than a queue of eight places holds."""
 FILES = 4
 """Files that are opened between a session's first close and its second."""
 
@@ -293,6 +295,16 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         result = same_bits([(f"y after reset {number}", session.step(reference.ring[0])["y"], right)])
         if result.verdict == "fail":
             return result
+    turns: list[tuple[str, Callable[[], None], np.ndarray]] = [("resets", session.reset, first)]
+    if reference.is_stream:
+        turns.append(("states that were set", lambda: session.set_state(reference.start), started))
+    for count in range(2, IN_A_ROW + 1):
+        for what, turn, right in turns:
+            for _ in range(count):
+                turn()
+            result = same_bits([(f"y after {count} {what} in a row", session.step(reference.ring[0])["y"], right)])
+            if result.verdict == "fail":
+                return result
     session.reset()
     outputs, expected = first_outputs(session, reference), undisturbed_outputs(open_session, reference)
     return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))

@@ -68,6 +68,7 @@ def _threads(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     pairs += _bound_elsewhere(open_session, reference)
     pairs += _opened_elsewhere(open_session, feeds[0], alone[0])
     pairs += _in_several_threads(open_session, feeds[0], alone[0])
+    pairs += _bound_at_once(open_session, reference)
     return min(budgets, key=lambda budget: budget.done).result(same_bits([*pairs, *chain(*repeated)]))
 
 
@@ -77,7 +78,19 @@ def _bound_elsewhere(open_session: OpenSession, reference: ReferenceTrajectories
     began = first_bound_outputs(there)
     with ThreadPoolExecutor(1) as pool:
         went_on = pool.submit(first_bound_outputs, there).result()
-    return output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
+        pairs = output_pairs("that goes on in another thread, y of bound call", [*began, *went_on], expected)
+        session = open_session()
+        before = session.get_state()
+        bound = pool.submit(session.bind, reference.ring).result()
+        bound()
+        y = pool.submit(bound.output).result()["y"]
+        states = pool.submit(session.get_state).result()
+        here = session.get_state()
+    return [
+        *pairs,
+        ("of a ring that another thread bound and whose output a thread reads, y", y, expected[0]),
+        *((f"state {name} that another thread reads", states[name], here[name]) for name in before),
+    ]
 
 
 def _opened_elsewhere(open_session: OpenSession, feed: Sequence[Arrays], alone: Sequence[np.ndarray]) -> list[Pair]:
@@ -109,6 +122,24 @@ def _in_several_threads(
         outputs = list(pool.map(partial(_outputs, feed=feed, barrier=barrier), sessions))
     for got in outputs:
         yield from output_pairs(f"of {AT_ONCE} streams in as many threads, y of call", got, list(alone))
+
+
+def _bound_at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
+    """Pairs of y of two rings that begin with different chunks, and that two threads bind at once."""
+    rings = [reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]]
+    alone = [[called(open_session().bind(ring))] for ring in rings]
+    sessions, barrier = [open_session() for _ in rings], Barrier(len(rings))
+
+    def bind(session: Session, ring: Sequence[Arrays]) -> Bound:
+        barrier.wait()
+        return session.bind(ring)
+
+    with ThreadPoolExecutor(len(rings)) as pool:
+        bound = list(pool.map(bind, sessions, rings))
+    pairs = zip(bound, alone, strict=True)
+    return [
+        pair for one, y in pairs for pair in output_pairs("of rings bound in two threads, y of call", [called(one)], y)
+    ]
 
 
 def _pass(

@@ -8,10 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from rnnbench.backends import Session
+from rnnbench.conformance.budget import Budget
 from rnnbench.conformance.coarse_states import coarse_state
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
+    called,
     compare_expected,
     compare_steps,
     expected_outputs,
@@ -22,6 +24,7 @@ from rnnbench.conformance.feeding import (
     undisturbed_bound_outputs,
     undisturbed_outputs,
 )
+from rnnbench.conformance.long_runs import rounding_after, settled_start
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.timed_path import TimedPath
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
@@ -38,6 +41,12 @@ SEVERAL_CHUNKS = ((3, 4, 5), (7, 6))
 CHUNKS_AND_REST = 5, 2
 """Chunks of a call, and the most steps of its rest. The second step shows whether the rest continues after the chunks.
 """
+IN_A_ROW, LONG_CALLS, LONGEST_REST = 5 * RING, (50, 99, 200, 401, 803), 3
+"""Calls of one step, and of one chunk, without a call of another length between; then calls of so many steps, one for
+each doubling of a length. Their rests have at most LONGEST_REST steps."""
+LONG_S = 0.02
+"""Seconds for the calls in a row of one step, and for the others: enough for all of a program that takes 20 µs per
+call."""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -90,7 +99,32 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     _compare_calls_of_chunks(
         errors, (chunks,), open_session(), reference, min(rest, reference.trial.strategy.chunk - 1)
     )
+    if reference.ring_trajectory.settled_after:
+        _compare_many_calls(errors, open_session, reference)
     return errors.verdict()
+
+
+def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Compare many calls of one step, then of one chunk with a bound call after them, and calls of up to 803 steps.
+
+    They begin where the network repeats itself with the ring, so that all numbers are known.
+    """
+    chunk, ring = reference.trial.strategy.chunk, reference.ring_trajectory
+    x, exact = np.concatenate([inputs["x"] for inputs in reference.ring]), np.concatenate(list(ring.orbit_y))
+    rounding = rounding_after(reference, ring.settled_after)
+    long_calls = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
+    for lengths in ([1] * IN_A_ROW if chunk > 1 else [], [chunk] * IN_A_ROW + long_calls):
+        session, fed = open_session(), 0
+        bound = session.bind(reference.ring)
+        session.set_state(settled_start(reference))
+        for call, steps in zip(Budget("", len(lengths), 0, LONG_S), lengths, strict=False):
+            steps_of_ring = np.arange(fed, fed + steps) % len(x)
+            y = session.step({"x": x[steps_of_ring]})["y"]
+            errors.add(f"y of call {call} of {steps} steps, after {fed} steps", y, exact[steps_of_ring], rounding)
+            fed += steps
+            if steps == chunk and call + 1 == IN_A_ROW:
+                errors.add(f"y of a bound call after {IN_A_ROW} public ones", called(bound), ring.orbit_y[0], rounding)
+                fed += chunk
 
 
 def _compare_calls_of_chunks(
