@@ -316,6 +316,19 @@ def test_contrast_and_structure_pass_axe(made, watched, scheme, rules, names):
         assert told == [], name
 
 
+@pytest.mark.parametrize("name", ["index", "chooser", "conformance", "machines"])
+def test_each_table_has_the_name_of_the_heading_above_it(made, desktop, name):
+    page = desktop.open(made.root, f"{name}.html")
+    tables = page.locator("main table")
+    assert tables.count()
+    names = page.evaluate(
+        "Array.from(document.querySelectorAll('main table'), (each) => each.ariaLabelledByElements[0].textContent)"
+    )
+    headings = page.locator("main :is(h1, h2, h3)").all_text_contents()
+    assert set(names) <= set(headings)
+    assert len(names) == tables.count()
+
+
 def test_hostile_names_and_reasons_are_text(made, desktop):
     page = desktop.open(made.root, "trials.html#outcome=build-failed")
     page.wait_for_function("() => document.querySelectorAll('#trials tbody tr').length === 1")

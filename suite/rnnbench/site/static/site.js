@@ -286,7 +286,17 @@ const rnnbench = (function () {
     });
   }
 
+  /* A screen reader lists tables by name: that of each is the heading above it. */
+  function named() {
+    let heading = null;
+    document.querySelectorAll("main :is(h1, h2, h3, table)").forEach(function (each, number) {
+      if (each.tagName !== "TABLE") heading = each;
+      else if (heading) each.setAttribute("aria-labelledby", (heading.id = heading.id || "heading-" + number));
+    });
+  }
+
   function start() {
+    named();
     document.querySelectorAll("form[data-filters]").forEach(function (form) {
       bind(form);
       filterStatic(form);
