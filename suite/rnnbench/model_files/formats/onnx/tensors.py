@@ -127,7 +127,7 @@ def declared_bytes(tensor: Any, type_names: dict[int, str]) -> int:
     """Bytes that its shape and type call for. Strings count as they are."""
     kind = type_names.get(tensor.data_type, "")
     if any(dim < 0 for dim in tensor.dims):
-        raise ModelFileError(f"tensor {_name(tensor)} has a negative size: {list(tensor.dims)}")
+        raise ModelFileError(f"tensor {_name(tensor)} has a negative size: {safe_text(str(list(tensor.dims)), 80)}")
     if kind == "STRING":
         return sum(map(len, tensor.string_data))
     if kind not in _BITS:

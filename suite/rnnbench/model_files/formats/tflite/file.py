@@ -200,10 +200,11 @@ class _Reader:
         kind = names_of("TensorType").get(tensor.Type(), str(tensor.Type()))
         shape = tuple(int(size) for size in self._all(tensor.ShapeLength(), tensor.Shape))
         signature = tuple(int(size) for size in self._all(tensor.ShapeSignatureLength(), tensor.ShapeSignature))
+        shown = safe_text(str(list(shape)), 80)
         if any(size < -1 for size in (*shape, *signature)):
-            raise ModelFileError(f"tensor '{name}' has a negative size: {list(shape)}")
+            raise ModelFileError(f"tensor '{name}' has a negative size: {shown}")
         if math.prod(max(size, 1) for size in shape) > limits.ELEMENTS:
-            raise ModelFileError(f"tensor '{name}' has the shape {list(shape)}; that many elements are not read")
+            raise ModelFileError(f"tensor '{name}' has the shape {shown}; that many elements are not read")
         return Tensor(
             name=name,
             shape=shape,
