@@ -16,12 +16,14 @@ from verdicts import failures
 
 from rnnbench.cases import Strategy
 from rnnbench.conformance import CHECKS, suite
-from rnnbench.rnn import Arithmetic
+from rnnbench.rnn import Arithmetic, Model
 
 pytestmark = pytest.mark.usefixtures("few_turns")
 
+SIZES, CELLS, GAINS = (1, 2, 7, 33, 65), ("lstm", "gru", "rnn"), (1.0, 4.0)
+"""Hidden units, cells and gains of weights, in turn: no two of these have a common length."""
 MODELS = 2 if settings.default.derandomize else settings.default.max_examples
-"""Models of each arithmetic and dtype: two in every test run; 125, so 3,000 in all, with the profile `explore`."""
+"""Models of each arithmetic and dtype: two in every test run; 125, so 4,000 in all, with the profile `explore`."""
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -51,6 +53,19 @@ def test_honest_adapters_are_not_accused(
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)
 def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references) -> None:
     assert failures(replace(make_trial(state=state), batch=3), variant, references) == {}
+
+
+@pytest.mark.parametrize(
+    ("variant", "hidden", "cell", "gain"),
+    [
+        (variant, SIZES[number % len(SIZES)], CELLS[number % len(CELLS)], GAINS[number % len(GAINS)])
+        for number, variant in enumerate(VARIANTS)
+    ],
+)
+def test_what_only_looks_like_a_fault_is_not_accused_at_any_size(variant, hidden, cell, gain, references) -> None:
+    model = Model(cell=cell, input=3, hidden=hidden, gain=gain)
+    trial = replace(make_trial(chunk=3), model=model, batch=2)
+    assert failures(trial, variant, references) == {}
 
 
 def test_the_rest_of_a_stream_that_chunks_do_not_fill_is_no_part_of_bound_calls(references, monkeypatch) -> None:

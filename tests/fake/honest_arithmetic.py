@@ -66,4 +66,28 @@ class AnotherOrder(Arithmetic):
         super().__init__(dtype, summation=7)
 
 
-HONEST = (Arithmetic, AnotherOrder, OneByOne, Wide, Exponentials, Flushing)
+class InBlocks(Arithmetic):
+    """Sums products in blocks of eight without a rounding, as with fused multiply-add, and rounds each block's sum."""
+
+    def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
+        rows, accumulate = self.cast(weight).astype(np.float64), DTYPES[self.dtype].accumulate
+
+        def sums(x: np.ndarray) -> np.ndarray:
+            x = self._entering(x, operand).astype(np.float64)
+            total = np.zeros((*x.shape[:-1], len(rows)), self.carrier)
+            for k in range(0, rows.shape[1], 8):
+                total = nearest(total + x[..., k : k + 8] @ rows[:, k : k + 8].T, accumulate).astype(self.carrier)
+            return self(total)
+
+        return sums
+
+
+class OfAFewUlp(Arithmetic):
+    """Activations are off by up to three units in the last place of 1, as rational approximations are."""
+
+    def activated(self, value: np.ndarray) -> np.ndarray:
+        off = 3 * np.finfo(self.carrier).eps * np.sin(1e3 * value)
+        return self(value + off.astype(self.carrier))
+
+
+HONEST = (Arithmetic, AnotherOrder, OneByOne, Wide, Exponentials, Flushing, InBlocks, OfAFewUlp)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
@@ -191,6 +192,269 @@ class AScratchForEachThread(HonestSession):
         return np.concatenate(ys)
 
 
+class StatesAreTransposed(HonestSession):
+    """In memory: the units come before the rows."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        self.state = {name: np.asfortranarray(array) for name, array in self.state.items()}
+        return y
+
+    def _write_state(self, state):
+        super()._write_state({name: np.asfortranarray(array) for name, array in state.items()})
+
+
+class StatesArePadded(HonestSession):
+    """Each is the middle of an array of its own, with NaN around it."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        self.state = {name: self._padded(array) for name, array in self.state.items()}
+        return y
+
+    @staticmethod
+    def _padded(array):
+        around = np.full([size + 2 for size in array.shape], np.nan, array.dtype)
+        around[1:-1, 1:-1, 1:-1] = array
+        return around[1:-1, 1:-1, 1:-1]
+
+
+class TwoBuffersForItsState(HonestSession):
+    """A call reads one and writes the other."""
+
+    turn = 0
+
+    def compute(self, x):
+        y = super().compute(x)
+        if self.state:
+            buffers = self.__dict__.setdefault("buffers", [{n: a.copy() for n, a in self.state.items()} for _ in "ab"])
+            self.turn = 1 - self.turn
+            for name, array in self.state.items():
+                np.copyto(buffers[self.turn][name], array)
+            self.state = dict(buffers[self.turn])
+        return y
+
+
+class TheBatchIsPaddedToFour(HonestSession):
+    """With rows of zeros, whose results are dropped."""
+
+    def compute(self, x):
+        rows, more = x.shape[1], -x.shape[1] % 4
+        self.state = {name: self._with(array, more) for name, array in self.state.items()}
+        y = super().compute(self._with(x, more))
+        self.state = {name: array[:, :rows].copy() for name, array in self.state.items()}
+        return y[:, :rows].copy()
+
+    @staticmethod
+    def _with(array, more):
+        return np.pad(array, ((0, 0), (0, more), (0, 0)))
+
+
+class RowsOneByOne(HonestSession):
+    def compute(self, x):
+        before, outputs, states = self.state, [], []
+        for row in range(x.shape[1]):
+            outputs.append(self._of_row(x, before, row))
+            states.append(self.state)
+        self.state = {name: np.concatenate([state[name] for state in states], axis=1) for name in before}
+        return np.concatenate(outputs, axis=1)
+
+    def _of_row(self, x, before, row):
+        self.state = {name: array[:, [row]] for name, array in before.items()}
+        return super().compute(x[:, [row]])
+
+
+class StepsOneByOne(HonestSession):
+    def compute(self, x):
+        if not self._streams:
+            return super().compute(x)
+        return np.concatenate([super(StepsOneByOne, self).compute(step) for step in np.split(x, len(x))])
+
+
+class WeightsArePackedInTheFirstCall(HonestSession):
+    """Of the program. It is slow."""
+
+    def compute(self, x):
+        program = self._program.__dict__
+        if "packed" not in program:
+            time.sleep(2e-3)
+            program["packed"] = {name: array.copy() for name, array in self.weights.named(self.model)}
+        return super().compute(x)
+
+
+class BoundCallsArePublicCalls(HonestSession):
+    def _bind(self, ring):
+        class Bound(HonestBound):
+            def __call__(self):
+                self.calls += 1
+                self.y = self.session.step({"x": self._next()})["y"]
+
+        return Bound(self, ring)
+
+
+class PublicCallsAreBoundCalls(HonestSession):
+    """Each of a ring of its own."""
+
+    def _advance(self, x):
+        bound = self._bind([x])
+        bound()
+        return bound.output()["y"]
+
+
+class BoundCallsWorkInAThread(HonestSession):
+    """One at a time. Everything else waits for them."""
+
+    pool = ThreadPoolExecutor(1)
+
+    def __init__(self, program):
+        self.works: list[Future[None]] = []
+        super().__init__(program)
+
+    def settle(self):
+        while self.works:
+            self.works.pop(0).result(PATIENCE_S)
+
+    def _advance(self, x):
+        self.settle()
+        return super()._advance(x)
+
+    def _read_state(self):
+        self.settle()
+        return super()._read_state()
+
+    def _write_state(self, state):
+        self.settle()
+        super()._write_state(state)
+
+    def _bind(self, ring):
+        class Bound(HonestBound):
+            def __call__(self):
+                self.session.works.append(self.session.pool.submit(super().__call__))
+
+            def sync(self):
+                self.session.settle()
+
+            def output(self):
+                self.sync()
+                return super().output()
+
+        return Bound(self, ring)
+
+
+class TheNextChunkIsConvertedAhead(HonestSession):
+    """Of its copy of the ring, while nobody waits."""
+
+    def _bind(self, ring):
+        class Bound(HonestBound):
+            ahead = None
+
+            def __call__(self):
+                self.calls += 1
+                x = self._next() if self.ahead is None else self.ahead
+                self.y = self.session.compute(x)
+                self.ahead = self._next().astype(np.float64).astype(x.dtype)
+
+        return Bound(self, ring)
+
+
+class OneTableForAllRings(HonestSession):
+    """Of a session. Each knows its first and its next place."""
+
+    def _bind(self, ring):
+        table = self.__dict__.setdefault("table", [])
+        first, table[len(table) :] = len(table), [x.copy() for x in ring]
+
+        class Bound(HonestBound):
+            def __call__(self):
+                self.y = self.session.compute(table[first + self.calls % len(self.ring)])
+                self.calls += 1
+
+        return Bound(self, ring)
+
+
+class RemembersAllOfACall(HonestSession):
+    """By every byte of x and of the state. What it returns are copies."""
+
+    def compute(self, x):
+        known = self._program.__dict__.setdefault("known", {})
+        key = x.tobytes(), x.shape, *(array.tobytes() for array in self.state.values())
+        if key not in known:
+            known[key] = super().compute(x), dict(self.state)
+        y, state = known[key]
+        self.state = {name: array.copy() for name, array in state.items()}
+        return y.copy()
+
+
+class ItsScratchIsNoNumber(HonestSession):
+    """Before each call. The call writes all of it."""
+
+    scratch = np.empty(1 << 12, np.float32)
+
+    def compute(self, x):
+        self.scratch.fill(np.nan)
+        part = self.scratch[: x.size]
+        part[:] = x.ravel()
+        return super().compute(part.reshape(x.shape).astype(x.dtype))
+
+
+class ZerosHaveNoSign(HonestSession):
+    def compute(self, x):
+        return super().compute(x) + np.float32(0)
+
+
+class EveryNanIsNegative(HonestSession):
+    """As the processor makes them."""
+
+    def compute(self, x):
+        y = super().compute(x)
+        y[np.isnan(y)] = np.copysign(np.float32(np.nan), np.float32(-1))
+        return y
+
+
+class ALookIsKeptUntilTheNextCall(HonestSession):
+    """And each caller gets a copy."""
+
+    seen = None
+
+    def compute(self, x):
+        self.seen = None
+        return super().compute(x)
+
+    def _write_state(self, state):
+        self.seen = None
+        super()._write_state(state)
+
+    def _read_state(self):
+        self.seen = self.seen or super()._read_state()
+        return {name: array.copy() for name, array in self.seen.items()}
+
+
+class OneLockForAllSessions(HonestSession):
+    lock = threading.RLock()
+
+    def compute(self, x):
+        with self.lock:
+            return super().compute(x)
+
+
+class LongCallsAreCutInTwo(HonestSession):
+    """Of three chunks and more."""
+
+    def _in_chunks(self, x):
+        cut = len(x) // 2 // self._chunk * self._chunk
+        if len(x) < 3 * self._chunk or not cut:
+            return super()._in_chunks(x)
+        return np.concatenate([self.step({"x": part})["y"] for part in (x[:cut], x[cut:])])
+
+
+class RefusesInItsOwnWords(HonestSession):
+    def step(self, inputs):
+        try:
+            return super().step(inputs)
+        except Exception:  # noqa: BLE001 whatever was wrong
+            raise KeyError("the runtime says no") from None
+
+
 VARIANTS = (
     KeepsItsLastInput,
     OutputsOfBuffersThatTheCallerDropped,
@@ -205,4 +469,24 @@ VARIANTS = (
     CarriesAResetOutAtTheNextCall,
     WritesNoStateThatItHas,
     AScratchForEachThread,
+    StatesAreTransposed,
+    StatesArePadded,
+    TwoBuffersForItsState,
+    TheBatchIsPaddedToFour,
+    RowsOneByOne,
+    StepsOneByOne,
+    WeightsArePackedInTheFirstCall,
+    BoundCallsArePublicCalls,
+    PublicCallsAreBoundCalls,
+    BoundCallsWorkInAThread,
+    TheNextChunkIsConvertedAhead,
+    OneTableForAllRings,
+    RemembersAllOfACall,
+    ItsScratchIsNoNumber,
+    ZerosHaveNoSign,
+    EveryNanIsNegative,
+    ALookIsKeptUntilTheNextCall,
+    OneLockForAllSessions,
+    LongCallsAreCutInTwo,
+    RefusesInItsOwnWords,
 )
