@@ -54,6 +54,18 @@ def test_another_process_loads_and_compiles_nothing(build, ask, folder: Path) ->
         np.testing.assert_array_equal(np.array(result["y"], np.float32), program.open().step({"x": x})["y"])
 
 
+def test_a_load_installs_the_code_that_the_build_left(build, ask, folder: Path, monkeypatch) -> None:
+    """XLA then compiles nothing: the proof above starts another process."""
+    from rnnbench.backends.tensorflow import xla
+
+    build("xla")
+    installed: list[Path] = []
+    monkeypatch.setattr(xla, "install_compiled", installed.append)
+    assert TensorflowBackend().build(ask("xla"), folder).cached
+    (place,) = installed
+    assert list(place.glob("*.pb"))
+
+
 def test_running_pools_keep_their_size(build, ask, folder: Path) -> None:
     build("graph")
     request = ask("graph")

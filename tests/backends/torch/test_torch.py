@@ -174,7 +174,9 @@ def test_a_compiled_loop_over_copies_has_them_in_each_pass(inductor) -> None:
 @pytest.mark.parametrize(("chunk", "kernel"), [(8, "fused"), *for_proof((4, "unrolled 4"))])
 def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, inductor) -> None:
     recursion_limit = sys.getrecursionlimit()
+    libraries = set(inductor.rglob("*.so"))
     artifact = build(make_request(LSTM, "compile", "fused", chunk=chunk), inductor).artifact
+    assert set(inductor.rglob("*.so")) > libraries, "a process that loads the program needs its machine code"
     assert artifact.lowered == kernel
     assert artifact.origin == "library"
     assert not torch._dynamo.config.allow_rnn
