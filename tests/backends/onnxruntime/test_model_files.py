@@ -8,7 +8,7 @@ import typed_streams as typed
 from onnx import TensorProto
 
 from rnnbench.backends.base import BuildError
-from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
+from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, options
 from rnnbench.model_files import FileSection
 
 
@@ -51,3 +51,13 @@ def test_a_flag_that_makes_the_state_zero(tmp_path, state):
 def test_products_of_bytes_do_not_saturate_on_any_processor(tmp_path, kind):
     path = files.saved(files.quantised_cell(kind, largest_byte=127), tmp_path / "cell.onnx")
     typed.assert_right(OnnxRuntimeBackend(), typed.asked(path, "onnx", [], "stitched"), tmp_path)
+
+
+@pytest.mark.parametrize(("largest", "precise"), [(63, False), (127, True)])
+def test_sums_of_weights_of_7_bits_need_no_option(tmp_path, monkeypatch, largest, precise):
+    """The option does not load some files, such as an unrolled loop."""
+    monkeypatch.setattr(options, "overflows", lambda: True)
+    path = files.saved(files.quantised_cell(largest_byte=largest), tmp_path / "cell.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "h_out"}))
+    assert options.adds_precisely(request) is precise
+    assert (f"{options.PRECISE}=1" in options.flags(request)) is precise

@@ -40,8 +40,11 @@ def flags(request: Request) -> tuple[str, ...]:
 
 
 def adds_precisely(request: Request) -> bool:
-    """Whether the program is a quantised file whose sums would saturate on this processor."""
-    return request.file is not None and bool(request.file.activations) and overflows()
+    """Whether the program is a quantised file whose sums may saturate on this processor: weights of 7 bits do not."""
+    file = request.file
+    if file is None or not file.activations or not overflows():
+        return False
+    return file.activations == "dynamic" or "eight-bit-products" in file.traits
 
 
 def provider_options(request: Request) -> Mapping[str, str]:
