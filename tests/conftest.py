@@ -54,6 +54,13 @@ gc.disable()
 """Until all tests are collected. What is imported for them stays, and the collector would visit it again and again."""
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without RNNBENCH_TEST_ALL=1, no test that is for `make bench-rooms` alone."""
+    if os.environ.get("RNNBENCH_TEST_ALL") != "1":
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("proof")])
+        items[:] = [item for item in items if not item.get_closest_marker("proof")]
+
+
 def pytest_collection_finish() -> None:
     gc.enable()
 
