@@ -87,7 +87,7 @@ def test_an_honest_trial_beside_crashing_ones_has_all_of_its_figures(mixed):
     run, records, _ = mixed
     record = records["honest", "looped"]
     assert all(figure.verdict != "fail" for figure in record.conformance.values())
-    assert {"values", "bound", "timed"} <= set(record.conformance)
+    assert {"values", "chunks", "bound", "timed"} <= set(record.conformance)
     assert record.timing.build_origin == "cold"
     for latency in (record.latency("bound"), record.latency("public")):
         assert 0 < latency.min <= latency.median <= latency.p90 <= latency.p99 <= latency.max
