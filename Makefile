@@ -8,7 +8,7 @@ TEST := .venv-test
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
 # comma between them share one: each start of a process and each import of a framework takes seconds of the processor.
-LONG := backend-tvm backend-iree room-cli room-pipeline others backend-tensorflow,litert backend-torch room-worker room-site room-night room-conformance room-sampling
+LONG := backend-tvm backend-iree room-pipeline room-conformance others room-cli backend-tensorflow,litert backend-torch room-worker room-site room-night room-sampling
 ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
 BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvino,numpy iree-torch iree-tensorflow
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
@@ -88,7 +88,7 @@ PROOFS += x_plus_3_to_memref counter_and_stateful_lstm init_and_step_in_my_own_h
 PROOFS += stateful_or_stitched unroll_loop_or_recursion useless_loop tensorflow_lstm_to_iree when_a_compile_pays_off
 PROOFS += sizes_people_know tvm_floor overheads fidelity fleet
 PROOFS += upstream anchors night releases ab_versions
-PROOFS += cluster kills soak fuzz interruptions ways_of_dying_everywhere
+PROOFS += rooms cluster kills soak fuzz interruptions ways_of_dying_everywhere
 PROOF_AT_MOST ?= 28800
 proof = $(or $(wildcard tests/benchmarks/test_$(1).py tests/benchmarks/questions/test_$(1).py),$(error no proof is called $(1)))
 

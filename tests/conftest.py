@@ -21,6 +21,7 @@ FAKE = str(Path(__file__).parent / "fake")
 
 sys.path.insert(0, FAKE)
 from cores_in_turn import take_cores_in_turn  # noqa: E402 it lies in FAKE
+from quick_tests import left_out, runs_all  # noqa: E402
 
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FAKE, os.environ.get("PYTHONPATH")]))
 
@@ -52,6 +53,15 @@ A test of what is on the disk when a call returns has a function of its own in i
 
 gc.disable()
 """Until all tests are collected. What is imported for them stays, and the collector would visit it again and again."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without RNNBENCH_TEST_ALL=1, no test that is for a proof alone. The backends choose those of a job before."""
+    if not runs_all():
+        left = left_out(items)
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from backend_jobs import FAKES, FOLDER, collects, items_of, jobs_here
-from quick_tests import few, left_out, runs_all
+from quick_tests import few, runs_all
 
 from rnnbench.backends import AdapterError, registry
 from rnnbench.backends.base import Arrays, Artifact, Backend, Program, Request, Session
@@ -430,13 +430,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With RNNBENCH_TEST_BACKEND, those backends' tests alone: some frameworks abort where another one is loaded.
-
-    Without RNNBENCH_TEST_ALL, no test that is for the proof alone.
-    """
-    jobs = jobs_here()
-    here = items_of(jobs, items) if jobs else items
-    kept = set(here) if runs_all() else set(here) - left_out(here)
+    """With RNNBENCH_TEST_BACKEND, those backends' tests alone: some frameworks abort where another one is loaded."""
+    if not (jobs := jobs_here()):
+        return
+    kept = set(items_of(jobs, items))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 

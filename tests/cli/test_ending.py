@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from killed_runs import fork, kill_and_resume, left_of, records, start
+from quick_tests import for_proof
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench.cli import ending
@@ -61,7 +62,7 @@ setattr(room, name, stop)
 
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("the report", signal.SIGTERM), ("the summary", signal.SIGINT), ("the beginning", signal.SIGHUP)],
+    [("the report", signal.SIGTERM), *for_proof(("the summary", signal.SIGINT)), ("the beginning", signal.SIGHUP)],
 )
 def test_a_signal_at_any_moment_ends_with_130_and_one_line(folder, where, number):
     default = partial(signal.signal, number, signal.SIG_DFL)
@@ -130,7 +131,9 @@ def test_an_interrupt_while_a_mistake_is_told_ends_with_130_too(monkeypatch, cap
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
-@pytest.mark.parametrize(("most", "command"), [(20, ("list", "tiny.yaml")), (10, ONE_TRIAL)], ids=["list", "run"])
+@pytest.mark.parametrize(
+    ("most", "command"), [*for_proof((20, ("list", "tiny.yaml"))), (10, ONE_TRIAL)], ids=["list", "run"]
+)
 def test_a_limit_of_open_files_ends_a_command_with_a_sentence(folder, most, command):
     """The sentence needs modules that are not imported yet, and no further file can be opened."""
     limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most, most))
@@ -201,7 +204,7 @@ def test_a_run_whose_reader_has_gone_says_how_it_is_continued(folder):
 
 @pytest.mark.parametrize(
     ("begin", "command"),
-    [(start, ("list", "tiny.yaml")), (fork, ("schema",)), (fork, ("--help",)), (fork, ("run", "--help"))],
+    [*for_proof((start, ("list", "tiny.yaml"))), (fork, ("schema",)), (fork, ("--help",)), (fork, ("run", "--help"))],
     ids=["list", "schema", "help", "run help"],
 )
 def test_a_short_command_whose_reader_has_gone_ends_as_git_does(folder, begin, command):
@@ -430,7 +433,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(disk)], check=True, timeout=PATIENCE_S)
 
 
-@pytest.mark.parametrize("command", ["run", "ab"])
+@pytest.mark.parametrize("command", ["run", *for_proof("ab")])
 def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_record(folder, small_disk, command):
     arguments = (command, "tiny.yaml", "--backend=fake:honest,fake:build-fails", f"--results={small_disk}")
     arguments += {

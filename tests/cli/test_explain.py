@@ -41,6 +41,7 @@ def test_onnxruntime_shows_the_graph_before_and_after_its_optimisations(rnnbench
     assert "run(x tensor(float) [4, 3], h tensor(float) [1, 4], c tensor(float) [1, 4])" in shown
 
 
+@pytest.mark.proof
 def test_iree_brings_a_file_of_one_addition_down_to_memory(rnnbench, folder):
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("iree.compiler")

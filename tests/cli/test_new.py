@@ -28,6 +28,7 @@ def test_the_command_that_is_printed_can_be_given(rnnbench):
     rnnbench("list", *words[2:], "--backend=numpy")
 
 
+@pytest.mark.proof
 def test_a_case_for_a_file_runs_to_a_report(rnnbench, folder):
     (folder / "models").mkdir()
     files.saved(files.recurrent("GRU"), folder / "models" / "network.onnx")

@@ -15,6 +15,7 @@ def index(monkeypatch):
     fake_index(monkeypatch, {"1.0": "", "1.2": NOT_INSTALLABLE, "1.10": "RNNBENCH_FAKE_WRONG=1"})
 
 
+@pytest.mark.proof
 def test_releases_are_measured_in_their_environments_and_told_with_their_reasons(rnnbench, folder, index, monkeypatch):
     monkeypatch.setattr("rnnbench.sampling.pair_sampling.BLOCK_S", 0.002)
     arguments = ("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL)

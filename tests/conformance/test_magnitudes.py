@@ -10,6 +10,7 @@ import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
 from onnx import helper
+from quick_tests import for_proof
 from verdicts import failures, verdicts
 
 from rnnbench.conformance import ReferenceTrajectories, magnitudes, suite
@@ -75,7 +76,7 @@ def after(operator, references):
     return replace(make_trial(time="given", chunk=1), model=model), folder
 
 
-@pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
+@pytest.mark.parametrize("operator", ["Sign", *for_proof("Floor", "Ceil", "Relu")])
 def test_a_runtime_that_flushes_is_honest_before_any_operator(references, monkeypatch, operator):
     monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
     trial, folder = after(operator, references)
@@ -83,7 +84,7 @@ def test_a_runtime_that_flushes_is_honest_before_any_operator(references, monkey
     assert not failures(trial, Flushing, folder)
 
 
-@pytest.mark.parametrize("operator", ["Sign", "Floor", "Ceil", "Relu"])
+@pytest.mark.parametrize("operator", ["Sign", *for_proof("Floor", "Ceil", "Relu")])
 def test_what_is_wrong_near_zero_is_found_before_any_operator(references, monkeypatch, operator):
     monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
     trial, folder = after(operator, references)

@@ -11,6 +11,7 @@ import stablehlo_files
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
 from onnx import TensorProto
+from quick_tests import for_proof
 from verdicts import failures, verdicts
 
 from rnnbench.backends import request_of
@@ -118,6 +119,7 @@ def numbered(kind, tmp_path):
     return file_trial(files.ring_buffer(kind), tmp_path, chunk=1, **said)
 
 
+@pytest.mark.proof
 def test_a_program_in_float32_of_a_file_in_float16_passes_every_check(tmp_path):
     results = verdicts(gru(TensorProto.FLOAT16, tmp_path), FileSession, tmp_path)
     assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
@@ -141,13 +143,13 @@ def test_whole_numbers_have_no_negative_zero(tmp_path, monkeypatch, kind):
     assert verdicts(numbered(kind, tmp_path), FileSession, tmp_path)["contents"].verdict == "pass"
 
 
-@pytest.mark.parametrize("kind", [TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL])
+@pytest.mark.parametrize("kind", [*for_proof(TensorProto.INT8, TensorProto.UINT8), TensorProto.BOOL])
 def test_a_state_of_few_bits_passes(tmp_path, on_states, kind):
     results = verdicts(numbered(kind, tmp_path), FileSession, tmp_path)
     assert {result.verdict for result in results.values()} == {"pass"}
 
 
-@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.DOUBLE])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, *for_proof(TensorProto.DOUBLE)])
 def test_a_state_that_is_rounded_to_float16_is_found(tmp_path, on_states, kind):
     assert {"values", "state", "start", "bound"} <= failures(gru(kind, tmp_path), StateInFloat16, tmp_path).keys()
 
@@ -168,7 +170,7 @@ def module_trial(name, tmp_path, types=()):
     return replace(make_trial(time="given", chunk=1), model=model, dtype=model.dtype, batch=1)
 
 
-@pytest.mark.parametrize("name", ["kept", "ring"])
+@pytest.mark.parametrize("name", ["kept", *for_proof("ring")])
 def test_a_state_of_float32_that_is_rounded_to_bfloat16_is_found(tmp_path, on_states, name):
     trial = module_trial(name, tmp_path)
     assert not failures(trial, FileSession, tmp_path)
@@ -182,7 +184,7 @@ def test_a_state_of_float32_that_is_rounded_to_the_bfloat16_of_x_and_y_is_found(
     assert "h is float32, and all its numbers are of bfloat16" in failures(trial, StateInBfloat16, tmp_path)["state"]
 
 
-@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("element", ["bf16", *for_proof("f16")])
 def test_a_program_in_float32_of_a_module_in_a_narrower_type_passes_every_check(tmp_path, element):
     results = verdicts(module_trial("kept", tmp_path, {"f32": element}), FileSession, tmp_path)
     assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
+from quick_tests import for_proof
 from rnnbench_fake import FakeBackend
 
 from rnnbench.backends import request_of
@@ -20,6 +23,9 @@ from rnnbench.conformance import (
     suite,
 )
 from rnnbench.results.record import CheckResult
+
+STATES, CHUNKS = ("none", "stitched", "stateful"), (1, 4, 5, 12)
+EACH_ONCE = [("stitched", 1), ("stateful", 4), ("stitched", 5), ("none", 12)]
 
 
 @pytest.fixture
@@ -49,8 +55,9 @@ def test_no_check_but_the_first_begins_when_the_time_of_all_is_over(tmp_path, re
     assert not any(result.not_begun for result in in_time.values())
 
 
-@pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
-@pytest.mark.parametrize("chunk", [1, 4, 5, 12])
+@pytest.mark.parametrize(
+    ("state", "chunk"), [*EACH_ONCE, *for_proof(*(pair for pair in product(STATES, CHUNKS) if pair not in EACH_ONCE))]
+)
 def test_an_honest_adapter_is_not_accused(verdicts, state, chunk):
     found = verdicts(state, chunk)
     assert set(found) == {check.name for check in CHECKS if not check.long_running}

@@ -1,8 +1,9 @@
-"""Which tests of the backends are for `make bench-backends` alone.
+"""Which tests are for `make bench-backends` and `make bench-rooms` alone.
 
 `make test` says within minutes whether each route builds, is right in each time, state and cell, says why it refuses a
 request, and keeps what it declares. Left out are other combinations of these, faults of upstream that are shown again,
-and what takes a compiler a quarter of a minute. A fault of one combination alone is found by the proof.
+what takes a compiler a quarter of a minute, and in the other rooms what a quicker test shows. The proofs find a fault
+of one combination alone.
 """
 
 from __future__ import annotations

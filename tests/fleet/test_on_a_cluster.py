@@ -8,6 +8,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from ray_nodes import NODES
 from waiting import wait_until
 
@@ -63,6 +64,7 @@ def test_each_workload_is_measured_by_one_node_and_each_node_measures_one_at_a_t
     assert (command.folder / "reports" / run.name / "report.md").is_file()
 
 
+@pytest.mark.proof
 def test_a_node_with_other_versions_is_refused(command, cluster, monkeypatch):
     """The driver's environment names another version of the fake backend than the nodes have."""
     monkeypatch.setitem(cluster.environment, "RNNBENCH_FAKE_VERSION", "2.0")

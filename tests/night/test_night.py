@@ -333,6 +333,7 @@ def test_a_night_that_is_collected_twice_changes_nothing_more(nights):
     assert nights.folders.alerts.read_bytes() == alerts
 
 
+@pytest.mark.proof
 def test_the_site_lists_what_was_confirmed(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import fake_records as fake
 import pytest
@@ -16,8 +17,6 @@ from rnnbench.sampling import pair_sampling
 
 pytest.importorskip("scipy")
 
-pytestmark = pytest.mark.usefixtures("few_checks")
-
 CASE = """\
 schema: 1
 name: tiny
@@ -27,18 +26,31 @@ strategy: {time: looped, state: stitched}
 """
 
 
-@pytest.fixture
-def ab(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def short(few_checks):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_sampling, "BLOCK_S", 0.002)
+        patch.setattr(pair_sampling, "WARMUP_S", 0.01)
+        yield
+
+
+def ab_in(folder, *arguments, status, **variables):
     """Runs the command in a folder with `tiny.yaml` and with `new`, an environment like this one but for a variable."""
-    (tmp_path / "tiny.yaml").write_text(CASE)
-    monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
-    monkeypatch.setattr(pair_sampling, "WARMUP_S", 0.01)
+    (folder / "tiny.yaml").write_text(CASE)
+    write_python(folder / "new" / "bin" / "python", variables)
+    return run_command(folder, "ab", "tiny.yaml", "--backend=fake:honest", *arguments, status=status)
 
-    def run(*arguments, status, **variables):
-        write_python(tmp_path / "new" / "bin" / "python", variables)
-        return run_command(tmp_path, "ab", "tiny.yaml", "--backend=fake:honest", *arguments, status=status)
 
-    return run
+@pytest.fixture
+def ab(tmp_path):
+    return partial(ab_in, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def spent(tmp_path_factory):
+    """A folder with a comparison of an environment with itself whose budget was spent at once, and what it printed."""
+    folder = tmp_path_factory.mktemp("spent")
+    return folder, ab_in(folder, "--budget=10ms", status=0).stdout
 
 
 def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
@@ -81,10 +93,10 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 latency verdicts" in done.stdout
 
 
-def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(ab, tmp_path):
-    ab("--budget=10ms", status=0)
-    for name, side in zip("AB", sorted((tmp_path / "results").iterdir()), strict=True):
-        errors = run_command(tmp_path, "run", "--resume", side.name, status=2).stderr
+def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(spent):
+    folder, _ = spent
+    for name, side in zip("AB", sorted((folder / "results").iterdir()), strict=True):
+        errors = run_command(folder, "run", "--resume", side.name, status=2).stderr
         assert f"{side.name} is side {name} of a comparison of two environments" in errors
         assert "give the command that compared them again" in errors
 
@@ -109,13 +121,12 @@ def test_a_trial_that_failed_on_one_side_decides_the_status_where_nothing_regres
     ab(status=3)
 
 
-def test_a_budget_that_is_spent_ends_undecided(ab):
-    done = ab("--budget", "100ms", status=0)
-    assert "2 UNDECIDED" in done.stdout
+def test_a_budget_that_is_spent_ends_undecided(spent):
+    assert "2 UNDECIDED" in spent[1]
 
 
-def test_where_no_side_is_named_the_command_says_that_it_compares_an_environment_with_itself(ab):
-    assert "A and B are one environment" in ab("--budget=10ms", status=0).stdout
+def test_where_no_side_is_named_the_command_says_that_it_compares_an_environment_with_itself(spent):
+    assert "A and B are one environment" in spent[1]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from functools import partial
 import psutil
 import pytest
 from harness_trials import SilentObserver, begin_with_seed, context_in, make_trial
+from quick_tests import for_proof
 from rnnbench_fake import FakeBackend
 from waiting import PATIENCE_S, wait_until
 
@@ -110,7 +111,7 @@ def test_a_program_of_another_source_flag_package_compiler_or_processor_is_built
     assert build(tmp_path / "2", cache).built.figures.origin == "cached"
 
 
-@pytest.mark.parametrize("trial", [TRIAL, NUMPY])
+@pytest.mark.parametrize("trial", [*for_proof(TRIAL), NUMPY])
 def test_nothing_is_kept_once_the_sources_were_edited_while_the_run_is_on(tmp_path, cache, monkeypatch, trial):
     """Its worker may have imported what is there now, and the digests are of what was there before."""
     with monkeypatch.context() as patch:
@@ -148,7 +149,7 @@ def test_a_build_that_was_stopped_is_made_again_by_the_next_run(tmp_path, cache,
     assert (again.figures.origin, again.findings) == ("cold", ())
 
 
-@pytest.mark.parametrize("method", ["load", "build"])
+@pytest.mark.parametrize("method", [*for_proof("load"), "build"])
 def test_what_a_framework_sets_in_its_process_makes_no_other_program(tmp_path, cache, monkeypatch, method):
     """XLA is told the folder of a process, which is another one in each, by a variable of its flags."""
     own = getattr(FakeBackend, method)
@@ -224,6 +225,7 @@ def test_a_program_that_is_damaged_in_the_run_is_taken_from_the_cache_again(tmp_
     assert (again.failure, again.built.figures.build_s is not None) == (None, True)
 
 
+@pytest.mark.proof
 def test_a_resumed_run_says_cold_of_what_it_built_itself(tmp_path, cache):
     first = build(tmp_path, cache)
     assert first.built.figures.origin == "cold"
@@ -236,7 +238,7 @@ def test_a_cache_that_cannot_be_written_is_a_cold_run(tmp_path):
     assert (built.failure, built.built.figures.origin) == (None, "cold")
 
 
-@pytest.mark.parametrize("target", ["numpy:eager", "onnxruntime:onnx"])
+@pytest.mark.parametrize("target", [*for_proof("numpy:eager"), "onnxruntime:onnx"])
 def test_a_program_of_a_runtime_is_used_in_another_folder(tmp_path, cache, target):
     pytest.importorskip(target.partition(":")[0])
     first, second = (build(tmp_path / name, cache, make_trial(target)) for name in "ab")
@@ -298,7 +300,8 @@ def test_a_run_that_rebuilds_and_a_check_make_every_check(tmp_path, checked):
 
 
 @pytest.mark.parametrize(
-    "change", [*CHANGES.values(), lambda patch: patch.setattr(trial_process, "rooms_digest", lambda: "others")]
+    "change",
+    [*for_proof(*CHANGES.values()), lambda patch: patch.setattr(trial_process, "rooms_digest", lambda: "others")],
 )
 def test_what_decides_a_program_or_a_check_decides_whether_it_is_checked(tmp_path, checked, monkeypatch, change):
     change(monkeypatch)

@@ -8,7 +8,7 @@ from harness_trials import check_trial, context_in, make_trial, run_trials
 from rnnbench.cases import Measure
 from rnnbench.results import FindingKind
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 ROUTES = ("honest", "leaves-denormals-flushed", "sample-leaks-descriptors")
 

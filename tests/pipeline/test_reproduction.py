@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_tests import for_proof
 
 import rnnbench.pipeline.reproduction as module
 from rnnbench.pipeline import (
@@ -134,6 +135,6 @@ def test_an_unknown_name_is_told_with_the_known_ones():
         find_reproduction("x")
 
 
-@pytest.mark.parametrize("name", ["iree-onnx-rnn-clip", "openvino-passed-state"])
+@pytest.mark.parametrize("name", [*for_proof("iree-onnx-rnn-clip"), "openvino-passed-state"])
 def test_a_fault_of_a_real_compiler_is_still_there(name):
     assert reproduce(find_reproduction(name)).state is FaultState.STILL_THERE

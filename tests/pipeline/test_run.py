@@ -14,6 +14,7 @@ import pytest
 from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
 from killed_runs import written
 from planted_package import install, write_later
+from quick_tests import for_proof
 from rnnbench_fake import HANGING, FakeBackend
 from unasked import unasked_adapters
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
@@ -121,7 +122,7 @@ def test_no_figures_come_from_a_trial_that_died(mixed):
     ("route", "limits", "outcome"),
     [
         ("build-hangs", Limits(build=0.5), "timed-out"),
-        ("check-hangs", Limits(trial=1.5), "timed-out"),
+        *for_proof(("check-hangs", Limits(trial=1.5), "timed-out")),
         ("check-grows", Limits(memory=400 << 20), "out-of-memory"),
     ],
 )
@@ -142,6 +143,7 @@ def test_two_trials_with_the_same_program_and_plan_are_measured_once(tmp_path):
     assert records[again.id].latency("bound") == records[first.id].latency("bound")
 
 
+@pytest.mark.proof
 def test_a_second_process_gives_a_second_median(tmp_path):
     """Any precision will do here, as one that is not reached may ask for a third."""
     trial = make_trial(measure=Measure(budget=0.1, processes=2, precision=1e9))
@@ -151,6 +153,7 @@ def test_a_second_process_gives_a_second_median(tmp_path):
     assert set(samples[:, 0]) == {0, 1}
 
 
+@pytest.mark.proof
 def test_an_interrupted_run_keeps_its_finished_trials_and_can_be_resumed(tmp_path):
     """The real signal to the real command, in the middle of a trial that would take an hour.
 
@@ -230,7 +233,7 @@ def test_the_observer_is_told_each_stage_and_each_record(tmp_path):
     assert [record.outcome for record in observer.records] == ["unsupported", "ok"]
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("keep", [*for_proof(True), False])
 def test_a_run_that_has_ended_keeps_compiled_files_only_where_it_is_told_to(tmp_path, keep):
     plan = begin_run([make_trial()], Store(tmp_path))
     pipeline.run_trials(plan, SilentObserver(), keep_artifacts=keep)
@@ -250,7 +253,7 @@ def test_a_resumed_run_has_the_figures_of_its_cold_build(tmp_path):
     assert again.built.figures == first.built.figures
 
 
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("command", [*for_proof("run"), "check"])
 def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, monkeypatch, command):
     monkeypatch.syspath_prepend(site := install(tmp_path / "site"))
     probe = FakeBackend.probe

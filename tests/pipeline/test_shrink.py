@@ -31,7 +31,7 @@ def test_a_failure_is_halved_for_as_long_as_it_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.pipeline.shrink.BUDGET_S", float("inf"))
     trial = replace(
         make_trial("fake:wrong-third-step", chunk=4),
-        model=Model(cell="lstm", input=2, hidden=4, layers=2),
+        model=Model(cell="lstm", input=2, hidden=2, layers=2),
         batch=2,
         steps=8,
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from soak import soak_round
+
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 
 def test_trials_leave_no_descriptor_thread_child_or_file(tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from dying_runs import die_together
+
+pytestmark = pytest.mark.usefixtures("few_checks")
 
 STAGES = ("build", "load", "check")
 WAYS = (

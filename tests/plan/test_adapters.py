@@ -13,6 +13,7 @@ import psutil
 import pytest
 from dying_runs import enlisted, outcomes
 from harness_trials import make_trial
+from quick_tests import for_proof
 from unasked import unasked_adapters
 from waiting import ended, wait_until
 
@@ -161,7 +162,7 @@ def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, st
 
 
 @pytest.mark.parametrize("way", SLOW)
-@pytest.mark.parametrize("stage", ["entry", "probe", "support"])
+@pytest.mark.parametrize("stage", [*for_proof("entry", "probe"), "support"])
 def test_what_never_answers_is_ended_at_its_limit(dying, monkeypatch, stage, way):
     monkeypatch.setattr(adapter_process, "MEMORY_LIMIT", 200 << 20)
     limit = HASTE_S if way != "grows-in-a-child" else 30.0

@@ -14,6 +14,7 @@ import fake_records as fake
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import for_proof
 from rich.console import Console
 
 from rnnbench.devices import Device
@@ -175,7 +176,7 @@ def test_a_paragraph_of_text_is_a_paragraph(text: str) -> None:
     assert re.match(r"\\|\d+\\", paragraph(text))
 
 
-@pytest.mark.parametrize("hostile", ["../../x", "a$b$c\x00\ud800" + "n" * 300, ""])
+@pytest.mark.parametrize("hostile", ["../../a$b$c\x00\ud800" + "n" * 300, *for_proof("../../x", "")])
 def test_pictures_stay_in_the_folder_and_show_any_name(tmp_path: Path, hostile: str) -> None:
     of = [
         fake.record(chunk=chunk, backend=hostile, state=hostile or "stitched").model_copy(

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from harness_trials import check_trial, context_in, make_trial
+from quick_tests import for_proof
 
 from rnnbench.cases import Target
 from rnnbench.measure import PATHS, Block, WarmUp
@@ -158,7 +159,10 @@ def checked(folder: Path) -> Checker:
     return check
 
 
-@pytest.fixture(params=["on cores of its own", "in turn"])
+PLACES = ("on cores of its own", "in turn")
+
+
+@pytest.fixture(params=[PLACES[0], *for_proof(PLACES[1])])
 def sample_pairs(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> SamplePairs:
     """Samples trials, each given as its two sides, in short blocks. A pair is checked beside the next, or before it."""
     monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
@@ -203,6 +207,7 @@ def test_a_side_that_dies_fails_its_trial_and_spares_the_others(checked: Checker
     assert len(sound.ratios["bound"]) == 1
 
 
+@pytest.mark.parametrize("sample_pairs", PLACES, indirect=True)
 def test_a_side_that_fails_the_check_has_no_further_pair_and_spares_the_others(checked: Checker, sample_pairs) -> None:
     honest = checked("fake:honest")
     wrong, sound = sample_pairs((honest, checked("fake:wrong-once-timed")), (honest, honest), rounds=3, number=3)

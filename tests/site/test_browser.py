@@ -16,6 +16,7 @@ import fake_records as fake
 import numpy as np
 import pytest
 from made_site import DISTURBED, HOSTILE_SHOWN, NIGHTS, SAMPLES
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench.reports import units
@@ -302,7 +303,11 @@ def test_tables_sort_by_figures_and_go_back(made, desktop):
 
 @pytest.mark.parametrize(
     ("scheme", "rules", "names"),
-    [("light", RULES, LISTED), ("dark", {**RULES, "runOnly": ["color-contrast"]}, ("index", "alerts"))],
+    [
+        ("light", RULES, ("index", "chooser", "trials")),
+        ("dark", {**RULES, "runOnly": ["color-contrast"]}, ("index", "alerts")),
+        *for_proof(("light", RULES, LISTED)),
+    ],
 )
 def test_contrast_and_structure_pass_axe(made, watched, scheme, rules, names):
     pytest.importorskip("axe_playwright_python")
@@ -385,6 +390,7 @@ def test_sorting_a_table_of_the_page_itself_goes_back(made, desktop):
     assert rows(page, table) == unsorted
 
 
+@pytest.mark.proof
 def test_the_committed_site_fits_a_phone_and_keeps_the_console_empty(phone):
     """Real names are longer than made-up ones, and real figures lie closer. With the largest pages of trials."""
     trials = sorted((COMMITTED / "trials").iterdir())
@@ -632,7 +638,7 @@ def test_places_and_chunks_of_the_chooser_sort_as_numbers(made, desktop):
         assert numbers == sorted(numbers)
 
 
-@pytest.mark.parametrize("typed", ["10 ms", "1,000", "-1", "abc"])
+@pytest.mark.parametrize("typed", [*for_proof("10 ms", "1,000", "-1"), "abc"])
 def test_a_budget_that_is_no_number_is_told(made, desktop, typed):
     page = desktop.open(made.root, "chooser.html")
     before = rows(page, "#choices")
@@ -953,7 +959,7 @@ def test_choices_stay_when_a_page_is_loaded_again_and_when_a_visitor_comes_back(
     assert [page.locator(f"[name={name}]").input_value() for name in ("backend", "q")] == ["", ""]
 
 
-@pytest.mark.parametrize("zone", ["Pacific/Honolulu", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("zone", [*for_proof("Pacific/Honolulu"), "Pacific/Kiritimati"])
 def test_days_are_those_of_utc_wherever_the_visitor_is(made, chromium, zone):
     context = chromium.new_context(viewport=DESKTOP, timezone_id=zone)
     page = context.new_page()
@@ -1013,7 +1019,7 @@ def test_a_figure_stays_beside_its_unit_on_a_small_screen(phone):
     assert lines == 1
 
 
-@pytest.mark.parametrize("days", [1, 60, 500])
+@pytest.mark.parametrize("days", [*for_proof(1, 60), 500])
 def test_a_chart_of_any_length_has_days_on_its_axis_on_a_phone(made, phone, days):
     """Of two weeks, of two years and of twenty."""
     phone.page.add_init_script(

@@ -70,18 +70,19 @@ def _stacked(rows: list[np.ndarray]) -> np.ndarray:
     return rows[0][:, None] if len(rows) == 1 else np.stack(rows, axis=1)
 
 
-Index = tuple[np.ndarray, np.ndarray]
+Index = tuple[np.ndarray, ...]
 
 
-def _order(steps: int, batch: int, lengths: np.ndarray | None) -> tuple[Index, Index, np.ndarray]:
-    """The order of steps for rows of these lengths, as three arrays.
+def _order(steps: int, batch: int, ends: np.ndarray | None) -> tuple[Index, Index | int, np.ndarray | bool]:
+    """The order of steps for rows of these lengths, or of all steps, as three arrays.
 
     - indices [steps, batch] of the steps in the backward direction's order
     - indices [batch] of each row's last step
     - which steps [steps, batch, 1] are beyond their row's end
     """
-    ends = np.full(batch, steps) if lengths is None else lengths
     step, row = np.arange(steps)[:, None], np.arange(batch)
+    if ends is None:  # As most runs are: a short one takes as long as these arrays.
+        return (step[::-1, 0],), -1, False
     return (np.where(step < ends, ends - 1 - step, step), row), (ends - 1, row), (step >= ends)[..., None]
 
 
