@@ -22,7 +22,8 @@ COPIES = 4
 COPIES_TO_RUN = 12
 """How many times the weights' size a call needs: as they are, and several times in float64."""
 TOO_SLOW: Mapping[str, str] = {
-    "reading": f"reading it takes more than {READ_LIMIT_S:.0f} s, so it is not read; export a smaller network",
+    "reading": f"reading it takes more than {READ_LIMIT_S:.0f} s, so it is not read; it may be damaged, else export a "
+    "smaller network",
     "calling": (
         f"its calls in float64 take more than {READ_LIMIT_S:.0f} s, so it is not known whether its states are states. "
         "Its oracle computes node by node, and loops of many passes take long: export fewer passes or steps a call"
