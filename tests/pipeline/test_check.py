@@ -158,7 +158,7 @@ def test_the_smallest_trials_that_fail_alike_are_given_back_and_expected_failure
         route=("wrong-bound",),
         where={},
         check=("bound",),
-        also=("contents", "mixed", "rings"),
+        also=("chunks", "contents", "mixed", "rings"),
         outcome=None,
         reason="Known.",
         upstream="https://example.org/1",

@@ -92,7 +92,7 @@ EXPECTATIONS = """\
 schema: 1
 expectations:
   - {backend: fake, route: build-fails, outcome: build-failed, reason: No semicolon., upstream: "https://example.org/1"}
-  - {backend: fake, route: wrong-bound, check: bound, also: [contents, mixed, rings], reason: Off by a part., upstream: "https://example.org/2"}
+  - {backend: fake, route: wrong-bound, check: bound, also: [chunks, contents, mixed, rings], reason: Off by a part., upstream: "https://example.org/2"}
   - {backend: fake, route: wrong-third-step, check: values, reason: The third., upstream: "https://example.org/3"}
   - {backend: fake, route: honest, check: values, reason: It was wrong., upstream: "https://example.org/4"}
 """

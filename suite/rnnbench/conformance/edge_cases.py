@@ -203,19 +203,24 @@ def _compare_neighbours(errors: Errors, open_session: OpenSession, reference: Re
     poisoned, beside = open_session(), open_session()
     (x, exact), chunk = _beginning(reference), reference.trial.strategy.chunk
     first = fed_chunks(beside, x[:chunk], reference)
-    with suppress(Exception):  # If all rows share one scale, a program may refuse the call.
-        fed_chunks(poisoned, np.full_like(x[:chunk], np.nan), reference)
-    y = first if len(x) <= chunk else np.concatenate([first, fed_chunks(beside, x[chunk:], reference)])
-    compare_steps(errors, "y of a session beside one that has seen NaN", y, exact, reference)
+    _see_nan(poisoned, x[:chunk], reference)
     poisoned.reset()
     what = "y after NaN in all rows and a reset"
     compare_steps(errors, what, fed_chunks(poisoned, x, reference), exact, reference)
+    _see_nan(poisoned, x[:chunk], reference)
+    y = first if len(x) <= chunk else np.concatenate([first, fed_chunks(beside, x[chunk:], reference)])
+    compare_steps(errors, "y of a session beside one that has seen NaN", y, exact, reference)
     if not reference.is_stream:
         y = fed_chunks(beside, x, reference)
         compare_steps(errors, "y of the next call of a session beside one that has seen NaN", y, exact, reference)
     open_session.close(poisoned)
     y = fed_chunks(open_session(), x, reference)
     compare_steps(errors, "y of a session opened after one that has seen NaN was closed", y, exact, reference)
+
+
+def _see_nan(session: Session, x: np.ndarray, reference: ReferenceTrajectories) -> None:
+    with suppress(Exception):  # If all rows share one scale, a program may refuse the call.
+        fed_chunks(session, np.full_like(x, np.nan), reference)
 
 
 def _poisonings(reference: ReferenceTrajectories) -> list[_Poisoning]:

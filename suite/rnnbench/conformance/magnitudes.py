@@ -26,6 +26,8 @@ LARGE = 8
 """The index in MAGNITUDES of the first scale above 1."""
 LARGE_STATES = (1e2, 1e3, HUGE_FLOAT16, HUGE)
 """Scales of large states. They are not mixed with small ones, which would no longer count."""
+BESIDE = (1.0, 1e3)
+"""Scales of the steps of one stream, in turn: what stands beside a large input in a call keeps its digits."""
 SWEPT, FEWEST_SWEPT, MOST_SWEPT, SWEPT_TO = 512, 8, 64, 12.0
 """A stream whose inputs grow evenly: the values of y in it, its fewest and most steps, and the scale of the last."""
 SEPARATE_CALLS = 4
@@ -155,7 +157,16 @@ def _magnitudes(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         errors = _compared_from_scaled_states(errors, open_session, reference)
     if not shares_scale(reference):
         errors = _swept(errors, open_session, reference)
+        errors = _compared_beside_large_ones(errors, open_session, reference)
     return errors.verdict()
+
+
+def _compared_beside_large_ones(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
+    x = reference.ring[0]["x"]
+    scales = np.resize(BESIDE, len(x))
+    scaled = rounded(x.astype(np.float64) * scales[:, None, None], reference.trial.dtype)
+    where = f"of a call with inputs of {BESIDE[0]:g} and {BESIDE[1]:g} in turn"
+    return _compared(errors, where, fed_chunks(open_session(), scaled, reference), reference, scaled)
 
 
 def _swept(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
