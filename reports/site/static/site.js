@@ -274,10 +274,33 @@ const rnnbench = (function () {
   window.matchMedia("print").addEventListener("change", themed);
   themed();
 
+  /* Paper has no controls: what they are set to stands there in words. The overview prints every model. */
+  function printed(form) {
+    if (form.dataset.filters === "fastest") return;
+    const line = element("p", "", { class: "chosen" });
+    form.after(line);
+    window.addEventListener("beforeprint", function () {
+      const set = Array.from(form.querySelectorAll("label:not([hidden])")).filter((label) => label.control && label.control.value);
+      const shown = (control) => (control.selectedOptions ? control.selectedOptions[0].textContent : control.value);
+      line.textContent = set.map((label) => label.firstChild.textContent.trim() + ": " + shown(label.control)).join("; ");
+    });
+  }
+
+  /* A screen reader lists tables by name: that of each is the heading above it. */
+  function named() {
+    let heading = null;
+    document.querySelectorAll("main :is(h1, h2, h3, table)").forEach(function (each, number) {
+      if (each.tagName !== "TABLE") heading = each;
+      else if (heading) each.setAttribute("aria-labelledby", (heading.id = heading.id || "heading-" + number));
+    });
+  }
+
   function start() {
+    named();
     document.querySelectorAll("form[data-filters]").forEach(function (form) {
       bind(form);
       filterStatic(form);
+      printed(form);
     });
     /* On a phone each cell stands beside the name of its column. */
     document.querySelectorAll("table.stack, table.heat").forEach(function (table) {
