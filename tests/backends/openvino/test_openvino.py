@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
+from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +20,7 @@ from mixed_network import Mixed, built_and_right, request_for
 from quick_tests import for_proof
 from random_models import models, problem
 from small_networks import small
+from waiting import LONG_S
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.openvino import OpenVinoBackend, backend
@@ -37,6 +42,7 @@ opset = pytest.importorskip("openvino.opset13")
 
 BACKEND = OpenVinoBackend()
 LSTM = Model(cell="lstm", input=4, hidden=6)
+LOADS = "from rnnbench.backends.openvino import OpenVinoBackend; OpenVinoBackend().load(); import openvino.tools.ovc"
 
 
 def make_request(
@@ -276,3 +282,10 @@ def test_a_tensor_that_openvino_joins_with_another_keeps_its_name(tmp_path, time
     """In a batch of one, some layouts change nothing, and OpenVINO joins the tensors before and after them."""
     request = make_request(small("mingru"), time, state, route, chunk, batch=1)
     built_and_right(BACKEND, request, tmp_path)
+
+
+def test_its_makers_are_told_nothing_and_the_home_folder_stays_empty(tmp_path: Path) -> None:
+    """Where `openvino-telemetry` is installed, an import sends an event and counts itself in ~/intel."""
+    assert distribution("openvino-telemetry").files
+    subprocess.run([sys.executable, "-c", LOADS], check=True, env={**os.environ, "HOME": str(tmp_path)}, timeout=LONG_S)
+    assert list(tmp_path.iterdir()) == []
