@@ -23,7 +23,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Where it is set, every process compiles the suite anew, and pytest rewrites its plugins: two seconds of each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-gpu lint others bench site night clean
+.PHONY: run test test-all test-gpu lint others bench site night clean
 
 run: $(RUN)/.ready
 	$(RUN)/bin/rnnbench run cases/lstm_streaming.yaml --backend=iree,tvm
@@ -39,6 +39,10 @@ test: $(TEST)/.ready
 	  cat $(TEST)/{}.log; if [ {} = lint ] && [ $$status != 0 ]; then exit 255; fi; exit $$status'; \
 	status=$$?; for log in $(LOGS); do printf '%s: ' "$$(basename $$log .log)"; \
 	  grep -hE '[0-9]+ (passed|failed)|[Ee]rror' $$log | tail -n 1 | grep . || echo 'no errors'; done; exit $$status
+
+# Also the tests that `make test` leaves out, since quicker ones show their class (tests/fake/quick_tests.py).
+test-all: export RNNBENCH_TEST_ALL = 1
+test-all: test
 
 # With as many threads, and processes of Inductor's, as a worker has: those of idle pools take the cores of other jobs.
 # Each process that uses Inductor would compile a program, and load it in another one, to see whether the C++ compiler
@@ -83,12 +87,11 @@ lint: $(TEST)/.ready
 # a process of its own, since some frameworks abort where another one is loaded, and ends after PROOF_AT_MOST seconds.
 # `make bench-verdicts` is one of them: tests/benchmarks/test_verdicts.py, or one in tests/benchmarks/questions.
 PROOFS := rounding_law history_branch verdict_rules change_points verdicts large site suite sampled
-PROOFS += backends
 PROOFS += x_plus_3_to_memref counter_and_stateful_lstm init_and_step_in_my_own_host one_sample_or_several
 PROOFS += stateful_or_stitched unroll_loop_or_recursion useless_loop tensorflow_lstm_to_iree when_a_compile_pays_off
 PROOFS += sizes_people_know tvm_floor overheads fidelity fleet
 PROOFS += upstream anchors night releases ab_versions
-PROOFS += rooms cluster kills soak fuzz interruptions ways_of_dying_everywhere
+PROOFS += cluster kills soak fuzz interruptions ways_of_dying_everywhere
 PROOF_AT_MOST ?= 28800
 proof = $(or $(wildcard tests/benchmarks/test_$(1).py tests/benchmarks/questions/test_$(1).py),$(error no proof is called $(1)))
 

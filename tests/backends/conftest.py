@@ -4,7 +4,7 @@ Backends come from the registry. NumPy, which builds in a millisecond, has each 
 list that covers cells, shapes and strategies in a dozen builds a route. What a backend does not support
 is left out here, and `test_common_support.py` holds it to a reason.
 
-`make test` builds a few of them, and `make bench-backends` all (`tests/fake/quick_tests.py`).
+`make test` builds a few of them, and `make test-all` all (`tests/fake/quick_tests.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which tests are for `make bench-backends` and `make bench-rooms` alone.
+"""Which tests are for `make test-all` alone.
 
 `make test` says within minutes whether each route builds, is right in each time, state and cell, says why it refuses a
 request, and keeps what it declares. Left out are other combinations of these, faults of upstream that are shown again,
-what takes a compiler a quarter of a minute, and in the other rooms what a quicker test shows. The proofs find a fault
-of one combination alone.
+what takes a compiler a quarter of a minute, and in the other rooms what a quicker test shows. `make test-all` finds a
+fault of one combination alone.
 """
 
 from __future__ import annotations
