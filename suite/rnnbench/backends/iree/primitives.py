@@ -52,7 +52,10 @@ class Primitives(Emitter):
         k, n = weight.shape
         blocks = n // self.lanes
         columns = self.reshape(x, SUMS, k // SUMS)
-        packed = self.constant(weight.reshape(SUMS, k // SUMS, blocks, self.lanes).transpose(2, 0, 1, 3))
+        shape = (blocks, SUMS, k // SUMS, self.lanes)
+        parts = weight.reshape(SUMS, k // SUMS, blocks, self.lanes)
+        name = self.resources.packed(weight, lambda: parts.transpose(2, 0, 1, 3))
+        packed = self.value(shape, f"arith.constant dense_resource<{name}> : {tensor(shape)}")
         sums = self.reshape(self.einsum("sk,bskl->sbl", columns, packed), SUMS, n)
         first, second, third, fourth = (self.rows(sums, i, i + 1) for i in range(SUMS))
         return self.add(self.add(first, second), self.add(third, fourth))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,7 @@ class Resources:
 
     def __init__(self) -> None:
         self._arrays: dict[str, np.ndarray] = {}
+        self._packed: dict[int, tuple[np.ndarray, str]] = {}
 
     def add(self, array: np.ndarray) -> str:
         data = np.ascontiguousarray(array, np.float32)
@@ -67,6 +68,12 @@ class Resources:
         name = f"w_{shape}_{hashlib.sha256(data.tobytes()).hexdigest()[:12]}"
         self._arrays[name] = data
         return name
+
+    def packed(self, array: np.ndarray, pack: Callable[[], np.ndarray]) -> str:
+        """The name of an array in another form, which is made once: each copy of a cell reads it."""
+        if id(array) not in self._packed:
+            self._packed[id(array)] = array, self.add(pack())
+        return self._packed[id(array)][1]
 
     def text(self, functions: str) -> str:
         """The section that ends a module: each blob is its alignment, four bytes, and its data.
