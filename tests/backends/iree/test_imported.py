@@ -19,6 +19,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
 from rnnbench.backends.iree import IreeBackend, imported, runtime
+from rnnbench.backends.iree.compile import SUMS, flags_of
 from rnnbench.backends.iree.imported_apart import import_apart
 from rnnbench.backends.iree.imported_program import build_imported
 from rnnbench.cases.trial import Precision, State, Strategy
@@ -78,6 +79,18 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
     assert imported.imported(request, tmp_path).text == "module {}"
     assert seen[0]["CUDA_VISIBLE_DEVICES"] == "-1"
     assert imported.environment(request) == {}
+
+
+@pytest.mark.parametrize("route", ["onnx", *for_proof("torch")])
+def test_products_of_one_row_with_many_weights_have_several_sums(folder: Path, route: str) -> None:
+    needs(route)
+    large = Model(cell="gru", input=32, hidden=208)
+    request = ask(route, large, chunk=2)
+    others = (ask(route, GRU), replace(request, batch=8), replace(request, route="stablehlo"))
+    assert [SUMS in flags_of(other) for other in (request, *others)] == [True, False, False, False]
+    x = draw_inputs(large, 2, 1, seed=1)
+    y = IreeBackend().build(request, folder).open().step({"x": x})["y"]
+    np.testing.assert_allclose(y, run_reference(large, request.weights, x).y, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,12 @@ STRIPPED = "--iree-vm-bytecode-module-strip-source-map"
 NOT_REUSED = "--iree-hal-indirect-command-buffers=false"
 """For the route `linalg-direct`, and for the loop of a compound network, whose reused command buffers the runtime of
 IREE 3.13 refuses (OUT_OF_RANGE): command buffers are recorded in each call, with the buffers of that call."""
+SUMS = "--iree-dispatch-creation-split-matmul-reduction=4"
+"""For the importers' products of one row, on the processor: four sums, as `iree:linalg` writes them."""
+SPLIT_ROUTES = ("onnx", "torch")
+"""Those of the others are no products to the pass: the flag gains nothing."""
+SPLIT_WEIGHTS = 1 << 17
+"""Weights from which it was seen to gain always (docs/backends/iree.md)."""
 FLOAT64 = "--iree-input-demote-f64-to-f32=false"
 """For files with arrays of float64, which IREE computes in float32 without it."""
 
@@ -63,7 +69,13 @@ def flags_of(request: Request) -> tuple[str, ...]:
     """The flags that decide a request's program."""
     direct = request.route == DIRECT or isinstance(request.model, CompoundNetwork)
     wide = request.file is not None and "float64" in request.file.types
-    return (*flags_of_device(request), STRIPPED, *([NOT_REUSED] if direct else []), *([FLOAT64] if wide else []))
+    chosen = {NOT_REUSED: direct, FLOAT64: wide, SUMS: _gains_by_sums(request)}
+    return (*flags_of_device(request), STRIPPED, *(flag for flag, is_set in chosen.items() if is_set))
+
+
+def _gains_by_sums(request: Request) -> bool:
+    one_row = request.device == "cpu" and request.batch == 1
+    return one_row and request.route in SPLIT_ROUTES and request.model.weight_count >= SPLIT_WEIGHTS
 
 
 def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "") -> Compiled:
