@@ -58,9 +58,14 @@ def see_files(examined: Iterable[Examined]) -> SeenFiles:
 
     A package that changes during a run would give it trials of two versions.
     """
-    usable = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
+    usable = [one for one in examined if one.failure is None and _runs_here(one)]
     packages = {name for one in usable for name in one.probe.versions}
     return SeenFiles({one.trial.target.backend for one in usable}, {*packages, "numpy"})
+
+
+def _runs_here(examined: Examined) -> bool:
+    """Whether a trial runs in the running environment."""
+    return examined.support.interpreter in ("", sys.executable)
 
 
 def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
@@ -81,9 +86,10 @@ def _run_group(examined: Sequence[Examined], context: Context, journal: Journal,
             measured.append((not_sampled(one), sampled[first.trial.id]))
         else:
             measured.append((sampled[one.trial.id], None))
-    changed = frozenset(files.changed())
+    changed = frozenset(map(str.lower, files.changed()))
     for one_sampled, first_sampled in _without_contradictions(measured):
-        journal.write(_of_one_version(one_sampled, changed), first_sampled)
+        is_seen = _runs_here(one_sampled.examined)
+        journal.write(of_one_version(one_sampled, changed) if is_seen else one_sampled, first_sampled)
 
 
 def check_group(
@@ -108,10 +114,10 @@ def _without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
     return [(_with(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
 
 
-def _of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
+def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
     """With a finding if a package of the trial changed: some of its processes may have imported another version."""
-    packages = sorted(sampled.examined.probe.versions.keys() & changed)
-    if not packages or sampled.examined.support.interpreter not in ("", sys.executable):
+    packages = sorted(name for name in sampled.examined.probe.versions if name.lower() in changed)
+    if not packages:
         return sampled
     detail = (
         f"files of {', '.join(packages)} changed after the version was read, so its figures may be of another version; "
