@@ -115,6 +115,14 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_an_error_of_a_broken_disk_names_the_file_that_was_read():
+    """The kernel has no page at the address 0 of a process."""
+    with pytest.raises(OSError, match="Input/output error") as error:
+        read_plain(Path("/proc/self/mem"))
+    assert is_disk_error(error.value)
+    assert error.value.filename == "/proc/self/mem"
+
+
 def test_a_kill_while_a_file_is_written_leaves_the_old_one(tmp_path):
     file = tmp_path / "run.json"
     write_text(file, json.dumps({"old": True}))

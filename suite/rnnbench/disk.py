@@ -74,9 +74,12 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a plain file. Raises OSError as `open_plain` does."""
+    """The content of a plain file. Raises OSError as `open_plain` does; that of a broken disk names the file, too."""
     with open_plain(path) as file:
-        return file.read()
+        try:
+            return file.read()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def open_own(path: Path, flags: int) -> int:
