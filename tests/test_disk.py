@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -42,6 +43,44 @@ def test_a_file_that_fails_half_way_leaves_what_was_there_and_nothing_beside_it(
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_the_next_process_removes_what_a_killed_writer_left_and_nothing_of_a_living_one(tmp_path):
+    begin = "import os, sys, pathlib, rnnbench.disk as disk; disk.write_whole(pathlib.Path(sys.argv[1]), "
+    killed = f"{begin} lambda file: os.kill(os.getpid(), 9))"
+    living = f"{begin} lambda file: (print(1, flush=True), file.write(sys.stdin.buffer.read())))"
+    file = tmp_path / "run.json"
+    assert subprocess.run([sys.executable, "-c", killed, str(file)], timeout=PATIENCE_S).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    others = tmp_path / ".notes.part"
+    others.touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", living, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        writer.stdout.readline()
+        (held,) = set(tmp_path.iterdir()) - {left, others}
+        assert not left.exists(), "the second writer swept"
+        write_text(tmp_path / "other.json", "of this process")
+        assert held.exists()
+        writer.communicate(b"whole", PATIENCE_S)
+    assert file.read_bytes() == b"whole"
+    assert set(tmp_path.iterdir()) == {file, others, tmp_path / "other.json"}
+
+
+def test_a_writer_whose_file_was_swept_before_it_was_locked_begins_it_again(tmp_path, monkeypatch):
+    """Another process may lock a file that was just made, and remove it."""
+    lock, locks = fcntl.flock, []
+
+    def swept_first(file, kind):
+        if kind == fcntl.LOCK_EX:
+            locks.append(kind)
+            if len(locks) == 1:
+                Path(file.name).unlink()
+        lock(file, kind)
+
+    monkeypatch.setattr(fcntl, "flock", swept_first)
+    write_text(tmp_path / "run.json", "whole")
+    assert (len(locks), (tmp_path / "run.json").read_text()) == (2, "whole")
+
+
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
 def test_a_name_as_long_as_a_file_system_allows_is_written(tmp_path, character):
     file = tmp_path / (character * (255 // len(character.encode())))
@@ -74,6 +113,14 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path
     )
     assert done.stdout == f"True {file}\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_a_broken_disk_names_the_file_that_was_read():
+    """The kernel has no page at the address 0 of a process."""
+    with pytest.raises(OSError, match="Input/output error") as error:
+        read_plain(Path("/proc/self/mem"))
+    assert is_disk_error(error.value)
+    assert error.value.filename == "/proc/self/mem"
 
 
 def test_a_kill_while_a_file_is_written_leaves_the_old_one(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.temporary import TemporaryFolder, keep_folder, users_folder
+from rnnbench.temporary import MADE, TemporaryFolder, keep_folder, lasting_folder, users_folder
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +109,12 @@ def _begin(folder: TemporaryFolder) -> None:
     with folder.removed_on_failure():
         assert folder.path.is_dir()
         raise KeyboardInterrupt
+
+
+def test_what_lasts_goes_with_an_environment_that_the_suite_has_made(users, tmp_path, monkeypatch):
+    """Inductor has 440 MB of headers for each interpreter. There may be an environment for each release."""
+    monkeypatch.setattr(sys, "prefix", str(made := tmp_path / "made"))
+    assert lasting_folder() == users
+    made.mkdir()
+    (made / MADE).touch()
+    assert lasting_folder() == made

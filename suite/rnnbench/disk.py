@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -30,6 +32,12 @@ PATH_ERRORS = frozenset(
 would do."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
+_PART = re.compile(r"\..+\.\d+-\d+\.part")
+"""The name of a file that `write_whole` has not finished."""
+_BEGINS = 3
+"""Times that it is begun, if another process removes it before it is locked."""
+_swept: set[Path] = set()
+"""Folders of which this process has removed what was left unfinished."""
 _KEPT_OF_NAME = 40
 """Characters of a name that are part of an unfinished file's name. A character has up to 4 bytes."""
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)
@@ -66,9 +74,12 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a plain file. Raises OSError as `open_plain` does."""
+    """The content of a plain file. Raises OSError as `open_plain` does; that of a broken disk names the file, too."""
     with open_plain(path) as file:
-        return file.read()
+        try:
+            return file.read()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def open_own(path: Path, flags: int) -> int:
@@ -107,9 +118,10 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path.parent)
     part = unfinished(path, f"{os.getpid()}-{threading.get_ident()}.part")
     try:
-        with part.open("wb") as file:
+        with _begun(part) as file:
             write(file)
             if durable:
                 file.flush()
@@ -123,6 +135,38 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
+
+
+def _begun(part: Path) -> BinaryIO:
+    """An unfinished file. Its lock is held for as long as it is open, so that no `_sweep` takes it for a dead one's."""
+    for left in reversed(range(_BEGINS)):
+        file = part.open("wb")
+        with suppress(OSError):  # On a file system without locks, nothing is swept.
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if not left or _lies_at(file.fileno(), part):
+            break
+        file.close()
+    return file
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the unfinished files of killed writers: nobody holds their locks. Once in a process."""
+    if folder in _swept:
+        return
+    _swept.add(folder)
+    with suppress(OSError):
+        for part in [folder / name for name in os.listdir(folder) if _PART.fullmatch(name)]:
+            with suppress(OSError), part.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _lies_at(file.fileno(), part):
+                    part.unlink()
+
+
+def _lies_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one of this path."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    return False
 
 
 def unfinished(path: Path, ending: str) -> Path:

@@ -9,19 +9,31 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "rnnbench-"
+MADE = "ready.json"
+"""The file with the packages of an environment that the suite has made. It is there once all are installed."""
 _VARIABLE = "TMPDIR"
 _USERS_VARIABLE = "RNNBENCH_USERS_TMPDIR"
 
 
 def users_folder() -> Path:
-    """Where temporary files of the user lie. Things that outlive a process of the suite belong there."""
+    """Where temporary files of the user lie."""
     return Path(os.environ.get(_USERS_VARIABLE) or tempfile.gettempdir())
+
+
+def lasting_folder() -> Path:
+    """Where things belong that outlive a process of the suite, and that each interpreter has of its own.
+
+    In an environment that the suite has made, they go with it. There may be one for each release of a compiler.
+    """
+    environment = Path(sys.prefix)
+    return environment if (environment / MADE).is_file() else users_folder()
 
 
 class TemporaryFolder:

@@ -279,21 +279,22 @@ def test_a_machine_without_a_folder_for_temporary_files_is_told_with_what_helps(
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "does", "told"),
     [
-        (errno.ENOSPC, "free space on its disk, or"),
-        (errno.EROFS, "make its disk writable, or"),
-        (errno.EFBIG, "raise the limit of a file's size (`ulimit -f`), or"),
+        (errno.ENOSPC, "write", "free space on its disk, or"),
+        (errno.EROFS, "write", "make its disk writable, or"),
+        (errno.EFBIG, "write", "raise the limit of a file's size (`ulimit -f`), or"),
+        (errno.EIO, "use", "see whether its disk is broken, or"),
     ],
 )
-def test_a_disk_that_cannot_be_written_is_told_with_what_helps(capsys, number, told):
+def test_a_disk_that_cannot_be_used_is_told_with_what_helps(capsys, number, does, told):
     def command(_):
         raise OSError(number, os.strerror(number), "x")
 
     with pytest.raises(SystemExit) as ended:
         end_well(command)
     assert ended.value.code == 2
-    assert f"rnnbench: cannot write x: {os.strerror(number)}; {told} choose another one" in capsys.readouterr().err
+    assert f"rnnbench: cannot {does} x: {os.strerror(number)}; {told} choose another one" in capsys.readouterr().err
 
 
 def test_an_interrupt_within_code_from_a_text_ends_with_130_too(tmp_path):

@@ -64,7 +64,7 @@ def test_comments_quotes_and_order_of_keys_stay(alerts: Alerts) -> None:
 
 def test_a_list_that_is_indented_stays_so(alerts: Alerts) -> None:
     yaml, stream = YAML(), StringIO()
-    yaml.width = 4_096
+    yaml.width, yaml.explicit_end = 4_096, True
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(yaml.load(alerts.file.read_text()), stream)
     alerts.file.write_text(indented := stream.getvalue())
@@ -94,7 +94,7 @@ def test_a_note_that_another_reader_takes_for_a_wrong_date_is_left_as_it_is(aler
 
 def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
     found = FOUND.model_dump_json(exclude_defaults=True)
-    alerts.file.write_text(f"schema: 1\nalerts: [{{id: one, state: new, found: {found}}}]\n")
+    alerts.file.write_text(f"schema: 2\nalerts: [{{id: one, state: new, found: {found}}}]\n...\n")
     accept(Alerts.read(alerts.file), "one").put(Alert(id="two", state="new", found=FOUND)).write()
     assert [alert.state for alert in Alerts.read(alerts.file).all] == ["accepted", "new"]
 
@@ -104,7 +104,7 @@ def test_it_is_known_beside_which_alerts_people_wrote_comments(alerts: Alerts) -
     text = alerts.file.read_text()
     alerts.file.write_text(text.replace("- id: two", "# mine\n- id: two"))
     assert Alerts.read(alerts.file).commented == {"one", "two"}
-    alerts.file.write_text(text + "  # mine\n")
+    alerts.file.write_text(text.removesuffix("...\n") + "  # mine\n...\n")
     assert Alerts.read(alerts.file).commented == {"two"}
 
 
@@ -114,7 +114,7 @@ def test_a_file_without_alerts_is_read_again(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_where_nothing_changed(alerts: Alerts) -> None:
-    text = alerts.file.read_text().replace("schema: 1", "schema:   1   # odd spaces")
+    text = alerts.file.read_text().replace("schema: 2", "schema:   2   # odd spaces")
     alerts.file.write_text(text)
     Alerts.read(alerts.file).write()
     assert alerts.file.read_text() == text
@@ -152,7 +152,7 @@ def test_an_unknown_alert_is_named_with_the_nearest(alerts: Alerts) -> None:
         ("night: '2026", "night: 'x", "expected a time such as"),
         ("- id: two", "- id: one", r"the id 'one' is here twice; first at .*:5:7"),
         ("- id: two", "- id: &x two", "the anchor &x is not allowed"),
-        ("schema: 1", "schema: 2", ":3:9: schema: expected 1, got 2"),
+        ("schema: 2", "schema: 3", ":3:9: schema: expected 1 or 2, got 3"),
         ("alerts:", "alerts: [", "not YAML"),
         ("- fake_case/fakemlir:linalg/a", "- [1]", r"members\[0\]: expected a text, got a list"),
     ],
@@ -196,6 +196,33 @@ def test_what_another_process_writes_between_the_look_and_the_writing_is_not_los
     join(writer)
     assert refused == [True]
     assert alerts.file.read_text() == other
+
+
+def test_a_file_that_was_cut_anywhere_is_told_and_stays(alerts: Alerts) -> None:
+    """Otherwise the decisions behind the cut would be lost without a word."""
+    whole = accept(alerts, "two").write().text
+    for end in range(1, len(whole) - 1, 5):
+        alerts.file.write_text(whole[:end])
+        with pytest.raises(AlertsError):
+            Alerts.read(alerts.file)
+    between = whole.index("- id: two")
+    alerts.file.write_text(whole[:between])
+    with pytest.raises(AlertsError, match=r"alerts\.yaml:\d+:1: the last line is not `\.\.\.`: the file was cut"):
+        Alerts.read(alerts.file)
+
+
+def test_what_is_written_below_the_end_is_not_lost(alerts: Alerts) -> None:
+    alerts.file.write_text(text := alerts.file.read_text() + "# Ada: look at both\n")
+    with pytest.raises(AlertsError, match="something was written below"):
+        Alerts.read(alerts.file)
+    assert alerts.file.read_text() == text
+
+
+def test_a_file_of_an_earlier_rnnbench_gets_its_end_once_it_is_edited(alerts: Alerts) -> None:
+    alerts.file.write_text(alerts.file.read_text().replace("schema: 2", "schema: 1").removesuffix("...\n"))
+    Alerts.read(alerts.file).confirm("one", AB).write()
+    text = alerts.file.read_text()
+    assert ("schema: 2\n" in text, text.endswith("\n...\n")) == (True, True)
 
 
 @pytest.mark.parametrize("decide", [accept, report])

@@ -13,7 +13,7 @@ from rnnbench import site
 from rnnbench.history import Alerts
 from rnnbench.night import MeasuredNight, State, VersionSearch, collect, collect_night, hold_state, measure, read_state
 from rnnbench.night.folders import DATA, PAGE
-from rnnbench.night.state import write_state
+from rnnbench.night.state import Good, Held, write_state
 from rnnbench.plan import unavailable
 from rnnbench.reports import BackendLine, NightSummary, night_page
 from rnnbench.results import StoreError
@@ -270,10 +270,25 @@ def test_a_damaged_state_is_told_and_stays(tmp_path, text, why):
     assert file.read_text() == text
 
 
+def test_a_state_that_was_cut_anywhere_is_told(tmp_path):
+    """Otherwise the versions that are behind the cut would be neither good nor held."""
+    good = Good(version="1.0", requirements="fake==1.0", since="2026-01-09")
+    state = State(good={"one": good, "two": good}, held={"one": Held(version="1.1", alerts=())})
+    write_state(file := tmp_path / "night.yaml", state)
+    assert read_state(file) == state
+    whole = file.read_text()
+    for end in range(0, len(whole) - 1, 5):
+        file.write_text(whole[:end])
+        with pytest.raises(StoreError, match=r"correct it, or delete it"):
+            read_state(file)
+    file.write_text(whole.replace("schema_version: 2", "schema_version: 1").removesuffix("...\n"))
+    assert read_state(file).good == state.good, "an earlier rnnbench wrote it"
+
+
 def test_a_state_of_a_newer_rnnbench_is_not_to_be_deleted(tmp_path):
     (tmp_path / "night.yaml").write_text("schema_version: 9\n")
     with pytest.raises(
-        StoreError, match=r"it has schema 9, and this rnnbench reads schemas up to 1; upgrade rnnbench$"
+        StoreError, match=r"it has schema 9, and this rnnbench reads schemas up to 2; upgrade rnnbench$"
     ):
         read_state(tmp_path / "night.yaml")
 

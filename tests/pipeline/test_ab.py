@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import distribution
+from pathlib import Path
 
 import fake_records as fake
 import pytest
@@ -12,7 +15,7 @@ from forked_workers import write_python
 from harness_command import run_command
 
 from rnnbench import pipeline
-from rnnbench.results import append_record, compare_runs, read_run
+from rnnbench.results import append_record, compare_runs, not_believed, read_run
 from rnnbench.sampling import pair_sampling
 
 pytest.importorskip("scipy")
@@ -91,6 +94,29 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     done = ab("--b", "./new", status=1, RNNBENCH_FAKE_WRONG="1")
     assert "no longer conforms" in " ".join(done.stdout.split())
     assert "0 latency verdicts" in done.stdout
+
+
+def test_there_is_no_verdict_where_a_package_of_a_side_was_replaced_meanwhile(tmp_path):
+    """The environment is asked for its versions first, and its workers are started then."""
+    installed = Path(str(distribution("rnnbench-fake").locate_file("rnnbench_fake-1.0.dist-info")))
+    shutil.copytree(installed, info := tmp_path / "upgraded" / "rnnbench_fake-2.0.dist-info")
+    (info / "METADATA").write_text((installed / "METADATA").read_text().replace("Version: 1.0", "Version: 2.0"))
+    write_python(tmp_path / "env" / "bin" / "python", {})
+    (python := tmp_path / "upgrading" / "bin" / "python").parent.mkdir(parents=True)
+    python.write_text(
+        f"""#!/bin/sh
+[ -e {tmp_path}/asked ] && export PYTHONPATH={info.parent}:$PYTHONPATH
+touch {tmp_path}/asked
+exec {tmp_path}/env/bin/python "$@"
+"""
+    )
+    python.chmod(0o755)
+    (tmp_path / "tiny.yaml").write_text(CASE)
+    command = ("ab", "tiny.yaml", "--backend=fake:honest", "--b=./upgrading", "--budget=10ms")
+    assert "0 latency verdicts" in run_command(tmp_path, *command, status=0).stdout
+    old, new = (read_run(path).records for path in sorted((tmp_path / "results").iterdir()))
+    assert {not_believed(record.findings) for record in old} == {""}
+    assert all("files of rnnbench-fake changed" in not_believed(record.findings) for record in new)
 
 
 def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(spent):

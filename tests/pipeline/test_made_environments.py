@@ -18,6 +18,7 @@ from rnnbench.pipeline import SideError
 from rnnbench.pipeline import made_environments as made
 from rnnbench.pipeline.made_environments import is_made, make_environment
 from rnnbench.results import StoreError
+from rnnbench.temporary import MADE
 
 
 def wheel(folder: Path, name: str, number: str) -> None:
@@ -173,7 +174,7 @@ def test_a_withdrawn_release_has_the_reason_of_its_makers(tmp_path, offline, pip
 def test_a_pipe_in_the_place_of_what_an_environment_has_is_not_waited_for(tmp_path, offline, pip_says):
     pip_says("")
     made_before = make_environment("fakepackage==1.0", ["fake"], tmp_path)
-    ready = Path(made_before.python).parents[1] / made.READY
+    ready = Path(made_before.python).parents[1] / MADE
     ready.unlink()
     os.mkfifo(ready)
     assert make_environment("fakepackage==1.0", ["fake"], tmp_path) == made_before

@@ -25,7 +25,7 @@ from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
 from rnnbench.pipeline.record import Journal
 from rnnbench.pipeline.same_programs import SamePrograms
 from rnnbench.plan import begin_run, resume_run
-from rnnbench.results import Store, read_run
+from rnnbench.results import Store, not_believed, read_run
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -276,6 +276,27 @@ def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, mon
             assert run.info.edited == edited
             told = [warning for warning in run.warnings if "files of planted changed while the run was on" in warning]
             assert bool(told) == bool(edited)
+
+
+def test_no_figures_are_believed_of_a_trial_whose_package_was_replaced_while_it_was_measured(tmp_path, monkeypatch):
+    """Its later processes import another version than the record names."""
+    monkeypatch.syspath_prepend(site := install(tmp_path / "site"))
+    probe = FakeBackend.probe
+    monkeypatch.setattr(
+        FakeBackend, "probe", lambda self: dataclasses.replace(probe(self), versions={"planted": "1.0"})
+    )
+
+    class Upgrades(SilentObserver):
+        def stage(self, *told):
+            write_later(site / "planted/code.so", b"edoc")
+
+    with unasked_adapters():
+        for observer, is_believed in ((SilentObserver(), True), (Upgrades(), False)):
+            plan = begin_run([make_trial(), make_trial("numpy:eager")], Store(tmp_path))
+            pipeline.run_trials(plan, observer)
+            ours, others = read_run(plan.folder).records
+            assert (not not_believed(ours.findings), not not_believed(others.findings)) == (is_believed, True)
+            assert ("files of planted changed after the version was read" in not_believed(ours.findings)) != is_believed
 
 
 def test_each_record_is_written_through_one_journal(tmp_path):

@@ -22,7 +22,7 @@ from rnnbench.plan import adapters, examine_all
 from rnnbench.plan.adapters import ENOUGH, REQUESTS_AT_ONCE
 from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
-from rnnbench.worker import AskProbe, WorkerError, adapter_process
+from rnnbench.worker import AskProbe, WorkerError, adapter_process, kernel
 
 DYING = {"dying", "dying-entry"}
 PROBE, ENTRY = "RNNBENCH_DYING_PROBE", "RNNBENCH_DYING_ENTRY"
@@ -73,10 +73,10 @@ def open_files():
     return files
 
 
-def outcome_of(target: str) -> tuple[str, Failure | None]:
+def outcome_of(target: str, first: str = FIRST) -> tuple[str, Failure | None]:
     """The outcome of a trial of the target, examined between two healthy ones."""
-    first, failure, last = (one.failure for one in examine_all(map(make_trial, (FIRST, target, LAST))))
-    assert (first, last) == (None, None)
+    before, failure, after = (one.failure for one in examine_all(map(make_trial, (first, target, LAST))))
+    assert (before, after) == (None, None)
     return ("ok" if failure is None else failure.outcome), failure
 
 
@@ -142,6 +142,23 @@ def test_one_failure_among_many_answers_is_of_its_request_alone():
         else:
             assert isinstance(answer, Support)
             assert answer.environment == {"RNNBENCH_FAKE": route}
+
+
+@pytest.mark.parametrize("stage", ["probe", "support"])
+def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(monkeypatch, tmp_path, stage):
+    """The kernel killed a compiler that the adapter started, and the adapter says no more than that it failed."""
+    (events := tmp_path / "memory.events").write_text("oom_kill 3\n")
+    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+
+    def refuse(request=None):
+        events.write_text(f"oom_kill {int(events.read_text().split()[1]) + 1}\n")
+        raise RuntimeError("cc: Killed")
+
+    with unasked_adapters():
+        monkeypatch.setattr(find("fake")._adapter, stage, refuse, raising=False)
+        outcome, failure = outcome_of("fake:honest", first=LAST)
+    assert outcome == "out-of-memory"
+    assert "cc: Killed; meanwhile the kernel's out-of-memory killer ended a process" in failure.reason
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -190,7 +190,8 @@ def _of_system(error: OSError) -> str | None:
     if is_disk_error(error):
         what = error.filename or "the output"
         mend = _MEND.get(error.errno or 0, "free space on its disk")
-        return f"cannot write {what}: {error.strerror}; {mend}, or choose another one"
+        does = "use" if error.errno == errno.EIO else "write"  # The others are of writing alone.
+        return f"cannot {does} {what}: {error.strerror}; {mend}, or choose another one"
     if error.errno in PATH_ERRORS and error.filename:
         what_to_do = _MOUNT if str(error.filename).startswith("/proc/") else _OTHER_PLACE
         return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"

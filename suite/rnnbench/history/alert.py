@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from rnnbench.history.measures import MEASURES
 from rnnbench.results import FACTS
 
-SCHEMA = 1
+SCHEMA = 2
+"""A file of schema 1 need not end with YAML's mark of the end."""
 MAX_ALERTS = 5_000
 MAX_MEMBERS = 10_000
 State = Literal["new", "confirmed", "accepted", "reported", "mended", "refuted"]
@@ -202,9 +203,9 @@ REQUIRED: dict[State, str] = {
 class AlertsContent(_Part):
     """The whole file."""
 
-    schema_: Annotated[int, Field(ge=SCHEMA, le=SCHEMA), WithJsonSchema({"const": SCHEMA, "title": str(SCHEMA)})] = (
-        Field(alias="schema")
-    )
+    schema_: Annotated[
+        int, Field(ge=1, le=SCHEMA), WithJsonSchema({"enum": [1, SCHEMA], "title": f"1 or {SCHEMA}"})
+    ] = Field(alias="schema")
     alerts: Annotated[list[Alert], Field(max_length=MAX_ALERTS)]
 
 

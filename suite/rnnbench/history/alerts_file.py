@@ -11,17 +11,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from rnnbench.disk import any_damage_is_told, followed, read_plain, write_text
-from rnnbench.history.alert import REQUIRED, Alert, AlertsContent
+from rnnbench.history.alert import REQUIRED, SCHEMA, Alert, AlertsContent
 from rnnbench.locks import locked
 from rnnbench.optional import require
 from rnnbench.results import unwritable
 from rnnbench.yaml_files import (
+    NO_END,
     FileError,
     FileKind,
     Place,
     Problem,
     Source,
     TitleGenerator,
+    has_end,
     parse,
     problems_of,
     read_source,
@@ -30,8 +32,9 @@ from rnnbench.yaml_files import (
 HEADER = """\
 # Alerts of the history. `rnnbench history alerts` updates this file, and keeps what you write and your comments.
 # Yours: state, note, accepted {why, by, until}, reported {issue, on}. Not yours: id, found. See docs/history.md.
-schema: 1
+schema: 2
 alerts: []
+...
 """
 Content = dict[str, Any]
 
@@ -48,8 +51,8 @@ def read_file(file: Path) -> tuple[str, tuple[Alert, ...], frozenset[str]]:
     if not file.exists():
         return "", (), frozenset()
     source = read_source(file, KIND)
-    alerts = _validated(source)
     text = read_plain(file).decode("utf-8-sig")
+    alerts = _validated(source, text)
     return text, alerts, frozenset(_commented(text, source, alerts))
 
 
@@ -81,7 +84,7 @@ def edited(file: Path, text: str, before: tuple[Alert, ...], after: tuple[Alert,
     try:
         with any_damage_is_told():  # Two readers of YAML differ: a text of the one is a wrong date of the other.
             new = _dumped(yaml, yaml.load(text or HEADER), before, after)
-        kept = _validated(parse(new, str(file), lambda line, column: Place(str(file), line + 1, column + 1), KIND))
+        kept = _validated(parse(new, str(file), lambda line, column: Place(str(file), line + 1, column + 1), KIND), new)
     except ValueError as error:
         raise _uneditable(file) from error
     if kept != after:
@@ -108,6 +111,7 @@ def _dumped(yaml: Any, document: Any, before: tuple[Alert, ...], after: tuple[Al
             _merge(nodes[alert.id], _content(by_id[alert.id]), _content(alert))
         else:
             alerts.append(_content(alert))
+    document["schema"] = SCHEMA
     stream = io.StringIO()
     yaml.dump(document, stream)
     return stream.getvalue()
@@ -116,7 +120,7 @@ def _dumped(yaml: Any, document: Any, before: tuple[Alert, ...], after: tuple[Al
 def _round_trip(text: str) -> Any:
     ruamel = require("ruamel.yaml", "history", "the file of the alerts")
     yaml = ruamel.YAML()
-    yaml.width, yaml.preserve_quotes = 4_096, True
+    yaml.width, yaml.preserve_quotes, yaml.explicit_end = 4_096, True, True
     if "\n  - id:" in text:
         yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
@@ -142,11 +146,14 @@ def _merge(node: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> No
             node.insert(list(node).index("found") if "found" in node else len(node), key, value)
 
 
-def _validated(source: Source) -> tuple[Alert, ...]:
+def _validated(source: Source, text: str) -> tuple[Alert, ...]:
     try:
-        alerts = tuple(AlertsContent.model_validate(source.data).alerts)
+        content = AlertsContent.model_validate(source.data)
     except ValidationError as error:
         raise AlertsError(problems_of(error, source, _schema())) from error
+    if content.schema_ == SCHEMA and not has_end(text):
+        raise AlertsError.at(Place(source.name, text.rstrip().count("\n") + 1, 1), NO_END)
+    alerts = tuple(content.alerts)
     if problems := [*_missing_decisions(alerts, source), *_twice(alerts, source)]:
         raise AlertsError(problems)
     return alerts

@@ -15,8 +15,10 @@ from rnnbench.disk import any_damage_is_told, followed, open_plain, write_text
 from rnnbench.history import Detection, Measured
 from rnnbench.locks import holder_of, locked
 from rnnbench.results import FrozenModel, StoreError, unwritable
+from rnnbench.yaml_files import NO_END, has_end
 
-SCHEMA: Literal[1] = 1
+SCHEMA: Literal[2] = 2
+"""A file of schema 1 need not end with YAML's mark of the end."""
 MOST_BYTES = 8 << 20
 """Bytes of the file that are read. With a hundred backends and their comparisons it has some 100 KiB, and a large file
 would be read for hours."""
@@ -118,7 +120,7 @@ class Held(FrozenModel):
 class State(FrozenModel):
     """The content of the file."""
 
-    schema_version: Literal[1] = SCHEMA
+    schema_version: Literal[1, 2] = SCHEMA
     good: dict[str, Good] = Field(default_factory=dict)
     """The last good version of each backend."""
     held: dict[str, Held] = Field(default_factory=dict)
@@ -180,6 +182,8 @@ def read_state(file: Path) -> State:
             raise StoreError(
                 f"{file}: it has schema {schema}, and this rnnbench reads schemas up to {SCHEMA}; upgrade rnnbench"
             )
+        if schema == SCHEMA and not has_end(content.decode("utf-8", "replace")):
+            raise ValueError(NO_END)
         return State.model_validate(read)
     except FileNotFoundError:
         return State()
@@ -196,9 +200,9 @@ def read_state(file: Path) -> State:
 
 def write_state(file: Path, state: State) -> None:
     """Write a state file. Raises StoreError."""
-    content = state.model_dump(mode="json", exclude_defaults=True)
+    content = state.model_dump(mode="json", exclude_defaults=True, exclude={"schema_version"})
     text = HEADER + yaml.safe_dump(
-        {"schema_version": SCHEMA, **content}, sort_keys=False, allow_unicode=True, width=4_096
+        {"schema_version": SCHEMA, **content}, sort_keys=False, allow_unicode=True, width=4_096, explicit_end=True
     )
     try:
         write_text(followed(file), text, durable=True)

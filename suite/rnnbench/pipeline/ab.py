@@ -16,7 +16,7 @@ from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, differences
 from rnnbench.pipeline.record import Journal, Observer
-from rnnbench.pipeline.run import note_versions
+from rnnbench.pipeline.run import note_versions, of_one_version
 from rnnbench.plan import RunPlan, begin_run, end_run, group_by_workload
 from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
@@ -73,6 +73,7 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
         pairs = list(_check_pairs(group, (a, b), journals))
         if pairs:
             of_group = judge_trials(pairs, (a, b), budget, both.plans[1].seed)
+            of_group = _of_one_version(of_group, both.sides)
             for trial in of_group:
                 for journal, sampled in zip(journals, trial.sides, strict=True):
                     journal.write(sampled)
@@ -109,6 +110,16 @@ def _check_pairs(
         else:
             for journal, one in zip(journals, (a, b), strict=True):
                 journal.write(replace(not_sampled(one), roof=NO_ROOF))
+
+
+def _of_one_version(judged: Sequence[JudgedTrial], sides: tuple[Side, Side]) -> list[JudgedTrial]:
+    """With a finding for each trial whose package somebody replaced in its environment while it was sampled."""
+    changed_a, changed_b = (side.changed() for side in sides)
+    found = []
+    for one in judged:
+        a, b = one.sides
+        found.append(replace(one, sides=(of_one_version(a, changed_a), of_one_version(b, changed_b))))
+    return found
 
 
 def without_disbelieved(judged: JudgedTrial) -> JudgedTrial:

@@ -39,6 +39,18 @@ class Side:
             examined.append(replace(one, support=support))
         return examined
 
+    def changed(self) -> frozenset[str]:
+        """The distributions that are not the ones of before: somebody installed others meanwhile. Names are lower-case.
+
+        None where the environment can no longer say it: its workers fail then.
+        """
+        before = self.facts.packages
+        try:
+            now = _describe(self.text, self.interpreter, ()).packages
+        except SideError:
+            return frozenset()
+        return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
     def only(self, trials: Sequence[Trial]) -> Side:
         """The same environment with some of its trials, in its own order."""
         ids = {trial.id for trial in trials}

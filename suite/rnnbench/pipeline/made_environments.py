@@ -34,6 +34,7 @@ from rnnbench.pipeline.environment_packages import (
 from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.results import unwritable
+from rnnbench.temporary import MADE
 from rnnbench.worker import run_helper
 
 INSTALL_LIMIT_S = 1800.0
@@ -41,8 +42,6 @@ NAMED_VERSIONS = 8
 """Versions of a package that an error names if none of them meets a requirement."""
 LONGEST_TOLD = 400
 """Most characters of what is said of an environment that is being made."""
-READY = "ready.json"
-"""The file with an environment's packages. An environment that was made here has it once everything is installed."""
 LOWER_LAYER = "rnnbench-lower-layer.pth"
 """The file of the upper layer that names the lower one."""
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
@@ -160,7 +159,7 @@ def _make(layer: _Layer, stop: Event | None = None) -> MadeEnvironment:
         yanked = _YANKED.search(messages)
         environment = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
         ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}
-        write_bytes(folder / READY, text_with_digest(json.dumps(ready)))
+        write_bytes(folder / MADE, text_with_digest(json.dumps(ready)))
     return environment
 
 
@@ -178,7 +177,7 @@ def _require_writable(cache: Path) -> None:
 
 def _intact(folder: Path) -> MadeEnvironment | None:
     """The environment in the folder. None unless it was finished and still has every package that it had then."""
-    ready = read_cached(folder / READY, lambda path: json.loads(intact(read_plain(path))))
+    ready = read_cached(folder / MADE, lambda path: json.loads(intact(read_plain(path))))
     python = folder / "bin" / "python"
     if not isinstance(ready, dict) or not os.access(python, os.X_OK) or ready.get("packages") != _packages(folder):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from rnnbench.backends import SeenFiles
@@ -47,7 +47,7 @@ def run_trials(
     close_adapters()
     files = see_files(examined)
     for group in group_by_workload(examined, lambda one: one.trial):
-        _run_group(group, context, journal, plan.seed)
+        _run_group(group, context, journal, plan.seed, files)
     end_run(plan.folder, wall_time.seconds(), watch.conditions(), files.changed())
     if not keep_artifacts:
         folders.clear()
@@ -58,9 +58,14 @@ def see_files(examined: Iterable[Examined]) -> SeenFiles:
 
     A package that changes during a run would give it trials of two versions.
     """
-    usable = [one for one in examined if one.failure is None and one.support.interpreter in ("", sys.executable)]
+    usable = [one for one in examined if one.failure is None and _runs_here(one)]
     packages = {name for one in usable for name in one.probe.versions}
     return SeenFiles({one.trial.target.backend for one in usable}, {*packages, "numpy"})
+
+
+def _runs_here(examined: Examined) -> bool:
+    """Whether a trial runs in the running environment."""
+    return examined.support.interpreter in ("", sys.executable)
 
 
 def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
@@ -69,7 +74,7 @@ def note_versions(plan: RunPlan, examined: Iterable[Examined]) -> None:
     write_info(plan.folder, read_run(plan.folder).info.model_copy(update={"versions": versions}))
 
 
-def _run_group(examined: Sequence[Examined], context: Context, journal: Journal, seed: int) -> None:
+def _run_group(examined: Sequence[Examined], context: Context, journal: Journal, seed: int, files: SeenFiles) -> None:
     """Examined → Built → Checked → Sampled → Record, for trials of one workload."""
     same = SamePrograms()
     checked = list(check_group([(one, context) for one in examined], journal, same.compare))
@@ -81,8 +86,10 @@ def _run_group(examined: Sequence[Examined], context: Context, journal: Journal,
             measured.append((not_sampled(one), sampled[first.trial.id]))
         else:
             measured.append((sampled[one.trial.id], None))
+    changed = frozenset(map(str.lower, files.changed()))
     for one_sampled, first_sampled in _without_contradictions(measured):
-        journal.write(one_sampled, first_sampled)
+        is_seen = _runs_here(one_sampled.examined)
+        journal.write(of_one_version(one_sampled, changed) if is_seen else one_sampled, first_sampled)
 
 
 def check_group(
@@ -105,6 +112,19 @@ def _without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
     for contradiction in contradictions([record_of(sampled, first) for sampled, first in trials]):
         found.setdefault(contradiction.trial, []).append(contradiction)
     return [(_with(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
+
+
+def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
+    """With a finding if a package of the trial changed: some of its processes may have imported another version."""
+    packages = sorted(name for name in sampled.examined.probe.versions if name.lower() in changed)
+    if not packages:
+        return sampled
+    detail = (
+        f"files of {', '.join(packages)} changed after the version was read, so its figures may be of another version; "
+        f"run it again"
+    )
+    finding = Finding(kind=FindingKind.ARTIFACT, detail=detail, disbelieved=True)
+    return replace(sampled, findings=(*sampled.findings, finding))
 
 
 def _with(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:

@@ -7,12 +7,15 @@ is asked the same. So no trial fails because of an earlier one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
+from typing import TypeVar
 
 from rnnbench.backends import AdapterError, Probe, Request, Support, check_probe, check_support, entry_of
 from rnnbench.backends.shared import Abilities, covered, refusal
-from rnnbench.worker import AdapterProcess, AskProbe, AskSupport, Command, Failed, Reply, WorkerError
+from rnnbench.worker import AdapterProcess, AskProbe, Failed, WorkerError
+
+T = TypeVar("T")
 
 REQUESTS_AT_ONCE = 64
 """Requests that are sent at once. If the process ends, each is sent alone."""
@@ -82,7 +85,7 @@ class Adapter:
     def _probed(self) -> Probe | AdapterError:
         """The adapter's answer, or why there is none."""
         try:
-            return check_probe(self.name, self._ask(AskProbe(), "probe"))
+            return check_probe(self.name, self._ask("probe", lambda process: process.answer(AskProbe())))
         except AdapterError as error:
             return error
 
@@ -122,14 +125,14 @@ class Adapter:
 
     def _replies(self, requests: Sequence[Request]) -> list[Support | Failed]:
         """The replies to all requests. Raises AdapterError if the process ends or sends an invalid answer."""
-        replies = self._ask(AskSupport.of(requests), "support")
+        replies = self._ask("support", lambda process: process.supports(requests))
         if len(replies) != len(requests):
             self.close()
             reason = f"the adapter of '{self.name}' sent {len(replies)} answers to {len(requests)} questions"
             raise AdapterError(reason, "crashed")
         return [reply if isinstance(reply, Failed) else check_support(self.name, reply) for reply in replies]
 
-    def _ask(self, command: Command[Reply], what: str) -> Reply:
+    def _ask(self, what: str, question: Callable[[AdapterProcess], T]) -> T:
         try:
             if self._process is None:
                 self._process, self._is_loaded = AdapterProcess(self.name), False
@@ -137,7 +140,7 @@ class Adapter:
                 what, asked_for = "the import of its module", what
                 self._process.load()
                 what, self._is_loaded = asked_for, True
-            return self._process.answer(command)
+            return question(self._process)
         except WorkerError as error:
             self.close()
             raise self._failed(error, what) from error

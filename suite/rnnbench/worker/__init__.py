@@ -41,7 +41,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.worker import commands
     from rnnbench.worker.adapter_process import AdapterProcess
-    from rnnbench.worker.adapter_worker import AskProbe, AskSupport
+    from rnnbench.worker.adapter_worker import AskProbe
     from rnnbench.worker.channel import Channel, ChannelClosedError
     from rnnbench.worker.commands import (
         Build,

@@ -6,17 +6,19 @@ import os
 import socket
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
+from rnnbench.backends import Request, Support
 from rnnbench.temporary import TemporaryFolder
-from rnnbench.worker.adapter_worker import LoadAdapter, guard
+from rnnbench.worker.adapter_worker import AskSupport, LoadAdapter, guard
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.kernel import family, keep_ended_children, kill_until_gone
 from rnnbench.worker.launcher import KILL_LIMIT_S, ChannelProcess, new_mark
 from rnnbench.worker.memory import POLL_S
-from rnnbench.worker.protocol import Command, Done, Reply
+from rnnbench.worker.protocol import Command, Done, Failed, Reply
 
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
@@ -69,6 +71,11 @@ class AdapterProcess(ChannelProcess[Done]):
     def answer(self, command: Command[Reply]) -> Reply:
         """The reply to a command, within the limits of every adapter. Raises WorkerError."""
         return self.ask(command, ANSWER_LIMIT_S, self._limit)
+
+    def supports(self, requests: Sequence[Request]) -> tuple[Support | Failed, ...]:
+        """The answer to each request. Raises WorkerError."""
+        replies = self.answer(AskSupport.of(requests))
+        return tuple(self.with_its_cause(reply) if isinstance(reply, Failed) else reply for reply in replies)
 
     def load(self) -> None:
         """Wait until the adapter's module is imported. Raises WorkerError."""

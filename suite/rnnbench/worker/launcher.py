@@ -250,15 +250,18 @@ class ChannelProcess(Generic[Ready]):
             self._raise_failed(answer.reply)
         return answer.reply
 
+    def with_its_cause(self, failed: Failed) -> Failed:
+        """A failure that the worker replied. Its cause is memory if the kernel killed a process meanwhile."""
+        if failed.outcome not in ("build-failed", "run-failed") or not self._oom_kills.happened():
+            return failed
+        reason = f"{failed.reason}; meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
+        return Failed("out-of-memory", reason, failed.harmed)
+
     def _raise_failed(self, failed: Failed) -> NoReturn:
-        """Raise a failure that the worker replied. Its cause is memory if the kernel killed a process meanwhile."""
-        outcome, reason = failed.outcome, failed.reason
-        if outcome in ("build-failed", "run-failed") and self._oom_kills.happened():
-            outcome = "out-of-memory"
-            reason = f"{reason}; meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
+        failed = self.with_its_cause(failed)
         if failed.harmed:
             self.close()
-        raise WorkerError(outcome, reason, alive=not failed.harmed, answered=True)
+        raise WorkerError(failed.outcome, failed.reason, alive=not failed.harmed, answered=True)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         """The next line. The deadline is later by the seconds in which this suite was stopped."""

@@ -7,4 +7,14 @@ schema_errors    `problems_of`: Pydantic's errors as problems of the file, in th
 
 from rnnbench.yaml_files.errors import FileError, Place, Problem
 from rnnbench.yaml_files.schema_errors import TitleGenerator, missing_key, problems_of
-from rnnbench.yaml_files.source import MAX_BYTES, FileKind, KeyPath, Source, dotted, parse, read_source
+from rnnbench.yaml_files.source import (
+    MAX_BYTES,
+    NO_END,
+    FileKind,
+    KeyPath,
+    Source,
+    dotted,
+    has_end,
+    parse,
+    read_source,
+)

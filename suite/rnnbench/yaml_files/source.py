@@ -29,6 +29,14 @@ MAX_DEPTH = 12
 MAX_DIGITS = 40
 """Longest number: every bound of a case is shorter."""
 
+END = "..."
+"""YAML's mark of the end of a document: the last line of a file that the suite writes. A cut file lacks it."""
+NO_END = (
+    f"the last line is not `{END}`: the file was cut, or something was written below; take a whole copy back, or, if "
+    f"everything is there, let it end with this line"
+)
+"""What is said of a file that lacks it."""
+
 _NULL = re.compile(r"(|~|null|Null|NULL)\Z")
 _BOOL = re.compile(r"(true|True|TRUE|false|False|FALSE)\Z")
 _INT = re.compile(r"[-+]?[0-9]+\Z")
@@ -132,6 +140,11 @@ def parse(text: str, name: str, locate: Locate, kind: FileKind) -> Source:
     except (ValueError, OverflowError) as error:  # An escape that is no character of Unicode.
         raise kind.error.at(builder.reached, f"not YAML after this: {error}") from error
     return Source(name, data, builder.values, builder.keys)
+
+
+def has_end(text: str) -> bool:
+    """Whether the last line that is not empty is END."""
+    return text.rstrip().splitlines()[-1:] == [END]
 
 
 def _file_place(name: str) -> Locate:

@@ -20,7 +20,7 @@ from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
 from rnnbench.backends.torch.stream import DTYPES
 from rnnbench.rnn import LayerBody
-from rnnbench.temporary import users_folder
+from rnnbench.temporary import lasting_folder
 
 FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 MESSAGE_END_CHARACTERS = 600
@@ -115,32 +115,33 @@ def tracing_settings(request: Request) -> Iterator[None]:
 
 
 def share_machine_files() -> None:
-    """Let Inductor keep what it makes once for a machine where the user's torch has it, not in a worker's own TMPDIR.
+    """Let Inductor keep what it makes once for an interpreter where the user's torch has it, not in a worker's TMPDIR.
 
-    They are precompiled headers, and programs with which it tries whether the compiler knows the processor's vectors.
+    They are precompiled headers, and programs with which it tries whether the compiler knows the processor's vectors:
+    440 MB for each interpreter.
     """
     from torch._inductor import codecache
 
     # Inductor (2.13) names their folder when it is imported.
     header_folder = Path(codecache._HEADER_DIR)
-    codecache._HEADER_DIR = str(users_folder() / header_folder.parent.name / header_folder.name)
+    codecache._HEADER_DIR = str(lasting_folder() / header_folder.parent.name / header_folder.name)
     codecache._HEADER_LOCK_DIR = str(Path(codecache._HEADER_DIR) / Path(codecache._HEADER_LOCK_DIR).name)
-    _try_vectors_in_users_folder()
+    _try_vectors_in_lasting_folder()
 
 
 @cache
-def _try_vectors_in_users_folder() -> None:
+def _try_vectors_in_lasting_folder() -> None:
     """Once in a process. Inductor tries them when it first compiles or loads a program, in the folder of that time."""
     from torch._inductor.cpu_vec_isa import VecISA
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     check_build: Callable[[VecISA, str], bool] = VecISA.check_build
 
-    def check_in_users_folder(isa: VecISA, code: str) -> bool:
-        with _inductors_folder(users_folder() / Path(default_cache_dir()).name):
+    def check_in_lasting_folder(isa: VecISA, code: str) -> bool:
+        with _inductors_folder(lasting_folder() / Path(default_cache_dir()).name):
             return check_build(isa, code)
 
-    VecISA.check_build = check_in_users_folder
+    VecISA.check_build = check_in_lasting_folder
 
 
 @contextmanager
