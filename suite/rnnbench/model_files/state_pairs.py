@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from rnnbench.model_files.description import ArrayDescription, FoundBy, Question, StatePair, same_elements
 from rnnbench.model_files.flow import OUTERMOST, RECURRENT, Flow, OperatorState, Value
 
-_BEFORE = re.compile(r"^(?:in|prev|previous|past|init|initial|old|input)_|[_.]?(?:in|prev|init|initial|input|i)$")
-_AFTER = re.compile(
-    r"^(?:out|next|new|present|final|last|output|updated|r)_|[_.]?(?:out|next|new|final|output|n|tn|o)$"
-)
-_AFTER_INSIDE = re.compile(r"_(?:next|new)(?=_)")
+
+def _ways(beginning: str, end: str) -> tuple[re.Pattern[str], ...]:
+    """Three ways to read a name: an `n` at its end is a mark in `hn`, and none in `hidden`."""
+    return tuple(map(re.compile, (f"^{beginning}_|[_.]?{end}$", f"^{beginning}_", f"[_.]{end}$")))
+
+
+_BEFORE = _ways("(?:in|prev|previous|past|init|initial|old|input)", "(?:in|prev|init|initial|input|i)")
+_AFTER = _ways("(?:out|next|new|present|final|last|output|updated|r)", "(?:out|next|new|final|output|n|tn|o)")
+_AFTER_INSIDE = (re.compile(r"_(?:next|new)(?=_)"),)
 """What is left away of the names of a state's input and output. The rest of both is then the same."""
 _NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
 """A name and the number at its end. It is the number of a layer, or says before and after: h0 and h1."""
@@ -23,9 +27,11 @@ _GIVEN_ANEW, _RESULT = re.compile(r"x|in|inputs?"), re.compile(r"y|out|outputs?"
 """Names that speak against a state."""
 _SIGNAL = re.compile(
     "audio|sound|wav|wave|waveform|pcm|mic|microphone|left|right|mix|speech|voice|noisy|signal|samples|feats?|features?|"
-    "mel|mfcc|spec|spectrum|spectrogram|frames?|images?|video|tokens?|enhanced|denoised|clean|logits|probs"
+    "mel|mfcc|spec|spectrum|spectrogram|frames?|images?|video|tokens?|enhanced|denoised|clean|logits|probs|"
+    "encoder|decoder|model"
 )
-"""What a network is given and gives. A name of such words alone speaks against a state, as audio_in, not mel_buffer."""
+"""What a network is given and gives, and what does it. A name of such words alone speaks against a state, as audio_in
+and decoder_input, not mel_buffer."""
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -201,11 +207,12 @@ class _Search:
 
     def _alike(self, fits: Mapping[str, set[str]]) -> dict[str, str]:
         """For inputs, the one free output of those it fits whose name says that it comes after."""
-        free, stems = self._free_outputs(), Counter(_before(name)[0] for name in self._free_inputs())
+        free = self._free_outputs()
+        stems = Counter(stem for name in self._free_inputs() for stem in {stem for stem, _ in _before(name)})
         found: dict[str, str] = {}
         for is_alike in (_same_number, _next_number):
             for name, others in fits.items():
-                if name in found or (is_alike is _next_number and stems[_before(name)[0]] > 1):
+                if name in found or (is_alike is _next_number and any(stems[stem] > 1 for stem, _ in _before(name))):
                     continue
                 named = [other for other in others & (free - set(found.values())) if is_alike(name, other)]
                 if len(named) == 1:
@@ -315,21 +322,21 @@ def _is_signal(name: str) -> bool:
 
 def _same_number(before: str, after: str) -> bool:
     """Whether both names have the same stem and number, such as state_1 and new_state_1."""
-    return before != after and bool(_before(before)[0]) and _before(before) == _after(after)
+    return before != after and any(stem for stem, _ in _before(before) & _after(after))
 
 
 def _next_number(before: str, after: str) -> bool:
     """Whether the second name has the next number or an n, such as h0 and h1, or h0 and hn."""
-    (stem, first), (other, second) = _before(before), _after(after)
-    return before != after and bool(stem) and stem == other and first in _FIRST and second in _SECOND
+    first = {stem for stem, number in _before(before) if stem and number in _FIRST}
+    return before != after and not first.isdisjoint(stem for stem, number in _after(after) if number in _SECOND)
 
 
-def _before(name: str) -> tuple[str, str]:
-    return _stem(name, _BEFORE)
+def _before(name: str) -> set[tuple[str, str]]:
+    return {_stem(name, marks) for marks in _BEFORE}
 
 
-def _after(name: str) -> tuple[str, str]:
-    return _stem(name, _AFTER_INSIDE if _AFTER_INSIDE.search(name.lower()) else _AFTER)
+def _after(name: str) -> set[tuple[str, str]]:
+    return {_stem(name, marks) for marks in (_AFTER_INSIDE if _AFTER_INSIDE[0].search(name.lower()) else _AFTER)}
 
 
 def _stem(name: str, marks: re.Pattern[str]) -> tuple[str, str]:

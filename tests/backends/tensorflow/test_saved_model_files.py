@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -394,6 +395,19 @@ def calls_itself(meta):
                 node.attr["f"].func.name = function.signature.name
 
 
+def calls_twice(meta):
+    """Each of 40 functions calls the next one twice."""
+    functions = meta.graph_def.library.function
+    node = next(node for function in functions for node in function.node_def if "f" in node.attr)
+    called = [f"twice_{number}" for number in range(40)] + [node.attr["f"].func.name]
+    node.attr["f"].func.name = called[0]
+    for name, inner in itertools.pairwise(called):
+        function = functions.add()
+        function.signature.name = name
+        for place in range(2):
+            function.node_def.add(name=f"call_{place}", op="PartitionedCall").attr["f"].func.name = inner
+
+
 def linked(folder):
     (folder / "variables" / "variables.index").unlink()
     (folder / "variables" / "variables.index").symlink_to("/etc/passwd")
@@ -412,6 +426,7 @@ REFUSED = {
     "looks up": (with_operation("LookupTableFindV2"), "those that are read; write the table's values as a tensor"),
     "table": (changed(needs_a_table), "needs a table or an asset beside it"),
     "recursion": (changed(calls_itself), "its functions call each other more than"),
+    "twice": (changed(calls_twice), "a call of it runs more than 100,000 operations"),
     "no input": (
         changed(lambda meta: meta.signature_def["serving_default"].inputs.clear()),
         "its signature has no inputs or no outputs",

@@ -168,6 +168,10 @@ def by_hand(before, after, shapes):
             ("c0", "cn"),
         ),
         ("att_cache", "r_att_cache"),  # WeNet
+        ("cached_len_0", "new_cached_len_0"),  # sherpa-onnx: the name ends with an n
+        ("decoder_hidden", "out_decoder_hidden"),
+        ("gain", "gain_out"),
+        ("r", "r_next"),
         ("cache_last_channel_len", "cache_last_channel_next_len"),  # NeMo
     ],
 )
@@ -432,8 +436,9 @@ def test_an_input_that_no_operator_takes_is_asked(tmp_path):
     assert asked.text.startswith("no operator takes it, and x or c has its shape")
 
 
-def test_a_signal_is_no_state_by_its_name_and_not_by_its_shape(tmp_path):
-    before, after = ["audio_in", "h_in"], ["audio_out", "h_out"]
+@pytest.mark.parametrize("signal", [("audio_in", "audio_out"), ("decoder_input", "decoder_output")])
+def test_a_signal_is_no_state_by_its_name_and_not_by_its_shape(tmp_path, signal):
+    before, after = zip(signal, ("h_in", "h_out"), strict=True)
     assert pairs(described(tmp_path, by_hand(before, after, [(1, 2), (1, 2)]))) == {"h_in": ("h_out", "name")}
     proto = files.model(
         [

@@ -91,11 +91,13 @@ class _Reader:
         self._functions = {function.signature.name: function for function in self._meta.graph_def.library.function}
         self._nodes = {node.name: node for node in self._meta.graph_def.node}
         self._changed: dict[str, frozenset[int]] = {}
+        self._sizes: dict[str, int] = {}
 
     def file(self) -> SavedFile:
         external, signature = self._external(), self._signature()
         call, called = self._call(signature)
-        reached = self._reached(called)
+        self._operations(called)
+        reached = self._sizes
         graph = type(self._meta.graph_def)()
         graph.versions.CopyFrom(self._meta.graph_def.versions)
         graph.node.add().CopyFrom(call)
@@ -133,26 +135,25 @@ class _Reader:
             raise ModelFileError("its signature is no call of one function, as TensorFlow 2 saves it")
         return node, node.attr["f"].func.name
 
-    def _reached(self, first: str) -> list[str]:
-        """The functions that a call runs. Raises ModelFileError for an operation that is not on the list."""
-        reached, waiting, count = list[str](), [first], 0
-        while waiting:
-            name = waiting.pop()
-            if name in reached:
-                continue
-            if name not in self._functions:
-                raise ModelFileError(f"it calls the function {safe_text(name, 80)}, which is not in it")
-            reached.append(name)
-            for node in self._functions[name].node_def:
-                count += 1
-                if node.op not in READ:
-                    name = safe_text(node.op, 80)
-                    instead = next((f"; {what}" for begin, what in INSTEAD.items() if node.op.startswith(begin)), "")
-                    raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
-                waiting += _called(node)
-            if count > limits.NODES:
-                raise ModelFileError(f"it has more than {limits.NODES:,} operations; that many are not read")
-        return reached
+    def _operations(self, function: str, depth: int = 0) -> int:
+        """How many operations a call runs. Raises ModelFileError for one that is not on the list."""
+        if function in self._sizes:
+            return self._sizes[function]
+        if function not in self._functions:
+            raise ModelFileError(f"it calls the function {safe_text(function, 80)}, which is not in it")
+        if depth > limits.CALLS:
+            raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
+        count = 0
+        for node in self._functions[function].node_def:
+            if node.op not in READ:
+                name = safe_text(node.op, 80)
+                instead = next((f"; {what}" for begin, what in INSTEAD.items() if node.op.startswith(begin)), "")
+                raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
+            count += 1 + sum(self._operations(inner, depth + 1) for inner in _called(node))
+        if count > limits.NODES:
+            raise ModelFileError(f"a call of it runs more than {limits.NODES:,} operations; that many are not read")
+        self._sizes[function] = count
+        return count
 
     def _variables(self, call: Any, called: str, inputs: set[str]) -> Iterator[SavedVariable]:
         bound = list(self._meta.object_graph_def.concrete_functions[called].bound_inputs)
@@ -160,7 +161,7 @@ class _Reader:
         handles = [index for index, name in enumerate(arguments) if f"{name}:0" not in inputs and name not in inputs]
         if len(bound) != len(handles):
             raise ModelFileError("its signature's function has inputs that are neither the signature's nor variables")
-        changed, stored = self._assigned(called, 0), _Checkpoint(self._path.parent / VARIABLES / VARIABLES)
+        changed, stored = self._assigned(called), _Checkpoint(self._path.parent / VARIABLES / VARIABLES)
         keys = stored.keys_of(self._meta.object_graph_def)
         for index, number in zip(handles, bound, strict=True):
             saved = self._meta.object_graph_def.nodes[number]
@@ -189,12 +190,10 @@ class _Reader:
             )
         return np.asarray(require("tensorflow", *PURPOSE).make_ndarray(tensor))
 
-    def _assigned(self, name: str, depth: int) -> frozenset[int]:
+    def _assigned(self, name: str) -> frozenset[int]:
         """Which arguments of a function are variables that it changes."""
         if name in self._changed:
             return self._changed[name]
-        if depth > limits.CALLS or name not in self._functions:
-            raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
         function = self._functions[name]
         places = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
         assigned = set[int]()
@@ -204,7 +203,7 @@ class _Reader:
                 assigned.update(place for place in inputs[:1] if place is not None)
             offset = 1 if node.op in ("If", "StatelessIf") else 0
             for inner in _called(node):
-                held = (inputs[index + offset] for index in self._assigned(inner, depth + 1))
+                held = (inputs[index + offset] for index in self._assigned(inner))
                 assigned.update(place for place in held if place is not None)
         self._changed[name] = frozenset(assigned)
         return self._changed[name]
