@@ -297,3 +297,37 @@ class RaggedRestForgetsTheCell(HonestSession):
             self.state = {**self.state, "c": self.state["c"] * 0}
             y = np.concatenate([y, *(self.compute(x[at : at + 1]) for at in range(whole, len(x)))])
         return y
+
+
+# Where an array begins in a page of memory.
+
+PAGE = 4096
+
+
+@timed("owned")
+class ARingThatBeginsPagesIsNotCopied(HonestBound):
+    """Such memory may be mapped for a device."""
+
+    @staticmethod
+    def copied(ring):
+        return [x if x.ctypes.data % PAGE == 0 else x.copy() for x in ring]
+
+
+@fault("layout")
+class AnXThatBeginsRightBeforeAPageIsReadFromThePage(HonestSession):
+    def step(self, inputs):
+        x = inputs["x"].copy()
+        if inputs["x"].ctypes.data % PAGE > PAGE - 32:
+            x.flat[0] = 0
+        return super().step({"x": x})
+
+
+@fault("kept")
+class OutputsAreReadOnlyAfterFiftyCalls(HonestSession):
+    made = 0
+
+    def step(self, inputs):
+        outputs = super().step(inputs)
+        self.made += 1
+        outputs["y"].flags.writeable = self.made <= 50
+        return outputs

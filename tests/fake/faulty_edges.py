@@ -136,3 +136,12 @@ class MinusInfinitySurvivesAReset(HonestSession):
     def compute(self, x):
         self.poisoned = self.poisoned or bool(np.isneginf(x).any())
         return super().compute(x) * np.float32(np.nan if self.poisoned and np.isfinite(x).all() else 1)
+
+
+@fault("magnitudes")
+class SmallNumbersOfAStateAreReadAsZeros(HonestSession):
+    """Small, and far above the smallest normal number."""
+
+    def _read_state(self):
+        state = super()._read_state()
+        return {name: np.where(np.abs(array) < 1e-20, 0, array).astype(array.dtype) for name, array in state.items()}

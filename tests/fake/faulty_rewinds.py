@@ -136,3 +136,26 @@ class CallsAreRememberedByXAndH(HonestSession):
             known[key] = y, dict(self.state)
         y, self.state = known[key][0].copy(), dict(known[key][1])
         return y
+
+
+class CountsItsSteps(HonestSession):
+    steps = 0
+
+    def step(self, inputs):
+        outputs = super().step(inputs)
+        self.steps = len(outputs["y"])
+        return outputs
+
+
+@fault("rewind")
+class AResetAfterARestOfThreeStepsDoesNothing(CountsItsSteps):
+    def reset(self):
+        if not getattr(self, "steps", 0) or self.steps % 4 != 3 or self.steps < 4:
+            super().reset()
+
+
+@fault("rewind")
+class AStateThatIsSetAfterARestOfThreeStepsIsLost(CountsItsSteps):
+    def set_state(self, state):
+        if self.steps % 4 != 3 or self.steps < 4:
+            super().set_state(state)

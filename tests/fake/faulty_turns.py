@@ -360,3 +360,59 @@ class AStateThatIsNoNumberIsZero(HonestSession):
         super()._write_state(
             {name: np.nan_to_num(array, posinf=np.inf, neginf=-np.inf) for name, array in state.items()}
         )
+
+
+class KnowsTheLengthsOfItsCalls(HonestSession):
+    """Wrong in a public call where `is_wrong` says so of the steps of its last calls, this one last."""
+
+    lengths: tuple[int, ...] = ()
+
+    @staticmethod
+    def is_wrong(lengths):
+        raise NotImplementedError
+
+    def step(self, inputs):
+        y = super().step(inputs)["y"]
+        self.lengths = (*self.lengths, len(y))[-8:]
+        return {"y": y + np.float32(1e-3) * self.is_wrong(self.lengths)}
+
+
+@fault("chunks")
+class AStepAfterSixteenStepsIsWrong(KnowsTheLengthsOfItsCalls):
+    """A plan that is kept by its length, and taken for the next one."""
+
+    @staticmethod
+    def is_wrong(lengths):
+        return lengths[-2:] == (16, 1)
+
+
+@fault("chunks")
+class CallsOf1And16And1And7StepsAreWrong(KnowsTheLengthsOfItsCalls):
+    @staticmethod
+    def is_wrong(lengths):
+        return lengths[-4:] == (1, 16, 1, 7)
+
+
+@fault("chunks")
+class AThirdShorterCallIsWrong(KnowsTheLengthsOfItsCalls):
+    """A buffer that shrinks."""
+
+    @staticmethod
+    def is_wrong(lengths):
+        return len(lengths) > 2 and lengths[-3] > lengths[-2] > lengths[-1]
+
+
+@fault("chunks")
+class AMuchLongerCallIsWrong(KnowsTheLengthsOfItsCalls):
+    @staticmethod
+    def is_wrong(lengths):
+        return len(lengths) > 1 and lengths[-2] > 1 and lengths[-1] >= 8 * lengths[-2]
+
+
+@fault("chunks")
+class AnotherLengthAfterSevenEqualOnesIsWrong(KnowsTheLengthsOfItsCalls):
+    """What was specialised for the calls so far is not given up."""
+
+    @staticmethod
+    def is_wrong(lengths):
+        return len(lengths) == 8 and len(set(lengths[:7])) == 1 and lengths[7] not in (lengths[6], 50)

@@ -25,4 +25,5 @@ def set_turns(monkeypatch: pytest.MonkeyPatch, check: str = "") -> None:
         monkeypatch.setattr(module, planned, count if name == check else FEW)
         monkeypatch.setattr(module, seconds, ENDLESS_S)
     monkeypatch.setattr(edge_cases, "POISONED_S", ENDLESS_S)
-    monkeypatch.setattr(values_and_states, "LONG_S", ENDLESS_S if check == "chunks" else 0.0)
+    for seconds in ("LONG_S", "IN_TURN_S"):
+        monkeypatch.setattr(values_and_states, seconds, ENDLESS_S if check == "chunks" else 0.0)

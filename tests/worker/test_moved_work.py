@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 from itertools import count
@@ -9,7 +10,8 @@ from itertools import count
 import numpy as np
 import pytest
 from harness_trials import make_trial
-from moved_work import HONEST, LIARS, LONG_S, Preparing, worker_with
+from honest_adapter import HonestBound, HonestSession
+from moved_work import HONEST, LIARS, LONG_S, Moved, Preparing, worker_with
 
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.deferred import CLOCKS
@@ -86,6 +88,31 @@ def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, t
 @pytest.mark.parametrize("honest", HONEST, ids=lambda moved: moved.name)
 def test_an_honest_program_is_not_accused(honest, tmp_path):
     assert sampled(honest, tmp_path) == ((), ["pass", "pass"])
+
+
+class DoesNothingAfterAWait(HonestBound):
+    """Once its calls are timed: the collector of garbage rests there."""
+
+    waited_since, timed = 0.0, False
+
+    def __call__(self):
+        self.timed = self.timed or not gc.isenabled()
+        waited, self.waited_since = now() - self.waited_since > WAIT_S / 2, now()
+        if self.timed and waited:
+            self._next()
+        else:
+            super().__call__()
+
+
+class SkipsCallsAfterAWait(HonestSession):
+    def _bind(self, ring):
+        return DoesNothingAfterAWait(self, ring)
+
+
+@pytest.mark.parametrize("path", ["paced", "cold"])
+def test_calls_that_are_wrong_only_after_a_wait_are_found(path, tmp_path):
+    _, verdicts = sampled(Moved(SkipsCallsAfterAWait, path=path), tmp_path)
+    assert verdicts == ["pass", "fail"]
 
 
 def test_work_while_opening_binding_and_closing_is_in_the_figures_of_the_load(tmp_path):

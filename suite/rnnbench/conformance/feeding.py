@@ -13,8 +13,8 @@ from rnnbench.conformance.tolerance import Errors, Pair
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories, Rows
 
 ALL = slice(None)
-ALIGNMENT = 64
-"""Bytes. A runtime that uses an array's memory without a copy does so only if it is aligned (JAX: 64)."""
+PAGE = 4096
+"""Bytes. A runtime that uses an array's memory without a copy does so only if it is aligned (JAX: to 64)."""
 EXPECTED_ROUNDING = 2.0
 """Rounding errors between a program and the user's expected outputs: the program's, and those in the outputs."""
 FEW_CALLS = 3
@@ -24,9 +24,9 @@ UNDISTURBED_CALLS, UNDISTURBED_BOUND_CALLS = FEW_CALLS + 1, 2 * FEW_CALLS
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """A C-contiguous copy that begins at a multiple of ALIGNMENT."""
-    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
+    """A C-contiguous copy that begins at a page."""
+    memory = np.empty(array.nbytes + PAGE, np.uint8)
+    begin = -memory.ctypes.data % PAGE
     copied: np.ndarray = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     copied[...] = array
     return copied

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from rnnbench.backends import Arrays
+from rnnbench.conformance.feeding import PAGE
 
 LayOut = Callable[[Arrays], Arrays]
 """Copies of the arrays of one call, or of one state, laid out in some way."""
@@ -42,9 +43,9 @@ def _transposed(x: np.ndarray) -> np.ndarray:
 
 
 def _offset(x: np.ndarray) -> np.ndarray:
-    """Aligned to its item size, and not to any larger size."""
-    memory = np.empty(x.nbytes + 64 + x.itemsize, np.uint8)
-    start = -memory.ctypes.data % 64 + x.itemsize
+    """Its second item begins a page, so it is aligned to its item size, and not to any larger size."""
+    memory = np.empty(x.nbytes + PAGE, np.uint8)
+    start = -(memory.ctypes.data + x.itemsize) % PAGE
     shifted = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
     shifted[...] = x
     return shifted

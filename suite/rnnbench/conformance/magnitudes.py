@@ -14,7 +14,7 @@ from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import FACTOR, Errors, worst
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import rounded
+from rnnbench.rnn import DTYPES, rounded
 
 HUGE, HUGE_FLOAT16, TINY = 1e6, 1e4, 1e-40
 """Scales of inputs. HUGE drives gates to 0 and 1, and is beyond the range of float16, in which a program may compute
@@ -213,10 +213,16 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
         x = reference.x[: reference.trial.strategy.chunk]
         session = open_session()
         session.set_state(state)
-        if scales[0] > 1:  # Smaller ones may be flushed to zero.
+        if scales[0] > 1 or not DTYPES[reference.trial.dtype].activations:  # 8 bits hold no small ones.
             for name, array in session.get_state().items():
+                given = state[name].astype(np.float64)
+                own = np.finfo(array.dtype).tiny if array.dtype.kind == "f" else 0
+                may_be_zero = np.abs(given) < max(float(own), DTYPES[reference.trial.dtype].tiny)
                 errors.add(
-                    f"state {name} of up to {scales[-1]:g} read back", array, state[name].astype(np.float64), 0.0
+                    f"state {name} of up to {scales[-1]:g} times `start` read back",
+                    array,
+                    np.where(may_be_zero & (array == 0), 0.0, given),
+                    0.0,
                 )
         where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
         errors = _compared(errors, where, fed_chunks(session, x, reference), reference, x, state)

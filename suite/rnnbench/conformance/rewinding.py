@@ -8,7 +8,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import called, first_outputs, output_pairs
+from rnnbench.conformance.feeding import called, first_outputs, output_pairs, undisturbed_outputs
 from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -16,10 +16,18 @@ from rnnbench.results import CheckResult
 Turn = Callable[[Session], None]
 SHORT = 2
 """The most steps of a call that is shorter than a chunk. Its second step continues from the first one's state."""
+LONGEST_REST = 4
+"""The most steps beyond a chunk in a call before a reset."""
 
 
 def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    return same_bits([*_taken_back(open_session, reference), *_in_turn(open_session, reference)])
+    return same_bits(
+        [
+            *_taken_back(open_session, reference),
+            *_in_turn(open_session, reference),
+            *_after_rests(open_session, reference),
+        ]
+    )
 
 
 def _taken_back(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
@@ -67,6 +75,19 @@ def _in_turn(open_session: OpenSession, reference: ReferenceTrajectories) -> Ite
             yield from ((f"{what}, state {name}", array, states[name]) for name, array in session.get_state().items())
             yield f"{what}, y of a call of {steps} steps", session.step(call)["y"], of_call
             yield f"{what}, y of the call after it", session.step(whole)["y"], of_next
+
+
+def _after_rests(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """A reset, and a state that is set, after calls of a chunk and each number of steps beyond it."""
+    session, chunk = open_session(), reference.trial.strategy.chunk
+    x = np.concatenate([inputs["x"] for inputs in reference.ring[:2]])
+    for turn, what, from_start in ((_reset, "a reset", False), (_set(reference.start), "a state that was set", True)):
+        right = undisturbed_outputs(open_session, reference, from_start=from_start)[0]
+        for rest in range(1, min(chunk, LONGEST_REST + 1)):
+            session.step({"x": x[: chunk + rest]})
+            turn(session)
+            when = f"after a call of {chunk + rest} steps and {what}"
+            yield f"{when}, y of call 0", session.step(reference.ring[0])["y"], right
 
 
 def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:

@@ -223,6 +223,10 @@ def _kept(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
         if written := [name for name, array in chunk.items() if _checksum(array) != _checksum(expected[name])]:
             detail = f"{written[0]} of chunk {index} was written to by some of the calls"
             return CheckResult(verdict="fail", detail=detail)
+    read_only = [index for index, array in enumerate(kept) if not array.flags.writeable]
+    if read_only:
+        detail = f"results number {read_only[0]} and {len(read_only) - 1} others are read-only: the caller owns them"
+        return CheckResult(verdict="fail", detail=detail)
     if shared := _sharing_memory(kept):
         return CheckResult(verdict="fail", detail=f"results number {shared[0]} and {shared[1]} are in the same memory")
     return budget.result(_as_reference(outputs, reference))

@@ -70,6 +70,16 @@ class TimedPath:
             self._compare(errors, f"in the loop that times them, after {calls} calls", int(calls), ring.y, ring.states)
         return errors.verdict()
 
+    def verify_block(self, what: str, make: Callable[[], int]) -> CheckResult:
+        """Check a block from the start state. `make` makes a few of its calls, and returns their number."""
+        errors, ring = Errors(), self._reference.ring_trajectory
+        self._call((RING - self._position) % RING)
+        self.start()
+        calls = make()
+        self.called(calls)
+        self._compare(errors, f"after {calls} {what} calls", calls, ring.y, ring.states)
+        return errors.verdict()
+
     def verify_first_calls(self) -> CheckResult:
         """Check the first calls. The path must not have been called yet."""
         errors = Errors()

@@ -47,6 +47,9 @@ each doubling of a length. Their rests have at most LONGEST_REST steps."""
 LONG_S = 0.02
 """Seconds for the calls in a row of one step, and for the others: enough for all of a program that takes 20 µs per
 call."""
+SIZES, EQUAL_BEFORE, IN_TURN_S = (1, 16, 2, 7), 7, 0.05
+"""Steps of calls that follow each other in every order, with those of a chunk; equal calls before one of other steps;
+and the most seconds for all of these."""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -113,18 +116,29 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
     x, exact = np.concatenate([inputs["x"] for inputs in reference.ring]), np.concatenate(list(ring.orbit_y))
     rounding = rounding_after(reference, ring.settled_after)
     long_calls = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
-    for lengths in ([1] * IN_A_ROW if chunk > 1 else [], [chunk] * IN_A_ROW + long_calls):
+    in_rows = (([1] * IN_A_ROW if chunk > 1 else [], LONG_S), ([chunk] * IN_A_ROW + long_calls, LONG_S))
+    for lengths, seconds in (*in_rows, (_in_every_order(chunk), IN_TURN_S)):
         session, fed = open_session(), 0
         bound = session.bind(reference.ring)
         session.set_state(settled_start(reference))
-        for call, steps in zip(Budget("", len(lengths), 0, LONG_S), lengths, strict=False):
+        for call, steps in zip(Budget("", len(lengths), 0, seconds), lengths, strict=False):
             steps_of_ring = np.arange(fed, fed + steps) % len(x)
             y = session.step({"x": x[steps_of_ring]})["y"]
             errors.add(f"y of call {call} of {steps} steps, after {fed} steps", y, exact[steps_of_ring], rounding)
             fed += steps
-            if steps == chunk and call + 1 == IN_A_ROW:
+            if lengths[: call + 1] == [chunk] * IN_A_ROW:
                 errors.add(f"y of a bound call after {IN_A_ROW} public ones", called(bound), ring.orbit_y[0], rounding)
                 fed += chunk
+
+
+def _in_every_order(chunk: int) -> list[int]:
+    """Steps of calls of which each follows each other one and itself; some fall; then equal calls and one of others."""
+    sizes = list(dict.fromkeys((*SIZES, chunk)))
+    after = {size: list(sizes) for size in sizes}
+    walk = [sizes[0]]
+    while after[walk[-1]]:
+        walk.append(after[walk[-1]].pop())
+    return [*walk, *sorted(sizes, reverse=True), *SIZES[:2], SIZES[0], SIZES[-1], *[chunk] * EQUAL_BEFORE, SIZES[-1]]
 
 
 def _compare_calls_of_chunks(

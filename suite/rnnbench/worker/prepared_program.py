@@ -15,6 +15,7 @@ from rnnbench.backends import Arrays, Bound, InStream, Program, TakesStream
 from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath, worst
 from rnnbench.devices import DeviceKind, UnmeasuredError
 from rnnbench.measure import (
+    BlockPlan,
     LatencyPath,
     TimedCall,
     bound_beforehand,
@@ -68,6 +69,8 @@ class PreparedProgram:
         self._device_clock: Clock | None = None
         self._open_device_call: Callable[[], AbstractContextManager[Callable[[], object]]] = lambda: nullcontext(bound)
         self._first_device_calls = 0
+        self._waiting = dict[LatencyPath, None]()
+        """The sampled paths that wait before each bound call, or empty caches there."""
         self._calls = {
             "bound": TimedCall(bound, bound.sync, evict),
             "public": TimedCall(self.public.timed_call, _do_nothing, evict),
@@ -82,11 +85,14 @@ class PreparedProgram:
         return worst(
             self.timed.verify(),
             self.timed.verify_as_timed(self._timed_bound_calls),
+            *(self.timed.verify_block(path.name, partial(self._shortest_block, path)) for path in self._waiting),
             self.public.verify(),
             self.public.verify_as_timed(self._timed_public_calls),
         )
 
     def timed_call(self, path: LatencyPath) -> TimedCall:
+        if path.setting and path.entry == "bound":
+            self._waiting[path] = None
         return self._calls[path.entry]
 
     def sync(self) -> None:
@@ -189,6 +195,11 @@ class PreparedProgram:
         block = sample_block(self.timed.bound, self.timed.bound.sync, 0.0, calls_per_sample=calls, rewarm=False)
         self.timed.called(calls)
         return calls * float(block.seconds[0])
+
+    def _shortest_block(self, path: LatencyPath) -> int:
+        """Make the calls of a block that takes no longer than it must. Returns their number."""
+        setting = path.value(self._reference.trial.measure.settings)
+        return path.sample(self._calls[path.entry], BlockPlan(0.0, setting=setting)).calls
 
     def _timed_public_calls(self, calls: int) -> float:
         block = sample_block(self.public.timed_call, _do_nothing, 0.0, calls_per_sample=calls, rewarm=False)
