@@ -104,6 +104,12 @@ def test_a_level_is_known_after_five_nights(before: int, found: bool) -> None:
     assert bool(find_steps([values], SCREEN)[0]) == found
 
 
+@pytest.mark.parametrize(("after", "found"), [(2, []), (3, [20]), (4, [20])])
+def test_a_step_is_screened_after_three_nights_and_dated_on_the_first(after: int, found: list[int]) -> None:
+    values = np.array([1.0] * 20 + [1.1] * after)
+    assert [step.index for step in find_steps([values], SCREEN)[0]] == found
+
+
 @pytest.mark.parametrize(("after", "found"), [(6, False), (7, True)])
 def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)

@@ -152,6 +152,8 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
 
     Once all pass, a level of too few nights is joined to the neighbour from which it differs less certainly.
     """
+    if cuts and _began_later(values, cuts):
+        cuts = cuts[:-1]
     judged: dict[tuple[int, int, int], Step] = {}
     while cuts:
         steps = []
@@ -166,6 +168,12 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
         worst = max(failing, key=lambda step: (step.p, -abs(step.size)))
         cuts = [cut for cut in cuts if cut != worst.index]
     return []
+
+
+def _began_later(values: Array, cuts: Sequence[int]) -> bool:
+    """Whether the last piece is as short as one can be, and its first night is still of the level before."""
+    old, new = values[[0, *cuts][-2] : cuts[-1]], values[cuts[-1] :]
+    return len(new) == LEAST_NIGHTS and abs(new[0] - _median(old)) < abs(new[0] - _median(new[1:]))
 
 
 def _at_short_levels(steps: Sequence[Step], end: int, nights: int) -> Iterator[Step]:
