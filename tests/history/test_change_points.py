@@ -104,11 +104,30 @@ def test_a_level_is_known_after_five_nights(before: int, found: bool) -> None:
     assert bool(find_steps([values], SCREEN)[0]) == found
 
 
+@pytest.mark.parametrize(("after", "found"), [(2, []), (3, [20]), (4, [20])])
+def test_a_step_is_screened_after_three_nights_and_dated_on_the_first(after: int, found: list[int]) -> None:
+    values = np.array([1.0] * 20 + [1.1] * after)
+    assert [step.index for step in find_steps([values], SCREEN)[0]] == found
+
+
 @pytest.mark.parametrize(("after", "found"), [(6, False), (7, True)])
 def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)
     assert bool(find_steps([values], PUBLISH)[0]) == found
     assert find_steps([values], SCREEN)[0], "it is worth a measurement before"
+
+
+@pytest.mark.parametrize("nights", [3, 6])
+@pytest.mark.parametrize("other", [0.02, -0.02])
+def test_a_smaller_step_some_nights_away_does_not_date_a_step(nights: int, other: float) -> None:
+    values = scatter(8, 0.002)
+    values[30:] += 0.1
+    before, after = values.copy(), values.copy()
+    before[30 - nights :] += other
+    after[30 + nights :] += other
+    for values in (before, after):
+        assert 30 in [step.index for step in find_steps([values], SCREEN)[0]]
+        assert [step.index for step in find_steps([values], PUBLISH)[0]] == [30]
 
 
 @pytest.mark.parametrize(("size", "screened", "published"), [(0.008, 0, 0), (0.012, 1, 0), (0.02, 1, 1)])
@@ -123,7 +142,7 @@ def test_a_step_is_as_certain_as_the_noise_of_its_series_and_the_scatter_of_its_
     calm, slow = np.zeros(28), np.repeat([0.02, -0.02, 0.02, -0.02], 7)
     new = np.full(28, 0.05)
     p = {
-        (name, deviation): step_of(np.concatenate([old, new]), (0, 28, 56), deviation, 7).p
+        (name, deviation): step_of(np.concatenate([old, new]), (0, 28, 56), deviation).p
         for name, old in (("calm", calm), ("slow", slow))
         for deviation in (0.001, 0.04)
     }
@@ -141,7 +160,7 @@ def test_only_the_nights_near_a_change_are_its_levels() -> None:
     (step,) = [step for step in steps if abs(step.index - 228) <= 2]
     assert step.size == pytest.approx(0.1, abs=0.003)
     one_piece = np.concatenate([np.full(200, -1.0), np.full(28, 0.0), np.full(28, 0.1), np.full(200, 0.2)])
-    assert step_of(one_piece, (0, 228, 456), 0.001, 7).size == pytest.approx(0.1)
+    assert step_of(one_piece, (0, 228, 456), 0.001).size == pytest.approx(0.1)
 
 
 def test_the_interval_of_a_step_is_one_of_ninety_five_per_cent() -> None:
@@ -161,7 +180,7 @@ def test_the_least_certain_cut_goes_first() -> None:
 
 
 def test_the_p_and_the_interval_of_a_step_are_those_of_a_two_sided_t_test_of_two_medians() -> None:
-    step = step_of(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02, 7)
+    step = step_of(np.repeat([0.0, 0.05], [28, 14]), (0, 28, 42), 0.02)
     error = np.sqrt(np.pi / 2) * 0.02 * np.sqrt(1 / 28 + 1 / 14)
     assert step.p == pytest.approx(2 * stats.t.sf(0.05 / error, 40))
     assert (step.low, step.high) == pytest.approx(stats.t.interval(0.95, 40, 0.05, error))

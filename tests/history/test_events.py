@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rnnbench.history import event_lines, find_events
+from rnnbench.history import History, event_lines, find_events
 from rnnbench.results import Finding, FindingKind, Record
 
 
@@ -72,6 +72,16 @@ def test_other_versions_are_told_once_for_a_backend(tmp_path: Path) -> None:
         "Events",
         "  2026-01-02  fakemlir changed its versions: fakemlir-package 1.2.3 → fakemlir-package 2.0",
     ]
+
+
+@pytest.mark.parametrize(("finished", "gone"), [(None, 0), ("2026-01-02T03:00:00+00:00", 1)])
+def test_a_run_that_was_cut_short_says_nothing_of_the_trials_that_it_lacks(
+    tmp_path: Path, finished: str | None, gone: int
+) -> None:
+    history = made.make(tmp_path, 1)
+    times = {"started": "2026-01-02T02:00:00+00:00", "finished": finished}
+    history.add(fake.write_run(tmp_path / "last", made.trials()[1:], **times, seed=1, machine=made.MACHINE))
+    assert [event.fact for event in find_events(History(history.root))] == ["measured"] * gone
 
 
 def test_text_of_records_is_safe_in_a_terminal(tmp_path: Path) -> None:

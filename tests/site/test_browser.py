@@ -35,6 +35,12 @@ LOADED = """() => {
   return !told.length || told.some((each) => each.textContent);
 }"""
 """Whether the scripts of a page have shown their data."""
+COUNTS_SHIFTS = """window.shifted = 0; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shifted += entry.value;
+}).observe({ type: "layout-shift", buffered: true });"""
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))"
+WELL_STILL = 0.05
+"""Half of the layout shift that a good page may have (web.dev/cls)."""
 
 
 LABELS = """() => Array.from(document.querySelectorAll("main svg")).flatMap((svg) => {
@@ -575,6 +581,24 @@ def test_a_page_whose_files_do_not_come_says_that_it_loads(made, desktop, lackin
     page.goto((made.root / "trials.html").as_uri(), wait_until="commit")
     page.wait_for_selector("#answer", state="attached")
     assert_loading(page)
+
+
+@pytest.mark.parametrize("name", ["chooser", "compare", "trials"])
+def test_nothing_on_a_page_moves_when_its_data_come(made, own_page, name):
+    page, held = own_page.page, []
+    page.add_init_script(COUNTS_SHIFTS)
+    page.route("**/data/*.js", lambda route: held.append(route))
+    page.goto((made.root / f"{name}.html").as_uri(), wait_until="commit")
+    wait_until_held(page, held)
+    page.evaluate(DRAWN)
+    assert_loading(page)
+    page.route("**/data/*.js", lambda route: route.continue_())
+    for route in held:
+        route.continue_()
+    page.wait_for_function(LOADED)
+    page.wait_for_function("() => document.getElementById('answer').textContent")
+    page.evaluate(DRAWN)
+    assert page.evaluate("window.shifted") < WELL_STILL
 
 
 def assert_loading(page: Any) -> None:

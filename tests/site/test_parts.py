@@ -181,6 +181,11 @@ def test_noise_of_one_per_cent_is_a_sparkline_that_is_almost_flat():
     assert max(heights) - min(heights) <= 1
 
 
+def test_a_cell_without_text_is_no_heading_of_a_column() -> None:
+    html = str(html_of("| | a |\n|---|---|\n| b | c |", set()))
+    assert "<td></td>\n<th>a</th>" in html
+
+
 def test_documents_show_html_as_text_and_link_to_pages_of_the_site_only():
     html = str(html_of("# A b\n\n<b>x</b> [in](history.md#a) [out](../suite/x.py) ![p](x.png)\n\n## A b", {"history"}))
     assert '<h1 id="a-b">' in html

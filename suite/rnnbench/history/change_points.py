@@ -9,8 +9,9 @@ by enough to matter and by more than chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -147,15 +148,21 @@ def _walk_back(previous: npt.NDArray[np.intp], end: int) -> list[int]:
 
 
 def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteria: ChangeCriteria) -> list[Step]:
-    """The steps at the cuts that pass. The least certain one is taken out first, and its neighbours are judged anew."""
+    """The steps at the cuts that pass. The least certain one is taken out first, and its neighbours are judged anew.
+
+    Once all pass, a level of too few nights is joined to the neighbour from which it differs less certainly.
+    """
+    if cuts and _began_later(values, cuts):
+        cuts = cuts[:-1]
     judged: dict[tuple[int, int, int], Step] = {}
     while cuts:
         steps = []
         for piece in zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(values)], strict=True):
             if piece not in judged:
-                judged[piece] = step_of(values, piece, deviation, criteria.nights)
+                judged[piece] = step_of(values, piece, deviation)
             steps.append(judged[piece])
         failing = [step for step in steps if abs(step.size) < criteria.least or step.p > criteria.p]
+        failing = failing or list(_at_short_levels(steps, len(values), criteria.nights))
         if not failing:
             return steps
         worst = max(failing, key=lambda step: (step.p, -abs(step.size)))
@@ -163,17 +170,30 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
     return []
 
 
-def step_of(values: Array, piece: tuple[int, int, int], deviation: float, nights: int) -> Step:
+def _began_later(values: Array, cuts: Sequence[int]) -> bool:
+    """Whether the last piece is as short as one can be, and its first night is still of the level before."""
+    old, new = values[[0, *cuts][-2] : cuts[-1]], values[cuts[-1] :]
+    return len(new) == LEAST_NIGHTS and abs(new[0] - _median(old)) < abs(new[0] - _median(new[1:]))
+
+
+def _at_short_levels(steps: Sequence[Step], end: int, nights: int) -> Iterator[Step]:
+    """The steps at either side of each level that has too few nights to be known, as an old level or as a new one."""
+    least = [LEAST_BEFORE, *[max(LEAST_BEFORE, nights)] * (len(steps) - 1), nights]
+    edges = [0, *(step.index for step in steps), end]
+    for number, (first, after) in enumerate(pairwise(edges)):
+        if after - first < least[number]:
+            yield from steps[max(0, number - 1) : number + 1]
+
+
+def step_of(values: Array, piece: tuple[int, int, int], deviation: float) -> Step:
     """The step at a cut, from the beginning of its old level and the end of its new one.
 
-    Its noise is that of the series or of the old level, the larger one. Its p is 1 where a level has too few nights.
+    Its noise is that of the series or of the old level, the larger one.
     """
     first, cut, end = piece
     old, new = values[max(first, cut - REACH) : cut], values[cut : min(end, cut + REACH)]
     level = _median(old)
     size = _median(new) - level
-    if len(old) < LEAST_BEFORE or len(new) < nights:
-        return Step(cut, size, -math.inf, math.inf, 1.0)
     spread = max(deviation, NORMAL * _median(np.abs(old - level)))
     error = MEDIAN_ERROR * spread * math.sqrt(1 / len(old) + 1 / len(new))
     freedom = len(old) + len(new) - 2

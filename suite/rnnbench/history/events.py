@@ -110,7 +110,10 @@ _NO_LONGER = """  -- trials that a later run of their case, or of their shard, o
             arg_max(shard, started) AS shard, arg_max(coalesce(versions, ''), started) AS versions
         FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
     ) AS seen
-    JOIN (SELECT machine, "case", shard, max(started) AS last_run FROM nights GROUP BY ALL) AS runs
+    JOIN (  -- a run that was cut short has not come to the rest of its trials
+        SELECT machine, "case", shard, max(started) AS last_run FROM nights
+        WHERE run_id IN (SELECT run_id FROM runs WHERE finished IS NOT NULL) GROUP BY ALL
+    ) AS runs
         ON runs.machine = seen.machine AND runs."case" = seen."case" AND runs.shard IN ('', seen.shard)
     GROUP BY ALL HAVING last_seen < max(last_run)
 """

@@ -84,6 +84,8 @@ def html_of(text: str, documents: set[str]) -> Any:
             number = anchors.setdefault(slug, 0)
             anchors[slug] += 1
             token.attrSet("id", f"{slug}-{number}" if number else slug)
+        if token.type == "th_open" and not tokens[index + 1].content:  # a cell without text is the heading of nothing
+            token.tag = tokens[index + 2].tag = "td"
         if token.type == "inline":
             token.children = _linked(token.children, documents)
     return markupsafe.Markup(parser.renderer.render(tokens, parser.options, {}))
