@@ -362,6 +362,7 @@ def test_a_file_is_prepared_once_for_arithmetics_alike(tmp_path):
     x = {"x": np.ones((1, 6))}
     first, again = (oracle.in_arithmetic(RandomRounding("float32", 0, 0)).run(x)["y"] for _ in range(2))
     np.testing.assert_array_equal(first, again)
+    assert np.all(first != oracle.run(x)["y"])
     permuted = [oracle.in_arithmetic(Arithmetic("float32", seed)) for seed in (1, 1)]
     assert len({*permuted, *plain}) == 6
     np.testing.assert_array_equal(plain[0].run(x)["y"], oracle.run(x)["y"])
