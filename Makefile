@@ -135,7 +135,9 @@ $(GPU)/.ready: pyproject.toml
 
 # Every core compiles what was installed, before the first job, without packages of which the tests import little or nothing
 # and the packages' own tests: what is imported of these is compiled then.
-UNCOMPILED := .*/tests?|ray|torch_mlir|iree|numba|torch/testing|mypyc?|fontTools|pygments|playwright
+UNCOMPILED := .*/tests?|ray|torch_mlir|iree|numba|torch/(testing|_vendor)|mypyc?|fontTools|pygments|playwright
+UNCOMPILED := $(UNCOMPILED)|sympy/(physics|parsing|stats)|jax/(experimental|_src/(pallas|internal_test_util|scipy))
+UNCOMPILED := $(UNCOMPILED)|scipy/signal|numpy/distutils
 $(TEST)/.ready: pyproject.toml constraints.txt .ci/install.py
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python .ci/install.py -c constraints.txt -e '.[all,test]'

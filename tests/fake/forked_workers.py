@@ -92,7 +92,7 @@ def fork_workers(patch: pytest.MonkeyPatch) -> None:
 
     What each would make of the types of its messages is made here, once, and what most of them import is imported.
     """
-    for module in ("llvmlite.binding", "numpy.random"):
+    for module in ("llvmlite.binding", "numpy.random", "numpy.ma", "encodings.cp437", "rnnbench.rnn.stack_reference"):
         with suppress(ImportError):
             importlib.import_module(module)
     for backend in registry.names():

@@ -42,6 +42,11 @@ class Arithmetic:
         self._orders = None if summation is None else np.random.default_rng(summation)
         self._forms = WeightForms()
 
+    @property
+    def alike(self) -> tuple[str, str] | None:
+        """Arithmetics with an equal value give the same results. None: no other one does, or its class is not this."""
+        return (self.dtype, self._activations) if type(self) is Arithmetic and self._orders is None else None
+
     def over(self, forms: WeightForms) -> Self:
         """The arithmetic, with `forms` of the weights that it multiplies by."""
         other = copy(self)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -19,10 +20,19 @@ class Oracle(ABC):
     """A model file in an arithmetic. Read and run it in a process with limits of memory and time."""
 
     def in_arithmetic(self, arithmetic: Arithmetic) -> Self:
-        """The same file in another arithmetic. The file is not read again."""
-        other = copy(self)
-        other.use(arithmetic)
+        """The same file in another arithmetic. The file is not read again, and prepared once for arithmetics alike."""
+        prepared = self._prepared
+        if (other := prepared.get(arithmetic.alike)) is None:
+            other = copy(self)
+            other.use(arithmetic)
+            if arithmetic.alike:
+                prepared[arithmetic.alike] = other
         return other
+
+    @cached_property
+    def _prepared(self) -> dict[tuple[str, str] | None, Self]:
+        """By what their arithmetics have alike. The oracles of a file share it."""
+        return {}
 
     @abstractmethod
     def use(self, arithmetic: Arithmetic) -> None:

@@ -354,6 +354,20 @@ def test_float32_and_random_rounding_are_as_far_off_as_onnxruntime(tmp_path, ope
         assert spread < 1e-4
 
 
+def test_a_file_is_prepared_once_for_arithmetics_alike(tmp_path):
+    oracle = oracle_of(files.saved(feed_forward(NODES["gemm"], [MATRIX]), tmp_path / "network.onnx"))
+    plain = [oracle.in_arithmetic(Arithmetic(dtype)) for dtype in ("float64", "float32", "bfloat16", "int8_static")]
+    assert len(set(plain)) == 4
+    assert oracle.in_arithmetic(Arithmetic("float32")) is plain[1]
+    x = {"x": np.ones((1, 6))}
+    first, again = (oracle.in_arithmetic(RandomRounding("float32", 0, 0)).run(x)["y"] for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert np.all(first != oracle.run(x)["y"])
+    permuted = [oracle.in_arithmetic(Arithmetic("float32", seed)) for seed in (1, 1)]
+    assert len({*permuted, *plain}) == 6
+    np.testing.assert_array_equal(plain[0].run(x)["y"], oracle.run(x)["y"])
+
+
 @pytest.mark.parametrize("name", ["gemm", "einsum", "softmax"])
 def test_sums_of_products_have_the_rounding_of_their_partial_sums(tmp_path, name):
     path = files.saved(feed_forward(NODES[name], [MATRIX]), tmp_path / "network.onnx")
