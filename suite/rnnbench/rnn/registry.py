@@ -5,14 +5,13 @@ A package brings a family by the entry point `rnnbench.networks`: the family's n
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, cast
 
-from rnnbench.rnn import networks
+from rnnbench.lazy import declared
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.spec import Model
 
@@ -25,9 +24,9 @@ OTHER_MODULES = ("rnnbench.model_files.network",)
 def families() -> dict[str, type[Network]]:
     """Every family by its name, the stack of cells first."""
     found: dict[str, type[Network]] = {Model.network: Model}
-    shipped = sorted(f"{networks.__name__}.{module.name}" for module in pkgutil.iter_modules(networks.__path__))
-    for module in (*shipped, *OTHER_MODULES):
-        for family in import_module(module).FAMILIES:
+    listed = (*declared("rnnbench.rnn.networks", "FAMILIES"), *(import_module(name).FAMILIES for name in OTHER_MODULES))
+    for several in listed:
+        for family in several:
             found[family.network] = family
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         found.setdefault(entry.name, cast("type[Network]", entry.load()))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import pkgutil
-from importlib import import_module
 from pathlib import Path
 
+from rnnbench.lazy import declared
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.format import Format
 from rnnbench.outside_text import safe_text
 from rnnbench.spelling import absent
 
-_OTHERS = ("format", "registry")
 SAVED_MODEL = "saved_model.pb"
 _FROM_TORCH = "export the network to ONNX (torch.onnx.export) or to .pt2 (torch.export.save)"
 _PICKLE = "a {} file may be a pickle, which can run any program when it is loaded, so it is not read; " + _FROM_TORCH
@@ -43,16 +41,7 @@ UNREAD = {
 }
 """Files that are not read, by their suffix: why, and what to do."""
 
-
-def _declared_formats() -> dict[str, Format]:
-    package = __name__.rpartition(".")[0]
-    folder = str(Path(__file__).parent)
-    modules = sorted(module.name for module in pkgutil.iter_modules([folder]) if module.name not in _OTHERS)
-    formats = (import_module(f"{package}.{name}").FORMAT for name in modules)
-    return {format_.name: format_ for format_ in formats}
-
-
-FORMATS: dict[str, Format] = _declared_formats()
+FORMATS: dict[str, Format] = {found.name: found for found in declared("rnnbench.model_files.formats", "FORMAT")}
 """Every format by its name."""
 
 
