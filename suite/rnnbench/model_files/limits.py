@@ -12,6 +12,8 @@ DEPTH = 60
 """Messages inside each other. A graph in a graph takes three, so this is about twenty graphs deep."""
 TEXT_BYTES = 1 << 20
 """Bytes of one text: a name, a comment, a property."""
+NO_LINKS = "is a symbolic link, and those are not followed; copy the model with what its links name (cp -rL)"
+"""Of files beside a model: a link may lead to any file of the machine. Caches of models have links."""
 NODES = 100_000
 """Nodes of all graphs, after functions are put in place of their calls. 1,000 unrolled steps of an LSTM are 20,000."""
 CALLS = 50

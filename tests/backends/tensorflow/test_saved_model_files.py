@@ -433,7 +433,7 @@ REFUSED = {
     ),
     "no signature": (changed(lambda meta: meta.signature_def.clear()), "it has the signatures none"),
     "version 1": (changed(lambda meta: meta.ClearField("object_graph_def")), "no SavedModel of TensorFlow 2"),
-    "linked": (linked, "is no plain file of a checkpoint"),
+    "linked": (linked, "is a symbolic link, and those are not followed; copy the model"),
     "no variables": (lambda folder: shutil.rmtree(folder / "variables"), "the folder variables beside it is missing"),
     "another": (lambda folder: (folder / "saved_model.pb").write_bytes(b"\xff" * 50), "it is no SavedModel"),
     "empty": (lambda folder: (folder / "saved_model.pb").write_bytes(b""), "it is empty"),

@@ -152,7 +152,7 @@ def external_of(tensor: Any, folder: Path, size: int) -> External:
     for part in parts:
         path = path / part
         if path.is_symlink():
-            raise ModelFileError(f"{where}, which is a symbolic link or behind one; those are not followed")
+            raise ModelFileError(f"{where}: {safe_text(part, 80)} {limits.NO_LINKS}")
     try:
         there = os.stat(path, follow_symlinks=False)
     except OSError as error:

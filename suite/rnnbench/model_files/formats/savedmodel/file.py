@@ -211,11 +211,13 @@ class _Reader:
     def _external(self) -> tuple[str, ...]:
         """The files of the checkpoint, which must be plain files."""
         folder = self._path.parent / VARIABLES
-        names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+        names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+        for linked in (file for file in (folder, *(folder / name for name in names)) if file.is_symlink()):
+            raise ModelFileError(f"{safe_text(str(linked.relative_to(folder.parent)), 80)} {limits.NO_LINKS}")
         if not names or len(names) > limits.ARRAYS:
             raise ModelFileError(f"the folder {VARIABLES} beside it is missing; it holds the values of its variables")
         for name in names:
-            if (folder / name).is_symlink() or not (folder / name).is_file() or not name.startswith(f"{VARIABLES}."):
+            if not (folder / name).is_file() or not name.startswith(f"{VARIABLES}."):
                 raise ModelFileError(f"{VARIABLES}/{safe_text(name, 80)} is no plain file of a checkpoint")
         if (size := sum((folder / name).stat().st_size for name in names)) > limits.WEIGHT_BYTES:
             raise ModelFileError(
