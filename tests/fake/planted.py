@@ -49,4 +49,4 @@ def timed(found_by: str, **trial: Any) -> Callable[[type[HonestBound]], type[Hon
 def let_others_run() -> None:
     """Give another thread time to be in the same place, without waiting for it: it may have gone."""
     if threading.current_thread() is not threading.main_thread():
-        time.sleep(1e-4)
+        time.sleep(1e-3)
