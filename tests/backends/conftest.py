@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -418,6 +419,8 @@ LOST = pytest.StashKey[str]()
 """The test in which the Vulkan device was lost."""
 LOST_STATUS = 75
 """The process's exit status then: a failure that need not come again (EX_TEMPFAIL of sysexits.h)."""
+LOST_EXIT = pytest.StashKey[int]()
+"""The status with which the process is to end at once."""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -452,7 +455,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """By this status the Makefile runs the job once more. Where another test failed too, it has failed."""
     if LOST in session.config.stash and session.testsfailed == 1:
-        session.exitstatus = LOST_STATUS
+        session.exitstatus = session.config.stash[LOST_EXIT] = LOST_STATUS
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Without the interpreter's own end, in which the driver of a lost device may die of SIGSEGV."""
+    if (status := config.stash.get(LOST_EXIT, None)) is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
