@@ -246,22 +246,19 @@ class ChannelProcess(Generic[Ready]):
         except BAD_MESSAGE as error:
             self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_fault(error)}; killed")
         self._findings += answer.findings
-        if isinstance(answer.reply, Failed):
-            self._raise_failed(answer.reply)
-        return answer.reply
+        if not isinstance(answer.reply, Failed):
+            return answer.reply
+        failed = self.with_its_cause(answer.reply)
+        if failed.harmed:
+            self.close()
+        raise WorkerError(failed.outcome, failed.reason, alive=not failed.harmed, answered=True)
 
     def with_its_cause(self, failed: Failed) -> Failed:
         """A failure that the worker replied. Its cause is memory if the kernel killed a process meanwhile."""
         if failed.outcome not in ("build-failed", "run-failed") or not self._oom_kills.happened():
             return failed
-        reason = f"{failed.reason}; meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
-        return Failed("out-of-memory", reason, failed.harmed)
-
-    def _raise_failed(self, failed: Failed) -> NoReturn:
-        failed = self.with_its_cause(failed)
-        if failed.harmed:
-            self.close()
-        raise WorkerError(failed.outcome, failed.reason, alive=not failed.harmed, answered=True)
+        why = f"meanwhile the kernel's out-of-memory killer ended a process, {memory_limit()}"
+        return Failed("out-of-memory", f"{failed.reason}; {why}", failed.harmed)
 
     def _line(self, deadline: float, timeout: float, memory: int | None) -> bytes:
         """The next line. The deadline is later by the seconds in which this suite was stopped."""

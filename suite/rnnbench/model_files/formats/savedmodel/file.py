@@ -212,7 +212,7 @@ class _Reader:
         """The files of the checkpoint, which must be plain files."""
         folder = self._path.parent / VARIABLES
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-        for linked in (file for file in (folder, *(folder / name for name in names)) if file.is_symlink()):
+        if linked := next((file for file in (folder, *(folder / name for name in names)) if file.is_symlink()), None):
             raise ModelFileError(f"{safe_text(str(linked.relative_to(folder.parent)), 80)} {limits.NO_LINKS}")
         if not names or len(names) > limits.ARRAYS:
             raise ModelFileError(f"the folder {VARIABLES} beside it is missing; it holds the values of its variables")
