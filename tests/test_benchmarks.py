@@ -84,7 +84,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["make", *arguments]
+    command = ["make", "--no-print-directory", *arguments]  # These tests may be a job of `make` themselves.
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
