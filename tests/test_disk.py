@@ -234,11 +234,11 @@ def test_a_file_that_the_user_named_stays_a_link_or_a_pipe(tmp_path):
 @pytest.mark.parametrize(
     ("content", "copy", "found"),
     [
-        ("[1]", "[2]", ("[1]", False)),
-        ("[1", "[2]", ("[2]", True)),
-        (None, "[2]", ("[2]", True)),
-        ("[1", "[2", ("[1", False)),
-        ("[1", None, ("[1", False)),
+        ("[1]", "[2]", ("[1]", "")),
+        ("[1", "[2]", ("[2]", "torn or edited")),
+        (None, "[2]", ("[2]", "cannot be read: No such file or directory")),
+        ("[1", "[2", ("[1", "")),
+        ("[1", None, ("[1", "")),
     ],
 )
 def test_a_copy_is_read_where_its_file_is_absent_or_torn_and_it_is_better(tmp_path, content, copy, found):
@@ -246,7 +246,9 @@ def test_a_copy_is_read_where_its_file_is_absent_or_torn_and_it_is_better(tmp_pa
     for file, text in ((path, content), (copy_of(path), copy)):
         if text is not None:
             file.write_text(text)
-    assert read_or_copy(path) == (found[0].encode(), found[1])
+    content, why = found
+    sentence = f"{path}: {why}; run.json.copy was read instead" if why else ""
+    assert read_or_copy(path) == (content.encode(), sentence)
 
 
 def test_without_a_file_and_a_copy_there_is_an_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import json
@@ -40,6 +41,7 @@ _swept: set[Path] = set()
 """Folders of which this process has removed what was left unfinished."""
 _KEPT_OF_NAME = 40
 """Characters of a name that are part of an unfinished file's name. A character has up to 4 bytes."""
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)
 """What the readers of NumPy, json and Pydantic raise where a file is empty, torn or holds something else."""
 
@@ -241,17 +243,27 @@ def remove_anything(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_or_copy(path: Path, is_whole: Callable[[bytes], bool] = is_json) -> tuple[bytes, bool]:
-    """The content of such a file, and whether it is the copy's, because the file is absent or not whole.
+def read_or_copy(path: Path, is_whole: Callable[[bytes], bool] = is_json) -> tuple[bytes, str]:
+    """The content of such a file. If it is that of the copy, also why: a sentence without its end.
 
     Where the copy is no better, the content is the file's. Raises OSError where neither can be read.
     """
-    for file, is_copy in ((path, False), (copy_of(path), True)):
-        with suppress(OSError):
-            content = read_plain(file)
-            if is_whole(content):
-                return content, is_copy
-    return read_plain(path), False
+    copy, why = copy_of(path), ""
+    for file in (path, copy):
+        try:
+            if is_whole(content := read_plain(file)):
+                return content, why and f"{path}: {why}; {copy.name} was read instead"
+            why = why or "torn or edited"
+        except OSError as error:
+            why = why or f"cannot be read: {error.strerror or error}"
+    return read_plain(path), ""
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Give each of two folders the name of the other, at once. False where the system cannot, as on NFS."""
+    names = (os.fsencode(one), os.fsencode(other))
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)  # glibc has it since 2.28, musl does not.
+    return rename is not None and rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
 
 
 @contextmanager

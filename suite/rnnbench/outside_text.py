@@ -54,13 +54,18 @@ def one_line(text: str, limit: int = TEXT_LIMIT) -> str:
     return _BREAKS.sub(" ", safe_text(text, limit))
 
 
+class Place(str):
+    """A note of this suite on an exception: where it was raised. Frameworks' notes are about their own tracebacks."""
+
+
 def describe_error(error: BaseException) -> str:
-    """Its type and message, made safe. An exception whose message cannot be made is told by its type."""
+    """Its type, message and place, made safe. An exception whose message cannot be made is told by its type."""
     try:
         message = str(error)
     except BaseException as another:  # noqa: BLE001 anything may be raised by a class from outside
         message = f"its message cannot be shown: {type(another).__name__}"
-    return safe_text(f"{type(error).__name__}: {message}")
+    places = [f" ({note})" for note in getattr(error, "__notes__", ()) if isinstance(note, Place)]
+    return safe_text(f"{type(error).__name__}: {message}") + "".join(places)
 
 
 def read_tail(path: Path) -> str:

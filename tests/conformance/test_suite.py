@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from rnnbench.conformance import (
     run_checks,
     suite,
 )
+from rnnbench.outside_text import describe_error
 from rnnbench.results.record import CheckResult
 
 STATES, CHUNKS = ("none", "stitched", "stateful"), (1, 4, 5, 12)
@@ -101,7 +103,24 @@ def test_a_check_that_raises_has_failed_and_says_with_what(verdicts, monkeypatch
 
     monkeypatch.setattr(HonestSession, "reset", reset)
     reset = verdicts()["reset"]
-    assert (reset.verdict, reset.detail) == ("fail", "raised NotImplementedError: no reset here")
+    assert reset.verdict == "fail"
+    assert re.fullmatch(
+        r"raised NotImplementedError: no reset here \(in the check 'reset', \w+\.py, line \d+\)", reset.detail
+    )
+
+
+def test_a_new_check_that_raises_is_named_with_its_line_wherever_it_stands(verdicts, monkeypatch):
+    def new(open_session, reference):
+        return {}["key"]
+
+    place = f"in the check 'new', test_suite.py, line {new.__code__.co_firstlineno + 1}"
+    check = Check("new", "It is true.", new)
+    monkeypatch.setattr(suite, "CHECKS", (*CHECKS[:2], check))
+    assert verdicts()["new"].detail == f"raised KeyError: 'key' ({place})"
+    monkeypatch.setattr(suite, "CHECKS", (check, *CHECKS[:2]))
+    with pytest.raises(KeyError) as raised:
+        verdicts()
+    assert describe_error(raised.value) == f"KeyError: 'key' ({place})"
 
 
 def test_a_program_that_cannot_run_at_all_is_not_called_wrong(verdicts, monkeypatch):
@@ -122,7 +141,8 @@ def test_a_check_that_cannot_be_begun_has_failed(verdicts, monkeypatch):
     check = Check("spanning", "It spans the others.", lambda *_: CheckResult(verdict="pass"), begin=begin)
     monkeypatch.setattr(suite, "CHECKS", (*CHECKS[:2], check))
     found = verdicts()["spanning"]
-    assert (found.verdict, found.detail) == ("fail", "raised NotImplementedError: no second session")
+    place = f"in the check 'spanning', test_suite.py, line {begin.__code__.co_firstlineno + 1}"
+    assert (found.verdict, found.detail) == ("fail", f"raised NotImplementedError: no second session ({place})")
 
 
 def test_a_further_check_is_one_entry(verdicts, monkeypatch):

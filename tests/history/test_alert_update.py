@@ -40,7 +40,7 @@ class Shown:
         return self._found
 
     def has_returned(self, found: Detection) -> bool:
-        return self._returned
+        return self._returned or found.members == ("case/gone",)
 
     def distance(self, found: Detection, other: Detection) -> float:
         return abs(int(found.run[5:]) - int(other.run[5:]))
@@ -133,6 +133,8 @@ def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str
         ({}, {"ratio": 1.055}, {}),
         ({}, {"ratio": 1.07}, {"ratio": 1.07}),
         ({}, {"members": ("case/b",)}, {"members": ("case/a", "case/b")}),
+        ({"members": ("case/a", "case/gone")}, {}, {}),
+        ({"members": ("case/a", "case/c")}, {}, {"members": ("case/a", "case/c")}),
         ({"whole_backend": True}, {"members": ("case/b",)}, {"whole_backend": True}),
         ({}, {"whole_backend": True}, {"whole_backend": True}),
         ({"evidence": "candidate"}, {}, {}),
@@ -140,7 +142,8 @@ def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str
         ({"evidence": "compared"}, {"evidence": "candidate", "ratio": 1.07}, {"evidence": "compared", "ratio": 1.07}),
     ],
     ids=[
-        *("within its interval", "outside of it", "another trial", "another trial of a whole backend"),
+        *("within its interval", "outside of it", "another trial", "a trial that returned", "a trial not seen now"),
+        "another trial of a whole backend",
         *("the whole backend", "surer", "less sure", "less sure than a comparison"),
     ],
 )

@@ -139,6 +139,22 @@ def test_some_cases_of_a_machine_are_one_alert_and_not_the_whole_machine() -> No
     assert [found.whole_backend for found in elsewhere.worse(90)] == [True], "another machine is none of its cases"
 
 
+def test_a_case_that_its_machine_has_run_without_since_is_told_and_so_is_its_new_name() -> None:
+    old, new, other = nights(1, 2, 3, 4, 5), nights(6, 7, case="new"), nights(6, 7, case="other")
+    trials = {"old": frozenset({"a", "b"}), "new": frozenset({"a", "b"}), "other": frozenset({"a"})}
+
+    def told(**cases: list[SimpleNamespace]) -> list[tuple[tuple[str, ...], str]]:
+        shown = silences("2026-01-09T12:00:00", **cases)
+        found = replace(shown, trials_of=lambda run, case: trials[case]).worse(90)
+        return [(one.members, one.detail) for one in found]
+
+    assert told(old=old) == [(("old",), "")]
+    without = "the machine has run other cases since, so old may be in its night no longer"
+    assert told(old=old, other=other) == [(("old",), without)]
+    assert told(old=old, other=other, new=new) == [(("old",), "old was renamed: new has the same trials since")]
+    assert told(old=old, new=nights(1, 2, 6, case="new")) == [(("old",), without)], "it is no new case"
+
+
 def test_a_silence_is_over_with_the_next_night_and_not_with_the_last_one() -> None:
     (found,) = silences("2026-01-09T12:00:00", case=nights(1, 2, 3, 4, 5)).worse(90)
     assert not silences("2026-01-09T12:00:00", case=nights(1, 2, 3, 4, 5)).has_returned(found)

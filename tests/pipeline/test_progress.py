@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from io import StringIO
 
 import fake_records as fake
 import pytest
 from harness_trials import make_trial
 from rich.console import Console
+from waiting import PATIENCE_S
 
 from rnnbench.pipeline import progress
+from rnnbench.worker import helper_program, run_helper
+from rnnbench.worker.launcher import waited
 
 
 def shown(console: Console, output: StringIO) -> str:
@@ -34,6 +38,35 @@ def test_a_pipe_gets_no_line_without_a_silence(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(progress, "SILENCE_S", float("inf"))
     output = StringIO()
     assert "build" not in shown(Console(file=output, width=110), output)
+
+
+def test_a_pipe_is_told_again_what_goes_on_while_the_suite_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One build may take an hour: no stage follows."""
+    output = StringIO()
+    with progress.ProgressBar(Console(file=output, width=110), 2) as bar:
+        waited()
+        bar.stage(make_trial(chunk=2), "build")
+        bar.stage(make_trial(chunk=4), "check")
+        monkeypatch.setattr(progress, "SILENCE_S", 0.0)
+        bar.finished(fake.record().model_copy(update={"trial": make_trial(chunk=4).id}))
+        waited()
+        monkeypatch.setattr(progress, "SILENCE_S", float("inf"))
+        waited()
+    waited()
+    lines = [line.partition("  ")[2] for line in output.getvalue().splitlines() if " of 2, " in line]
+    assert lines == ["trial 1 of 2, build: fake:honest looped-stitched h4 c2"], "the other one has ended"
+
+
+def test_what_takes_long_is_said_at_once_and_again_while_a_helper_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SILENCE_S", 0.0)
+    monkeypatch.setattr(helper_program, "WAIT_POLL_S", 0.01)
+    with progress.told_again("installing x"):
+        run_helper([sys.executable, "-c", "import time; time.sleep(0.2)"], PATIENCE_S)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "installing x"
+    assert set(told[1:]) == {"0:00:00  installing x"}
 
 
 def test_a_terminal_of_80_columns_shows_the_current_trial() -> None:

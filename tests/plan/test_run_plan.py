@@ -182,7 +182,7 @@ def test_a_run_whose_run_json_is_torn_is_read_from_its_copy_with_a_warning(tmp_p
     torn = (folder / INFO).read_bytes()
     read = read_run(folder)
     assert read.info == info
-    assert "run.json: torn; run.json.copy was read instead" in read.warnings[0]
+    assert "run.json: torn or edited; run.json.copy was read instead" in read.warnings[0]
     assert (folder / INFO).read_bytes() == torn
 
 

@@ -18,6 +18,7 @@ from rnnbench.results import (
     Store,
     StoreError,
     compare_runs,
+    merge,
     merge_shards,
     read_run,
     samples_file,
@@ -324,7 +325,9 @@ def test_of_an_edited_plan_the_copy_is_read_and_merged(tmp_path):
     edited = plan.replace(b'"trials":"f', b'"trials":"e')
     assert edited != plan
     (shards[0] / "shards.json").write_bytes(edited)
-    run = write_merged(merge_shards(shards), tmp_path / "results").run
+    merging = merge_shards(shards)
+    assert merging.warnings[0].endswith("shards.json: torn or edited; shards.json.copy was read instead")
+    run = write_merged(merging, tmp_path / "results").run
     assert [(folder / "shards.json").read_bytes() for folder in shard_folders(run.path)] == [plan] * 3
     assert merge_shards([run.path]).plan.digest == run.info.merged.plan
 
@@ -386,11 +389,58 @@ def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
 
 
+def test_a_plan_that_the_disk_does_not_give_is_told_and_the_copy_merged(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+
+    def broken(path):
+        if path == shards[1] / PLAN:
+            raise OSError(errno.EIO, "Input/output error")
+        return path.read_bytes()
+
+    monkeypatch.setattr("rnnbench.disk.read_plain", broken)
+    told = f"{shards[1] / PLAN}: cannot be read: Input/output error; shards.json.copy was read instead"
+    assert told in merge_shards(shards).warnings
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_merge_that_is_killed_at_any_rename_leaves_a_run_or_says_where_it_is(tmp_path, monkeypatch, at_once):
+    shards = made.make_shards(tmp_path)
+    place = write_merged(merge_shards(shards[:2]), tmp_path / "results").run.path
+    replaced = Path.rename, merge.exchange
+
+    class KilledError(BaseException):
+        pass
+
+    def killed_after(rename):
+        def killed(*paths):
+            if rename(*paths):
+                raise KilledError
+            return False
+
+        return killed
+
+    monkeypatch.setattr(Path, "rename", killed_after(replaced[0]))
+    monkeypatch.setattr(merge, "exchange", killed_after(replaced[1] if at_once else lambda *_: False))
+    monkeypatch.setattr("rnnbench.results.merge.shutil.rmtree", lambda *_, **__: None)
+    with pytest.raises(KilledError):
+        write_merged(merge_shards(shards), tmp_path / "results", place)
+    store = Store(tmp_path / "results")
+    if at_once:
+        assert len(store.read(place.name).shards) == 3
+    else:
+        for read in (lambda: store.read(place.name), lambda: read_run(place)):
+            with pytest.raises(StoreError, match=r"\.before: a run that .* was replacing .* its name again"):
+                read()
+        fake.write_run(tmp_path / "results" / "20200101T000000Z-other", [])
+        assert "was replacing" in store.left_out("latest")[0]
+
+
 def test_a_run_that_cannot_be_put_in_its_place_leaves_what_was_there(tmp_path, monkeypatch):
     shards = made.make_shards(tmp_path)
     first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
     before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
     rename = Path.rename
+    monkeypatch.setattr(merge, "exchange", lambda *_: False)
 
     def broken(path, target):
         if path.suffix == ".part":

@@ -209,7 +209,7 @@ def test_what_another_program_wrote_in_utf_16_is_damaged(run: Path) -> None:
         file.write_bytes(file.read_bytes().decode().encode("utf-16"))
     read = read_run(run)
     assert (read.info, read.records) == (before.info, ())
-    assert "run.json: torn; run.json.copy was read instead" in read.warnings[0]
+    assert "run.json: torn or edited; run.json.copy was read instead" in read.warnings[0]
     assert any("records.jsonl:1: not JSON" in warning for warning in read.warnings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html.parser
 import re
 import shutil
@@ -142,6 +143,16 @@ def test_a_folder_with_other_files_is_left_alone(small, tmp_path):
     with pytest.raises(StoreError, match="has files that are no site"):
         write_site([small], None, tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("full_at", ["mkdir", "data"])
+def test_a_full_disk_is_told_with_the_option_that_names_another(small, tmp_path, monkeypatch, full_at):
+    def full(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(*((Path, "mkdir", full) if full_at == "mkdir" else ("rnnbench.site.page.write_bytes", full)))
+    with pytest.raises(StoreError, match=r"cannot write to .*/site: No space left on device; .* with -o$"):
+        write_site([small], None, tmp_path / "site")
 
 
 def test_pages_of_trials_that_are_gone_are_removed(small, small_site, tmp_path):

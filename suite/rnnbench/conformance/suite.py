@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rnnbench.backends import Program, Session
@@ -27,6 +29,7 @@ from rnnbench.conformance.streams import STREAMS
 from rnnbench.conformance.threads import THREADS
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.conformance.values_and_states import VALUES_AND_STATES
+from rnnbench.outside_text import Place, describe_error
 from rnnbench.results import CheckResult
 
 CHECKS = (
@@ -107,13 +110,14 @@ def _left_out(
 
 
 def _result(check: Check, run: Callable[[], CheckResult]) -> CheckResult:
-    """The result of a check, even if it raises. An exception of the first check is raised."""
+    """The result of a check, even if it raises. An exception of the first check is raised, with a note of its place."""
     try:
         return run()
     except Exception as error:
+        raised = _raised(check, error)
         if check is CHECKS[0]:
             raise
-        return _raised(error)
+        return raised
 
 
 def _begun(
@@ -124,12 +128,15 @@ def _begun(
     try:
         return check.begin(spanning.enter_context(Opener(program)), reference)
     except Exception as error:  # noqa: BLE001 it is the check's result, in its turn
-        raised = _raised(error)
+        raised = _raised(check, error)
         return lambda: raised
 
 
-def _raised(error: Exception) -> CheckResult:
-    return CheckResult(verdict="fail", detail=f"{RAISED}{type(error).__name__}: {error}")
+def _raised(check: Check, error: Exception) -> CheckResult:
+    """The result of a check that raised. The exception gets a note of the check and its line."""
+    frame, line = [*traceback.walk_tb(error.__traceback__)][:2][-1]  # The second is that of the check's function.
+    error.add_note(Place(f"in the check '{check.name}', {Path(frame.f_code.co_filename).name}, line {line}"))
+    return CheckResult(verdict="fail", detail=f"{RAISED}{describe_error(error)}")
 
 
 class Opener:

@@ -71,7 +71,7 @@ def update(alerts: Alerts, news: News) -> Alerts:
         elif alert.state == "mended":
             alerts = alerts.put(alert.with_(found=detection)).reopen(alert.id)
         else:
-            alerts = alerts.put(_refreshed(alert, detection))
+            alerts = alerts.put(_refreshed(alert, detection, news))
     back = {alert.id for alert in matches.values()}
     for alert in alerts.all:
         if alert.state == "mended" or alert.id in back or alert.found.evidence == "checked":
@@ -127,22 +127,30 @@ def _is_same_kind(detection: Detection, other: Detection) -> bool:
     )
 
 
-def _refreshed(alert: Alert, detection: Detection) -> Alert:
+def _refreshed(alert: Alert, detection: Detection, news: News) -> Alert:
     """With what is found now, where that says something else: estimates wobble, and the file should rest."""
     old = alert.found
-    members = tuple(sorted({*old.members, *detection.members}))
-    grew = members != old.members and not old.whole_backend
     surer = (old.evidence, detection.evidence) == ("candidate", "published")
     if alert.state != "new":
         return alert.with_(found=old.model_copy(update={"evidence": "published"})) if surer else alert
+    members = tuple(sorted({*_not_returned(old, detection, news), *detection.members}))
+    other_members = members != old.members and not old.whole_backend
     low, high = old.interval or (0.0, math.inf)
     moved = not low <= (detection.ratio or 1.0) <= high
-    if not (surer or grew or moved or detection.whole_backend > old.whole_backend):
+    if not (surer or other_members or moved or detection.whole_backend > old.whole_backend):
         return alert
     evidence = next(
         (kind for kind in ("published", "compared") if kind in (old.evidence, detection.evidence)), detection.evidence
     )
     return alert.with_(found=detection.model_copy(update={"members": members, "evidence": evidence}))
+
+
+def _not_returned(old: Detection, detection: Detection, news: News) -> set[str]:
+    """Members of an alert that are not found now, and that have not returned either: its estimate wobbled."""
+    if old.whole_backend:
+        return {*old.members}
+    absent = {*old.members}.difference(detection.members)
+    return {name for name in absent if not news.has_returned(old.model_copy(update={"members": (name,)}))}
 
 
 def _free_id(detection: Detection, alerts: Alerts) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from statistics import median
 
@@ -126,6 +126,8 @@ class Silences:
     """The first run of each date, by machine and case."""
     now: datetime
     """UTC, without a zone, as the history has it."""
+    trials_of: Callable[[RunEntry, str], frozenset[str]] = lambda run, case: frozenset()
+    """What a run has of a case: its trials, without the case in their names."""
 
     @classmethod
     def of(cls, history: History, now: datetime) -> Silences:
@@ -133,7 +135,8 @@ class Silences:
         for run in history.nights:
             for case in run.cases:
                 nights[run.machine, case].setdefault(run.started[:10], run)
-        return cls({key: tuple(entries.values()) for key, entries in nights.items()}, now)
+        by_case = {key: tuple(entries.values()) for key, entries in nights.items()}
+        return cls(by_case, now, partial(_trials_of, history))
 
     def worse(self, last: int) -> Iterator[Detection]:
         """A machine, or some of its cases, that should have run again, and did so within the last nights."""
@@ -151,8 +154,21 @@ class Silences:
                 whole_backend=len(cases) == sum(other == machine for other, _ in self.nights),
                 night=newest.started,
                 run=newest.run,
+                detail="; ".join(filter(None, (self._since(machine, case) for case in sorted(cases)))),
                 members=tuple(sorted(cases)),
             )
+
+    def _since(self, machine: str, case: str) -> str:
+        """What the machine has run instead of a case; empty where it has run nothing."""
+        last = self.nights[machine, case][-1]
+        others = [(name, runs) for (where, name), runs in self.nights.items() if where == machine]
+        if not any(runs[-1].started > last.started for _, runs in others):
+            return ""
+        trials = self.trials_of(last, case)
+        began = [(name, runs[0]) for name, runs in others if runs[0].started > last.started]
+        if renamed := [name for name, first in began if trials and self.trials_of(first, name) == trials]:
+            return f"{case} was renamed: {renamed[0]} has the same trials since"
+        return f"the machine has run other cases since, so {case} may be in its night no longer"
 
     def has_returned(self, detection: Detection) -> bool:
         return all(
@@ -171,6 +187,13 @@ class Silences:
                     if expected.date() >= since:
                         yield machine, case, expected.date()
                     expected += usual
+
+
+def _trials_of(history: History, run: RunEntry, case: str) -> frozenset[str]:
+    run_id = run.run_id.replace("'", "''")
+    rows = history.sql(f"SELECT \"case\", trial FROM rows WHERE run_id = '{run_id}'").rows
+    # The digest at the end is of the case's name, too.
+    return frozenset(trial[len(case) + 1 :].rpartition("-")[0] for of_case, trial in rows if of_case == case)
 
 
 def _usual(runs: Sequence[RunEntry]) -> timedelta:

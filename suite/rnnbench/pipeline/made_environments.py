@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -33,6 +32,7 @@ from rnnbench.pipeline.environment_packages import (
 )
 from rnnbench.pipeline.environment_worker import source_digest
 from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
+from rnnbench.pipeline.progress import told_again
 from rnnbench.results import unwritable
 from rnnbench.temporary import MADE
 from rnnbench.worker import run_helper
@@ -130,36 +130,41 @@ def _layers(requirements: str, extras: Sequence[str], cache: Path) -> tuple[_Lay
 
 def _make(layer: _Layer, stop: Event | None = None) -> MadeEnvironment:
     """Make one layer, unless it is there. What is installed is said on standard error: it takes minutes."""
-    folder, cache, requirements = layer.folder, layer.cache, layer.requirements
-    python = folder / "bin" / "python"
+    folder, cache = layer.folder, layer.cache
     _require_writable(cache)
     with locked(cache / f"{folder.name}.lock"):
         if (environment := _intact(folder)) is not None:
             return environment
-        with suppress(OSError, ValueError):  # Nobody reads it.
-            told = f"installing {layer.content} into an environment of its own, which is kept; this may take minutes"
-            print(one_line(told, LONGEST_TOLD), file=sys.stderr, flush=True)
-        remove_anything(folder)
-        run_installer([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements, stop)
-        constraints = folder / "constraints.txt"
-        constraints.write_text("\n".join(layer.pins) + "\n")
-        if layer.below:
-            (site_packages(folder) / LOWER_LAYER).write_text(f"{layer.below}\n")
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(python),
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]
-        messages = run_installer([*pip, "--constraint", str(constraints), *layer.wanted], requirements, stop)
-        yanked = _YANKED.search(messages)
-        environment = MadeEnvironment(str(python), safe_text(yanked[1].strip() or "no reason given") if yanked else "")
-        ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}
-        write_bytes(folder / MADE, text_with_digest(json.dumps(ready)))
+        told = f"installing {layer.content} into an environment of its own, which is kept; this may take minutes"
+        with told_again(one_line(told, LONGEST_TOLD)):
+            return _installed(layer, stop)
+
+
+def _installed(layer: _Layer, stop: Event | None) -> MadeEnvironment:
+    """Make a layer anew."""
+    folder, requirements = layer.folder, layer.requirements
+    python = str(folder / "bin" / "python")
+    remove_anything(folder)
+    run_installer([sys.executable, "-m", "venv", "--without-pip", str(folder)], requirements, stop)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(layer.pins) + "\n")
+    if layer.below:
+        (site_packages(folder) / LOWER_LAYER).write_text(f"{layer.below}\n")
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    messages = run_installer([*pip, "--constraint", str(constraints), *layer.wanted], requirements, stop)
+    yanked = _YANKED.search(messages)
+    environment = MadeEnvironment(python, safe_text(yanked[1].strip() or "no reason given") if yanked else "")
+    ready = {"requirements": requirements, "yanked": environment.yanked, "packages": _packages(folder)}
+    write_bytes(folder / MADE, text_with_digest(json.dumps(ready)))
     return environment
 
 

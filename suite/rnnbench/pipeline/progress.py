@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
+from threading import RLock
 from types import TracebackType
 
 from rich.console import Console
@@ -13,9 +17,30 @@ from rich.text import Text
 from rnnbench.cases import Trial
 from rnnbench.reports import seconds
 from rnnbench.results import FAILURES, Record, visible
+from rnnbench.worker import called_while_waiting
 
 SILENCE_S = 30.0
-"""Longest time without a line in a pipe, which shows no bar, while one stage follows another."""
+"""Time without a line after which a pipe, which shows no bar, gets one that says what goes on."""
+
+
+@contextmanager
+def told_again(doing: str) -> Iterator[None]:
+    """Say on standard error what is done, at once and again after each SILENCE_S of waiting for other processes."""
+    started = said = time.monotonic()
+
+    def say(text: str) -> None:
+        with suppress(OSError, ValueError):  # Nobody reads it.
+            print(visible(text), file=sys.stderr, flush=True)
+
+    def say_again() -> None:
+        nonlocal said
+        if (now := time.monotonic()) - said >= SILENCE_S:
+            said = now
+            say(f"{timedelta(seconds=round(now - started))}  {doing}")
+
+    say(doing)
+    with called_while_waiting(say_again):
+        yield
 
 
 class NoProgress:
@@ -39,6 +64,10 @@ class ProgressBar:
         self._numbers: dict[str, int] = {}
         self._total = total
         self._started = self._printed = time.monotonic()
+        self._doing: dict[str, str] = {}
+        self._waiting = ExitStack()
+        self._lock = RLock()
+        """Several threads wait for workers that check."""
         self._progress = Progress(
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
@@ -52,22 +81,34 @@ class ProgressBar:
 
     def __enter__(self) -> ProgressBar:
         self._progress.start()
+        if not self._progress.console.is_terminal:
+            self._waiting.enter_context(called_while_waiting(self._say_again))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._waiting.close()
         self._progress.stop()
 
     def stage(self, trial: Trial, stage: str) -> None:
         number = self._numbers.setdefault(trial.id, len(self._numbers) + 1)
         doing = visible(f"{stage}: {trial.target} {trial.strategy} {trial.model.label} c{trial.strategy.chunk}")
         self._progress.update(self._task, description=f"trial {number}, {doing}", refresh=True)
-        if not self._progress.console.is_terminal and time.monotonic() - self._printed >= SILENCE_S:
-            elapsed = timedelta(seconds=round(time.monotonic() - self._started))
-            self._print(Text(f"{elapsed}  trial {number} of {self._total}, {doing}", "dim"))
+        self._doing.pop(trial.id, "")
+        self._doing[trial.id] = f"trial {number} of {self._total}, {doing}"
+        if not self._progress.console.is_terminal:
+            self._say_again()
+
+    def _say_again(self) -> None:
+        """Say what began last of all that goes on, if nothing was said for long."""
+        with self._lock:
+            if self._doing and time.monotonic() - self._printed >= SILENCE_S:
+                elapsed = timedelta(seconds=round(time.monotonic() - self._started))
+                self._print(Text(f"{elapsed}  {[*self._doing.values()][-1]}", "dim"))
 
     def finished(self, record: Record, side: str = "") -> None:
+        self._doing.pop(record.trial, "")
         self._numbers.setdefault(record.trial, len(self._numbers) + 1)
         if record.outcome != "unsupported":
             self._print(_line(record, side))

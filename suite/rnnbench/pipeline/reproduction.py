@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 
 from rnnbench.outside_text import safe_text
 from rnnbench.pipeline.made_environments import plain_environment, site_packages
+from rnnbench.pipeline.progress import told_again
 from rnnbench.pipeline.releases import newest_release
 from rnnbench.spelling import hint
 from rnnbench.worker import run_helper
@@ -104,7 +105,8 @@ def reproduce(one: Reproduction, python: str = sys.executable, earlier: str = ""
     if missing := _missing(one.requirements, versions):
         names = " and ".join(_names(missing))
         return Reproduced(FaultState.UNKNOWN, f"it needs {names}: pip install {shlex.join(missing)}", versions)
-    state, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
+    with told_again(f"{one.name}: its program runs"):
+        state, printed = _run([python, str(one.script), *([earlier] if earlier else [])])
     if state is FaultState.UNKNOWN and one.tools:
         printed += f"\nit also needs {one.tools}"
     return Reproduced(state, printed, versions, _versions(one.earlier, earlier) if earlier else ())

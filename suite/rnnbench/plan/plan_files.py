@@ -45,10 +45,10 @@ def restore_damaged(folder: Path, digest: str | None = None) -> Iterator[str]:
     }
     for name, is_whole in whole.items():
         file = folder / name
-        content, of_copy = b"", False
+        content, why_copy = b"", ""
         with suppress(OSError):
-            content, of_copy = read_or_copy(file, is_whole)
-        if of_copy:
+            content, why_copy = read_or_copy(file, is_whole)
+        if why_copy:
             write_bytes(file, content, durable=True)
             yield f"{name} was damaged, edited or gone, and was written again from {copy_of(file).name}"
 

@@ -183,7 +183,8 @@ def alert_sentence(detection: Detection) -> Markdown:
         has = Markdown("has run no case")
         if not detection.whole_backend:
             has = Markdown("has not run {}").format(_names(detection.members, "of its case"))
-        return Markdown("Machine {} {} since {}").format(code(detection.machine), has, _day(detection.night))
+        told = Markdown("Machine {} {} since {}").format(code(detection.machine), has, _day(detection.night))
+        return Markdown("{}: {}").format(told, detection.detail) if detection.detail else told
     if not detection.is_level:
         what = fact_sentence(detection.what, detection.before, detection.after, detection.detail)
         return Markdown("{}: **{}** (since {})").format(_subject(detection), what, _day(detection.night))

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, is_json, read_plain, unfinished
+from rnnbench.disk import copy_of, exchange, is_json, read_plain, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -29,7 +29,7 @@ from rnnbench.results.run import Run
 from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
-from rnnbench.results.store import read_info, read_run, run_name
+from rnnbench.results.store import BEFORE, read_info, read_run, run_name
 from rnnbench.spelling import count
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json")
@@ -82,7 +82,8 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
     shards = [_shard(folder) for folder in folders]
     if not shards:
         raise StoreError("no shard was given; name the runs of at least one")
-    plans = [read_whole_plan(shard.path, shard.info.shard) for shard in shards if shard.info.shard]
+    read = [read_whole_plan(shard.path, shard.info.shard) for shard in shards if shard.info.shard]
+    plans = [plan for plan, _ in read]
     first = shards[0]
     for shard, plan in zip(shards, plans, strict=True):
         if plan != plans[0]:
@@ -94,9 +95,9 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
         raise StoreError("the shards are all empty; name the runs of those that have trials")
     missing = tuple(missing_sentences(filled, plans[0]))
     foreign = {file: why for shard in filled for file, why in _foreign_samples(shard)}
-    return Merging(
-        filled, plans[0], missing, (*warnings_of(filled, plans[0]), *left_out_warnings(foreign)), frozenset(foreign)
-    )
+    of_copies = (sentence for _, sentences in read for sentence in sentences)
+    warnings = (*of_copies, *warnings_of(filled, plans[0]), *left_out_warnings(foreign))
+    return Merging(filled, plans[0], missing, warnings, frozenset(foreign))
 
 
 def write_merged(merging: Merging, results: Path, output: Path | None = None) -> MergedRun:
@@ -266,8 +267,13 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _put(part: Path, folder: Path) -> None:
-    """Rename the finished folder to its place. What was there goes once it is."""
-    before = unfinished(folder, f"{os.getpid()}.before")
+    """Rename the finished folder to its place. What was there is removed then.
+
+    Where the two cannot be exchanged at once, `Store` finds what was there if this command is killed in between.
+    """
+    if folder.exists() and exchange(part, folder):
+        return
+    before = unfinished(folder, f"{os.getpid()}{BEFORE}")
     if folder.exists():
         folder.rename(before)
     try:

@@ -29,12 +29,12 @@ def read_merged(
     path: Path, info: RunInfo, warnings: tuple[str, ...], merged: MergedInfo, read: Callable[[Path], Run]
 ) -> Run:
     """Merged shards as one run. `read` reads the run of a shard. Raises StoreError where a file cannot be read."""
-    plan = read_whole_plan(path, merged)
+    plan, of_copy = read_whole_plan(path, merged)
     shards = [read(merged.folder(path, number)) for number in merged.numbers]
     for number, shard in zip(merged.numbers, shards, strict=True):
         if shard.info.shard != plan.shard(number):
             raise StoreError(f"{shard.path}: is not shard {number}/{merged.of} of the plan; merge the shards again")
-    return joined(path, info, shards, plan, warnings)
+    return joined(path, info, shards, plan, (*warnings, *of_copy))
 
 
 def joined(path: Path, info: RunInfo, shards: Sequence[Run], plan: WholePlan, warnings: Sequence[str] = ()) -> Run:

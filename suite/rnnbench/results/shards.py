@@ -84,11 +84,15 @@ def _has_digest(content: bytes, digest: str) -> bool:
         return False
 
 
-def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
-    """The plan that `run.json` names. Raises StoreError where the file is damaged, or has another plan."""
+def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> tuple[WholePlan, tuple[str, ...]]:
+    """The plan that `run.json` names, and a sentence if it is that of the copy.
+
+    Raises StoreError where the file is damaged, or has another plan.
+    """
     file = folder / PLAN
     try:
-        plan = WholePlan.model_validate_json(read_or_copy(file, lambda content: _has_digest(content, about.plan))[0])
+        content, why_copy = read_or_copy(file, lambda content: _has_digest(content, about.plan))
+        plan = WholePlan.model_validate_json(content)
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}; restore it") from error
     except ValidationError as error:
@@ -105,4 +109,4 @@ def read_whole_plan(folder: Path, about: ShardInfo | MergedInfo) -> WholePlan:
                 f"{about.of} shards, and of these {named}; restore both files of this run"
             )
         )
-    return plan
+    return plan, (why_copy,) if why_copy else ()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rnnbench.content_digest import EDITED, without_digest
-from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy
+from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.dates import ahead_of_others
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
@@ -34,6 +34,8 @@ Keep = Callable[[Record], Record]
 LATEST = "latest"
 _NAMED_BY_TIME = re.compile(r"\d{8}T\d{6}Z-")
 BEGUN = ".begun"
+BEFORE = ".before"
+"""Ends the hidden name of a run that `rnnbench merge` is replacing."""
 _BEGUN = re.compile(rf"\.run-\d+-\d+{re.escape(BEGUN)}")
 _LONGEST_NAME = 100
 """Characters of a run's name: a name is read by people."""
@@ -116,7 +118,7 @@ class Store:
             if os.path.isfile(path / INFO):  # Unlike Path.is_file, False for a name that is too long to be one.
                 return path
         for path in candidates:
-            if os.path.exists(path):
+            if os.path.exists(path) or _replaced_at(path):
                 raise _not_a_run(path)
         here = [path.name for path in _paths_of_runs(self.root)]
         near = did_you_mean(str(run), [LATEST, *here, *map(str, _paths_of_runs(Path(run).parent))])
@@ -132,11 +134,14 @@ class Store:
         if str(run) != LATEST:
             return ()
         runs, counted = self.runs(), self._runs_of_the_past()
-        return tuple(
+        ahead = (
             f"{path}: dated in the future, so it is not taken for the latest run; if a clock was wrong, name this run "
             f"itself, or rename its folder"
             for path in runs[runs.index(counted[-1]) + 1 :]
         )
+        places = tuple(_hidden_beginning(path) for path in runs)
+        hidden = (path for path in _hidden_runs(self.root) if not path.name.startswith(places))
+        return (*ahead, *map(_was_replaced, hidden))
 
     def _runs_of_the_past(self) -> list[Path]:
         """`runs`, without those dated in the future: each would stay the latest for as long."""
@@ -155,6 +160,27 @@ def _paths_of_runs(folder: Path) -> list[Path]:
     with suppress(OSError, ValueError):
         return [path for path in folder.iterdir() if (path / INFO).is_file()]
     return []
+
+
+def _hidden_runs(folder: Path) -> list[Path]:
+    """Runs that `rnnbench merge` was replacing when it was killed, or is replacing now."""
+    return [path for path in _paths_of_runs(folder) if path.name.endswith(BEFORE)]
+
+
+def _hidden_beginning(path: Path) -> str:
+    """How the name begins that a run of this path has meanwhile."""
+    return unfinished(path, "").name
+
+
+def _replaced_at(path: Path) -> Path | None:
+    """The run that was replaced at a path where there is none."""
+    if not path.name or os.path.lexists(path):
+        return None
+    return next((run for run in _hidden_runs(path.parent) if run.name.startswith(_hidden_beginning(path))), None)
+
+
+def _was_replaced(hidden: Path) -> str:
+    return f"{hidden}: a run that `rnnbench merge` was replacing when it was killed; give this folder its name again"
 
 
 def run_name(cases: Sequence[str], started: datetime, ending: str = "") -> str:
@@ -195,13 +221,13 @@ def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     if not file.is_file():
         raise _not_a_run(path)
     try:
-        content, of_copy = read_or_copy(file)
+        content, why_copy = read_or_copy(file)
     except OSError as error:
         raise _unreadable(file, error) from error
     reader = Reader(str(file))
     content, is_as_written = without_digest(content)
     info = reader.parse(RunInfo, upgrade_info, content)
-    torn = [f"{file}: torn; {copy_of(file).name} was read instead, which may be older"] if of_copy else []
+    torn = [f"{why_copy}, which may be older"] if why_copy else []
     changed = [] if is_as_written else [f"{file}: {EDITED}"]
     edited = [_edited(file, info.edited)] if info.edited else []
     return info, (*torn, *changed, *edited, *reader.warnings())
@@ -320,6 +346,8 @@ def _unreadable(file: Path, error: OSError) -> StoreError:
 def _not_a_run(path: Path) -> StoreError:
     if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
         return _unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    if hidden := _replaced_at(path):
+        return StoreError(f"there is no run {path}; {_was_replaced(hidden)}")
     if (copy := copy_of(path / INFO)).is_file():
         return StoreError(
             f"{path}: has no {INFO} that can be read; move what lies there, and copy {copy.name} to {INFO}"

@@ -74,7 +74,7 @@ def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
 def _row(alert: Alert, content: Content) -> AlertRow:
     detection = alert.found
     if detection.what == SILENCE:
-        sentence = "no run since then"
+        sentence = "; ".join(filter(None, ("no run since then", detection.detail)))
     elif detection.is_level:
         change = change_with_interval(detection.ratio or 1.0, detection.interval, INTERVAL)
         sentence = f"{MEASURES[detection.what].title} {change}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rnnbench.history import Alerts, History
 from rnnbench.locks import locked_folder
-from rnnbench.results import Run, StoreError
+from rnnbench.results import Run, StoreError, unwritable
 from rnnbench.site.alerts import write_alerts
 from rnnbench.site.changes import change_rows
 from rnnbench.site.chooser import write_chooser
@@ -32,15 +32,19 @@ MARK_TEXT = "Files of this folder are made by `rnnbench site`, which removes tho
 def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts: Alerts | None = None) -> Path:
     """Write the site into a folder and return its first page. Equal runs and histories give equal bytes.
 
-    Raises StoreError where there is nothing to show, or the folder has other files.
+    Raises StoreError where there is nothing to show, the folder has other files, or it cannot be written.
     """
     content = read_content(runs, history, alerts)
-    root.mkdir(parents=True, exist_ok=True)
-    with locked_folder(
-        root
-    ):  # Another command that writes it would take unfinished files for those of an earlier site.
-        _check(root, [run.path for run in runs], history, alerts)
-        _write_files(content, history, Folder(root))
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # Another command that writes it would take unfinished files for those of an earlier site.
+        with locked_folder(root):
+            _check(root, [run.path for run in runs], history, alerts)
+            _write_files(content, history, Folder(root))
+    except OSError as error:
+        if error.filename is None or not Path(error.filename).is_relative_to(root):
+            raise
+        raise unwritable(root, error, "-o") from error
     return root / INDEX
 
 

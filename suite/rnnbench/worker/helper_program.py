@@ -14,11 +14,13 @@ from contextlib import suppress
 from threading import Event
 
 from rnnbench.worker.kernel import MARK, family, keep_ended_children, kill_until_gone, mark_process, marked
-from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark
+from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark, waited
 from rnnbench.worker.supervisor import supervise
 
 STOP_POLL_S = 0.1
 """Seconds between two looks at whether a program has to stop."""
+WAIT_POLL_S = 5.0
+"""Seconds between two looks at a program that need not: it may be one that measures."""
 
 
 class HelperStoppedError(Exception):
@@ -60,14 +62,14 @@ def _communicate(
     process: subprocess.Popen[str], limit_s: float, text: str | None, stop: Event | None
 ) -> tuple[str, str]:
     """Send `text` and wait for the end. Returns standard output and standard error."""
-    if stop is None:
-        return process.communicate(text, limit_s)
     until = time.monotonic() + limit_s
-    while not stop.is_set():
-        with suppress(subprocess.TimeoutExpired):
-            return process.communicate(text, STOP_POLL_S)
-        if time.monotonic() >= until:
+    while stop is None or not stop.is_set():
+        left = until - time.monotonic()
+        if left <= 0:
             raise subprocess.TimeoutExpired(process.args, limit_s)
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(text, min(left, WAIT_POLL_S if stop is None else STOP_POLL_S))
+        waited()
     raise HelperStoppedError
 
 

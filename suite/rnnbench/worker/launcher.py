@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NoReturn, Protocol, TypeVar
@@ -43,6 +43,7 @@ from rnnbench.worker.memory import POLL_S, ResidentMemory
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 from rnnbench.worker.supervisor import suite_mark, supervise
 
+_CALLED: list[Callable[[], None]] = []
 START_LIMIT_S = 120.0
 """Seconds in which an interpreter must start and import its framework."""
 EXIT_LIMIT_S = 5.0
@@ -61,6 +62,22 @@ MOST_STOPS = 3
 NO_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """The suite uses no plugins of pydantic. To look for them, pydantic reads the metadata of every package: 0.05 s."""
 Ready = TypeVar("Ready")
+
+
+@contextmanager
+def called_while_waiting(call: Callable[[], None]) -> Iterator[None]:
+    """Call it every few seconds or more often while this suite waits for a worker or a helper, in any thread."""
+    _CALLED.append(call)
+    try:
+        yield
+    finally:
+        _CALLED.remove(call)
+
+
+def waited() -> None:
+    """Some of the time is over in which this suite waits for another process."""
+    for call in tuple(_CALLED):
+        call()
 
 
 class WorkerError(Exception):
@@ -269,6 +286,7 @@ class ChannelProcess(Generic[Ready]):
                 is_told = "; a signal or a debugger had stopped it" if is_stopped(self.pid) else ""
                 self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave{is_told}; killed")
             line = self._channel.receive(min(left, POLL_S))
+            waited()
             if line is None and self.has_ended:
                 # A child that holds its end keeps the channel open. A last line may still be there.
                 line = self._channel.receive(EXIT_GRACE_S)
