@@ -8,7 +8,8 @@ TEST := .venv-test
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
 # comma between them share one: each start of a process and each import of a framework takes seconds of the processor.
-LONG := backend-tvm backend-iree room-pipeline room-conformance others room-cli backend-tensorflow,litert backend-torch room-worker room-site room-night room-sampling
+LONG := others backend-tensorflow,litert room-pipeline room-conformance backend-tvm backend-iree room-site room-worker room-cli
+LONG += backend-torch room-history room-sampling room-model_files room-night room-fleet backend-onnxruntime,openvino,numpy
 ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
 BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvino,numpy iree-torch iree-tensorflow
 OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
@@ -134,10 +135,11 @@ $(GPU)/.ready: pyproject.toml
 	touch $@
 
 # Every core compiles what was installed, before the first job, without packages of which the tests import little or nothing
-# and the packages' own tests: what is imported of these is compiled then.
+# and the packages' own tests: what is imported of these is compiled then. pytest compiles its plugins itself.
 UNCOMPILED := .*/tests?|ray|torch_mlir|iree|numba|torch/(testing|_vendor)|mypyc?|fontTools|pygments|playwright
 UNCOMPILED := $(UNCOMPILED)|sympy/(physics|parsing|stats)|jax/(experimental|_src/(pallas|internal_test_util|scipy))
-UNCOMPILED := $(UNCOMPILED)|scipy/signal|numpy/distutils
+UNCOMPILED := $(UNCOMPILED)|scipy/(signal|io)|numpy/distutils|hypothesis|setuptools|virtualenv|fsspec|torchgen|keras/_tf_keras
+UNCOMPILED := $(UNCOMPILED)|torch/(ao|onnx|distributed/(checkpoint|elastic|tensor))|onnxruntime/(tools|transformers)|tvm/topi/testing
 $(TEST)/.ready: pyproject.toml constraints.txt .ci/install.py
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python .ci/install.py -c constraints.txt -e '.[all,test]'

@@ -35,8 +35,12 @@ for name in STRANGERS:
 
 HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 """What Hypothesis is not to fail for: a slow machine, and fixtures that examples may share."""
+EXAMPLES = 15 if runs_all() else 8
+"""Where a test does not say how many. Tests with fewer show the class of a fault, and those with more its corners."""
 settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
-settings.register_profile("suite", settings.get_profile("explore"), max_examples=15, derandomize=True, database=None)
+settings.register_profile(
+    "suite", settings.get_profile("explore"), max_examples=EXAMPLES, derandomize=True, database=None
+)
 settings.load_profile("suite")
 
 os.environ["RNNBENCH_CACHE"] = os.path.join(tempfile.gettempdir(), "rnnbench-tests-have-no-cache")

@@ -156,6 +156,7 @@ INDUCTOR = [
     Plan(RNNOISE, Strategy("unrolled", "stateful", 1), batch=3, tails=False),
 ]
 AHEAD_OF_TIME = [
+    Plan(GRU_AFTER, Strategy("looped", "stateful", 4), batch=3, tails=False),
     Plan(RNNOISE, Strategy("looped", "stateful", 4), batch=3, tails=False),
     Plan(GRU_AFTER, Strategy("fused", "stitched", 2), batch=1, tails=False),
 ]

@@ -22,8 +22,8 @@ from rnnbench.rnn import Arithmetic, Model
 
 pytestmark = pytest.mark.usefixtures("few_turns")
 
-SIZES, CELLS, GAINS = (1, 2, 7, 33, 65), ("lstm", "gru", "rnn"), (1.0, 4.0)
-"""Hidden units, cells and gains of weights, in turn: no two of these have a common length."""
+SHAPES = ((1, "gru", 4.0), (7, "rnn", 1.0), (33, "lstm", 4.0), (2, "rnn", 4.0), (65, "gru", 1.0), (7, "lstm", 1.0))
+"""Hidden units, cells and gains of weights, in turn. All adapters of a shape are compared with one reference."""
 MODELS = 1 + runs_all() if settings.default.derandomize else settings.default.max_examples
 """Models of each arithmetic and dtype: one in `make test`; 125, so 4,000 in all, with the profile `explore`."""
 DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -66,10 +66,7 @@ def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references)
 
 @pytest.mark.parametrize(
     ("variant", "hidden", "cell", "gain"),
-    [
-        (variant, SIZES[number % len(SIZES)], CELLS[number % len(CELLS)], GAINS[number % len(GAINS)])
-        for number, variant in enumerate(VARIANTS)
-    ],
+    [(variant, *shape) for variant, shape in zip(VARIANTS, cycle(SHAPES))],
 )
 def test_what_only_looks_like_a_fault_is_not_accused_at_any_size(variant, hidden, cell, gain, references) -> None:
     model = Model(cell=cell, input=3, hidden=hidden, gain=gain)

@@ -96,6 +96,7 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 latency verdicts" in done.stdout
 
 
+@pytest.mark.proof
 def test_there_is_no_verdict_where_a_package_of_a_side_was_replaced_meanwhile(tmp_path):
     """The environment is asked for its versions first, and its workers are started then."""
     installed = Path(str(distribution("rnnbench-fake").locate_file("rnnbench_fake-1.0.dist-info")))
@@ -127,6 +128,7 @@ def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(sp
         assert "give the command that compared them again" in errors
 
 
+@pytest.mark.proof
 def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
     ab("--backend=fake:sample-segfaults", "--budget=10ms", status=3)
     for path in (tmp_path / "results").iterdir():

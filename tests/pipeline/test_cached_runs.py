@@ -163,6 +163,7 @@ def test_what_a_framework_sets_in_its_process_makes_no_other_program(tmp_path, c
     assert origins == ["cold", "cached"]
 
 
+@pytest.mark.proof
 def test_a_program_of_another_version_is_built(tmp_path, cache):
     build(tmp_path / "1", cache)
     now = examine(TRIAL)
@@ -180,6 +181,7 @@ def test_a_run_times_the_build_of_what_a_check_has_built_beside_other_work(tmp_p
     assert len(entries(cache)) == 2, "the program and its program of one step: the untimed ones are replaced"
 
 
+@pytest.mark.proof
 def test_what_check_builds_is_untimed(tmp_path, cache):
     plan = begin_run([TRIAL], Store(tmp_path / "results"))
     check_trials(plan, SilentObserver(), jobs=1, cache=cache)
@@ -187,6 +189,7 @@ def test_what_check_builds_is_untimed(tmp_path, cache):
     assert build(tmp_path / "2", cache).built.figures.origin == "cold"
 
 
+@pytest.mark.proof
 def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
     build(tmp_path / "1", cache)
     for number, other in enumerate((replace(TRIAL, seed=1), make_trial(chunk=2), replace(TRIAL, threads=2)), 2):

@@ -63,6 +63,12 @@ def test_every_trial_has_the_outcome_of_what_it_did(mixed):
     assert {route: records[route, "looped"].outcome for route in routes} == routes
 
 
+def test_a_record_says_of_which_run_it_is(mixed):
+    """By the run's seed: a line that was pasted from another run is not read as one of this."""
+    run, records, _ = mixed
+    assert {record.run_seed for record in records.values()} == {read_run(run).info.seed}
+
+
 def test_a_failure_says_its_stage_and_reason(mixed):
     _, records, _ = mixed
     stages = {route: records[route, "looped"].stage for route, _ in records}

@@ -26,6 +26,7 @@ def test_each_way_has_its_outcome_and_harms_no_other_trial(tmp_path):
     assert die_together(dying, tmp_path, timed=False).mistakes(dying) == []
 
 
+@pytest.mark.proof
 def test_what_a_sampled_trial_leaves_in_its_process_harms_no_other_trial(tmp_path):
     """They share the process with a healthy one."""
     dying = [("prepare", way) for way in ("closes-its-output",)]

@@ -7,6 +7,7 @@ import pytest
 from random_models import problem
 
 from rnnbench.rnn import DTYPES, Arithmetic, Model, RandomRounding, Trajectory, rounded, run_in, run_reference
+from rnnbench.rnn.arithmetic import ACTIVATION
 
 MODEL = Model(cell="lstm", input=8, hidden=24)
 DTYPE_NAMES = list(DTYPES)
@@ -57,6 +58,12 @@ def test_what_is_too_small_to_be_normal_may_vanish() -> None:
     assert moved[0] == tiny[0]
     assert np.all((moved[1:] >= 0) & (moved[1:] <= 2 * tiny[1:]))
     assert np.ptp(moved[1:]) > tiny[0, 0] / 2
+
+
+def test_an_activation_near_zero_is_off_by_as_much_as_where_it_is_large() -> None:
+    near_zero = RandomRounding("float32", seed=0, exact=1).activated(np.zeros((200, 3)))
+    assert not near_zero[0].any()
+    assert 0.9 * ACTIVATION < np.abs(near_zero[1:]).max() <= ACTIVATION
 
 
 def test_a_product_is_off_by_the_roundings_of_its_partial_sums_and_no_more() -> None:

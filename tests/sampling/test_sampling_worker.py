@@ -43,6 +43,7 @@ def test_the_trial_beside_it_is_sampled_by_another_worker(growing):
     assert growing[2].timing.dispatch_floor.unmeasured == ""
 
 
+@pytest.mark.proof
 def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_path):
     trials = [make_trial("fake:holds-much", chunk=chunk, limits=MEMORY) for chunk in (2, 3, 4)]
     assert MEMORY.memory < 3 * 8 * HELD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import made_history
@@ -11,6 +12,16 @@ from browser import opened_chromium
 from made_site import NIGHTS, Made, night, samples
 
 from rnnbench.results import read_run, save_samples
+from rnnbench.site import method
+
+
+@pytest.fixture(scope="session", autouse=True)
+def documents_once() -> Iterator[None]:
+    """Every site has the same documents, whose pages take half of the time of a small site."""
+    html_of = cache(method.html_of)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(method, "html_of", lambda text, documents: html_of(text, frozenset(documents)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -142,6 +142,11 @@ def every_page(root: Path) -> list[str]:
     return [str(file.relative_to(root)) for file in sorted(root.rglob("*.html"))]
 
 
+def pages_of_records(root: Path) -> list[str]:
+    """Without the documents, which every site has."""
+    return [name for name in every_page(root) if not name.startswith("method-")]
+
+
 def trial_page(made: Any, backend: str) -> str:
     record = next(record for record in made.runs[-1].records if record.backend == backend)
     return next(f"trials/{f.name}" for f in (made.root / "trials").iterdir() if record.trial in f.read_text("utf-8"))
@@ -906,7 +911,7 @@ def options(page: Any, name: str) -> list[str]:
 
 
 def test_pages_of_any_names_fit_a_phone_and_keep_the_console_empty(named, phone):
-    for name in every_page(named):
+    for name in pages_of_records(named):
         open_on_phones(phone, named, name)
     assert phone.complaints == []
 
@@ -924,10 +929,15 @@ def test_any_name_can_be_chosen(named, desktop, name):
 
 
 def test_the_link_of_a_page_of_any_name_leads_to_its_trials(named, desktop):
-    for file in sorted((named / "trials").iterdir()):
-        page = desktop.open(named, f"trials/{file.name}")
-        page.locator(".crumbs a").last.click()
-        page.wait_for_function(f"() => document.getElementById('answer')?.textContent.startsWith('1 of {len(NAMES)} ')")
+    files = sorted((named / "trials").iterdir())
+    page = desktop.open(named, f"trials/{files[0].name}")
+    page.locator(".crumbs a").last.click()
+    shows_one = f"() => document.getElementById('answer')?.textContent.startsWith('1 of {len(NAMES)} ')"
+    page.wait_for_function(shows_one)
+    for file in files[1:]:
+        *_, link = re.findall(r'href="\.\./trials\.html(#[^"]*)"', file.read_text("utf-8"))
+        page.evaluate("(link) => { document.getElementById('answer').textContent = ''; location.hash = link; }", link)
+        page.wait_for_function(shows_one)
 
 
 def test_any_name_has_versions_to_compare(named, desktop):
@@ -1007,7 +1017,7 @@ def test_days_are_those_of_utc_wherever_the_visitor_is(made, chromium, zone):
 def test_a_run_of_which_every_trial_failed_has_pages_that_say_so(tmp_path, desktop):
     failed = [fake.record(chunk=2**k, outcome=outcome, bound=None) for k, outcome in enumerate(fake.OUTCOMES[1:])]
     root = write_site([read_run(fake.write_run(tmp_path / "run", failed))], None, tmp_path / "site").parent
-    for name in every_page(root):
+    for name in pages_of_records(root):
         desktop.open(root, name)
     for name, told in (
         ("compare.html", "Nothing was measured in this night."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ def changed(record: Record, name: str, **params: Any) -> Record:
 class Compared:
     """The compare page of a site, with what was chosen."""
 
-    def __init__(self, chromium: Any, root: Path, choice: str) -> None:
-        self.page = chromium.new_page()
-        self.page.set_default_timeout(1000 * PATIENCE_S)
+    def __init__(self, page: Any, root: Path, choice: str) -> None:
+        self.page = page
+        self.page.goto("about:blank")  # Another address of the same page would not load it.
         self.page.goto(f"{(root / 'compare.html').as_uri()}#{choice}")
         self.page.wait_for_function(SHOWN)
 
@@ -43,6 +44,19 @@ class Compared:
 
     def text(self, name: str) -> str:
         return self.page.locator(name).inner_text()
+
+
+@pytest.fixture(scope="module")
+def only_page(chromium: Any) -> Any:
+    page = chromium.new_page()
+    page.set_default_timeout(1000 * PATIENCE_S)
+    return page
+
+
+@pytest.fixture
+def page(only_page: Any) -> Iterator[Any]:
+    yield only_page
+    only_page.evaluate("localStorage.clear()")
 
 
 def site_of(folder: Path, *runs: list[Record], **changes: Any) -> Path:
@@ -73,7 +87,7 @@ def test_other_lengths_and_seeds_are_not_compared_as_one_workload(tmp_path, stor
     assert len(set(workloads.values())) == 3
 
 
-def test_backends_are_compared_on_one_network_and_size_only(chromium, tmp_path):
+def test_backends_are_compared_on_one_network_and_size_only(page, tmp_path):
     first, second = ("fakemlir", "linalg"), ("fakebase", "ops")
     records = [
         fake.record(*target, hidden=hidden, spread=0, bound=hidden * factor * 1e-6)
@@ -81,7 +95,7 @@ def test_backends_are_compared_on_one_network_and_size_only(chromium, tmp_path):
         for hidden in (128, 512)
     ]
     records += [changed(fake.record(*first), "gru", model={"cell": "gru", "input": 64, "hidden": 128})]
-    shown = Compared(chromium, site_of(tmp_path, records), "by=backends&a=fakemlir:linalg&b=fakebase:ops").rows
+    shown = Compared(page, site_of(tmp_path, records), "by=backends&a=fakemlir:linalg&b=fakebase:ops").rows
     assert [row[4] for row in shown] == ["2.000×", "2.000×"]
     assert sorted(re.findall(r"(\w+), input 64, hidden (\d+)", " ".join(row[1] for row in shown))) == [
         ("lstm", "128"),
@@ -89,37 +103,38 @@ def test_backends_are_compared_on_one_network_and_size_only(chromium, tmp_path):
     ]
 
 
-def test_backends_of_two_origins_are_not_compared(chromium, tmp_path):
+def test_backends_of_two_origins_are_not_compared(page, tmp_path):
     records = [fake.record("fakelib", "ops"), fake.record("fakemlir", "linalg")]
-    page = Compared(chromium, site_of(tmp_path, records), "by=backends")
-    (row,) = page.rows
+    compared = Compared(page, site_of(tmp_path, records), "by=backends")
+    (row,) = compared.rows
     assert row[0] == "not compared: origins of programs differ, library and authored"
     assert row[4:] == ["—", "none", "—", "—", "—"]
-    assert page.text("#answer").startswith("1 comparison: 0 SLOWER, 0 FASTER, 0 UNDECIDED, 0 SAME, 1 without a verdict")
+    told = "1 comparison: 0 SLOWER, 0 FASTER, 0 UNDECIDED, 0 SAME, 1 without a verdict"
+    assert compared.text("#answer").startswith(told)
 
 
-def test_the_backends_of_which_most_is_compared_are_chosen_first(chromium, tmp_path):
+def test_the_backends_of_which_most_is_compared_are_chosen_first(page, tmp_path):
     records = [fake.record(*target) for target in (("a", "ops"), ("fakelib", "ops"), ("z", "ops"))]
-    page = Compared(chromium, site_of(tmp_path, [*records, fake.record("z", "ops", chunk=1)]), "by=backends").page
+    Compared(page, site_of(tmp_path, [*records, fake.record("z", "ops", chunk=1)]), "by=backends")
     assert [page.locator(f"[name={side}]").input_value() for side in "ab"] == ["a:ops", "z:ops"]
 
 
-def test_activations_that_differ_stand_beside_the_verdict(chromium, tmp_path):
+def test_activations_that_differ_stand_beside_the_verdict(page, tmp_path):
     records = [fake.record("fakemlir", "linalg"), fake.record("fakekernel", "tir", bound=3e-4)]
-    (row,) = Compared(chromium, site_of(tmp_path, records), "by=backends&a=fakemlir:linalg&b=fakekernel:tir").rows
+    (row,) = Compared(page, site_of(tmp_path, records), "by=backends&a=fakemlir:linalg&b=fakekernel:tir").rows
     assert row[0] == "SLOWER; kinds of arithmetic differ, exact and approximate"
 
 
-def test_one_program_that_was_measured_once_has_no_ratio_to_itself(chromium, tmp_path):
+def test_one_program_that_was_measured_once_has_no_ratio_to_itself(page, tmp_path):
     one = fake.record(time="unrolled", chunk=1)
     records = [one, fake.record(time="looped", chunk=1, bound=None, same_as=one.trial)]
-    (row,) = Compared(chromium, site_of(tmp_path, records), "by=strategies").rows
+    (row,) = Compared(page, site_of(tmp_path, records), "by=strategies").rows
     assert (row[0], row[4]) == ("one program, measured once", "—")
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
 @pytest.mark.parametrize("groups", [(0, 0), (0, 1)])
-def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(chromium, tmp_path, groups, stored):
+def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(page, tmp_path, groups, stored):
     sides = [fake.record(time=time, spread=0.05, processes=5, seed=k) for k, time in enumerate(("looped", "unrolled"))]
     sampled = [
         record.model_copy(update={"anchor": Anchor(trial=sides[0].trial, group=group, groups=2, bound=1e-4)})
@@ -129,41 +144,41 @@ def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(chro
     if stored:
         history.add(run)
     write_site([read_run(run)], history if stored else None, tmp_path / "site")
-    (row,) = Compared(chromium, tmp_path / "site", "by=strategies").rows
+    (row,) = Compared(page, tmp_path / "site", "by=strategies").rows
     base, new = (record.latency("bound").process_medians for record in sides)
     pairs = judge_once([b / a for a, b in zip(base, new, strict=True)], confidence=0.95)
     judged = pairs if groups[0] == groups[1] else judge_apart(base, new)
     assert row[5] == "{:.3f} to {:.3f}".format(*judged.interval)
 
 
-def test_devices_and_threads_of_one_program_are_compared(chromium, tmp_path):
+def test_devices_and_threads_of_one_program_are_compared(page, tmp_path):
     one = fake.record(spread=0)
     records = [one, changed(fake.record(bound=5e-5, spread=0), "more", threads=2)]
-    (row,) = Compared(chromium, site_of(tmp_path, records), "by=devices").rows
+    (row,) = Compared(page, site_of(tmp_path, records), "by=devices").rows
     assert row[4] == "0.500×"
     assert "fakelib:ops, 16 steps a call; fake_case: lstm, input 64, hidden 128" in row[1]
 
 
-def test_two_nodes_of_a_run_are_not_compared(chromium, tmp_path):
+def test_two_nodes_of_a_run_are_not_compared(page, tmp_path):
     records = [fake.record(time=time).model_copy(update={"node": time}) for time in ("looped", "unrolled")]
-    (row,) = Compared(chromium, site_of(tmp_path, records), "by=strategies").rows
+    (row,) = Compared(page, site_of(tmp_path, records), "by=strategies").rows
     assert (row[0], row[4]) == ("not compared: nodes differ, looped and unrolled", "—")
 
 
-def test_what_differs_between_two_nights_beside_the_programs_is_told(chromium, tmp_path):
+def test_what_differs_between_two_nights_beside_the_programs_is_told(page, tmp_path):
     record = fake.record()
     newer = record.model_copy(update={"version": {"fakelib-package": "2.0"}})
     first = read_run(fake.write_run(tmp_path / "a", [record], started="2026-01-10T02:00:00Z"))
     second = read_run(fake.write_run(tmp_path / "b", [newer], started="2026-01-11T02:00:00Z", rnnbench="0.2.0"))
     write_site([first, second], None, tmp_path / "site")
-    page = Compared(chromium, tmp_path / "site", "by=nights")
-    assert page.text("#caution") == (
+    compared = Compared(page, tmp_path / "site", "by=nights")
+    assert compared.text("#caution") == (
         "rnnbench differs: 0.1.0 in A, 0.2.0 in B. "
         "Versions of fakelib differ: fakelib-package 1.2.3 in A, fakelib-package 2.0 in B."
     )
 
 
-def test_nights_of_other_cases_do_not_come_between_two_of_one_case(chromium, tmp_path):
+def test_nights_of_other_cases_do_not_come_between_two_of_one_case(page, tmp_path):
     """The newest run of each version has other cases: nothing of the two could be compared."""
     old = fake.record()
     new = old.model_copy(update={"version": {"fakelib-package": "2.0"}})
@@ -174,26 +189,25 @@ def test_nights_of_other_cases_do_not_come_between_two_of_one_case(chromium, tmp
         runs.append(read_run(folder))
     write_site(runs, None, tmp_path / "site")
     for kind in ("versions", "nights"):
-        page = Compared(chromium, tmp_path / "site", f"by={kind}")
-        assert [row[1] for row in page.rows] == [f"one/{old.trial}"], kind
+        compared = Compared(page, tmp_path / "site", f"by={kind}")
+        assert [row[1] for row in compared.rows] == [f"one/{old.trial}"], kind
 
 
-def test_a_night_that_the_site_does_not_have_is_told(chromium, tmp_path):
+def test_a_night_that_the_site_does_not_have_is_told(page, tmp_path):
     root = site_of(tmp_path, [fake.record()], [fake.record()])
-    page = Compared(chromium, root, "a=0123456789abcdef&by=nights")
-    assert "A '0123456789abcdef'" in page.text(".misses")
-    page.page.locator("[name=by]").select_option("strategies")
-    page.page.wait_for_function("() => !location.hash.includes('a=')")
-    page.page.wait_for_function("() => !document.querySelector('.misses')")
-    assert page.page.evaluate("location.hash") == "#by=strategies"
+    assert "A '0123456789abcdef'" in Compared(page, root, "a=0123456789abcdef&by=nights").text(".misses")
+    page.locator("[name=by]").select_option("strategies")
+    page.wait_for_function("() => !location.hash.includes('a=')")
+    page.wait_for_function("() => !document.querySelector('.misses')")
+    assert page.evaluate("location.hash") == "#by=strategies"
 
 
-def test_a_latency_that_is_no_number_is_no_zero(chromium, tmp_path):
+def test_a_latency_that_is_no_number_is_no_zero(page, tmp_path):
     root = site_of(tmp_path, [fake.record()], [fake.record()])
     for file in (root / "data").glob("night-*.js"):
         head, _, rows = file.read_text().partition(",")
         (row,) = json.loads(rows.rpartition(")")[0])
         row[5] = [[None] * len(medians) for medians in row[5]]
         file.write_text(f"{head},{json.dumps([row])});")
-    (row,) = Compared(chromium, root, "by=nights").rows
+    (row,) = Compared(page, root, "by=nights").rows
     assert row[2:5] == ["—", "—", "—"]

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Folder:
     def page(self, path: str, template: str, **content: Any) -> None:
         """A page from a template. Paths are names that this package makes."""
         depth = path.count("/")
-        rendered = self._templates.get_template(template).render(root="../" * depth, path=path, **content)
+        rendered = _templates().get_template(template).render(root="../" * depth, path=path, **content)
         self.write(path, with_whole_figures(rendered).encode("utf-8", "backslashreplace"))
 
     def data(self, kind: str, value: object) -> str:
@@ -66,31 +66,33 @@ class Folder:
         if read_cached(target, read_plain) != content:
             write_bytes(target, content)
 
-    @cached_property
-    def _templates(self) -> Any:
-        jinja2 = require("jinja2", EXTRA, PURPOSE)
-        markupsafe = require("markupsafe", EXTRA, PURPOSE)
-        environment = jinja2.Environment(
-            loader=jinja2.FunctionLoader(_template),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_shown,
-        )
-        environment.filters |= {
-            "seconds": seconds,
-            "nbytes": nbytes,
-            "ratio": ratio,
-            "multiple": multiple,
-            "issue": issue_address,
-            "change": change_with_interval,
-            "day": lambda night: night[:10],
-            # As the data files have a name. Marked as safe: a template would cut the end of a long one again.
-            "urlencode": lambda text: markupsafe.Markup(quote(visible(text), safe="")),
-        }
-        environment.globals |= {"count": count, "device_facts": device_facts}
-        return environment
+
+@cache
+def _templates() -> Any:
+    """Those of all sites of a process: to compile them takes a third of a small site."""
+    jinja2 = require("jinja2", EXTRA, PURPOSE)
+    markupsafe = require("markupsafe", EXTRA, PURPOSE)
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {
+        "seconds": seconds,
+        "nbytes": nbytes,
+        "ratio": ratio,
+        "multiple": multiple,
+        "issue": issue_address,
+        "change": change_with_interval,
+        "day": lambda night: night[:10],
+        # As the data files have a name. Marked as safe: a template would cut the end of a long one again.
+        "urlencode": lambda text: markupsafe.Markup(quote(visible(text), safe="")),
+    }
+    environment.globals |= {"count": count, "device_facts": device_facts}
+    return environment
 
 
 def with_whole_figures(html: str) -> str:

@@ -126,7 +126,7 @@ def test_no_call_writes_over_what_it_still_returns(tmp_path: Path, time: str, ch
 
 @pytest.mark.parametrize(
     ("time", "state", "chunk", "form"),
-    [("unrolled", "stateful", 2, "unrolled 10"), *for_proof(("unrolled:2", "none", 4, "looped 5 of 2"))],
+    [("unrolled", "stateful", 1, "unrolled 5"), *for_proof(("unrolled", "stateful", 2, "unrolled 10"))],
 )
 def test_copies_are_counted_for_each_layer_with_state(
     tmp_path: Path, time: str, state: State, chunk: int, form: str

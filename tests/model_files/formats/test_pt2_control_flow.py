@@ -105,7 +105,7 @@ def names(found):
     return [array.name for array in found.arrays if array.role in ("output", "state_out")]
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", [*for_proof(Scanned, WithBranches), WithWhile, Mapped, LoopInABranch])
 def test_the_oracle_gives_what_torch_gives(tmp_path, network):
     path = exported(network(), tmp_path / "flow.pt2", rows=2)
     y, after = names(describe(path))

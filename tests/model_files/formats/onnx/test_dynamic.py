@@ -48,7 +48,7 @@ def quantised(tmp_path, operator="LSTM", per_channel=False, reduce_range=False):
     return path
 
 
-@pytest.mark.parametrize("operator", ["LSTM", "GRU"])
+@pytest.mark.parametrize("operator", ["LSTM", *for_proof("GRU")])
 @pytest.mark.parametrize(("per_channel", "reduce_range"), [WAYS[0], *for_proof(*WAYS[1:])])
 def test_a_right_runtime_passes_and_planted_faults_are_found(tmp_path, operator, per_channel, reduce_range):
     path = quantised(tmp_path, operator, per_channel, reduce_range)

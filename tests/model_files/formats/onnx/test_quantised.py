@@ -15,7 +15,7 @@ from rnnbench.model_files.formats.onnx.quantised import fixed_ranges
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, run_reference
 
 onnxruntime = pytest.importorskip("onnxruntime")
-KINDS = [("uint8", False), *for_proof(("int8", False), ("uint8", True)), ("int8", True)]
+KINDS = [*for_proof(("uint8", False), ("int8", False), ("uint8", True)), ("int8", True)]
 STEPS = 32
 
 
