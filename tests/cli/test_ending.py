@@ -351,7 +351,6 @@ def test_a_signal_while_a_command_imports_ends_it_with_130_and_one_line(folder, 
     assert (process.returncode, output, errors.strip()) == (130, "", "Interrupted.")
 
 
-@pytest.mark.proof
 def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
     process = fork(folder, *AB, code="import rnnbench.reports as room; name = 'write_comparison'" + STOP)
     wait_until((folder / "reached").exists, "it never came there", process)
@@ -468,7 +467,6 @@ def test_a_full_disk_ends_a_run_with_a_sentence_status_2_and_every_finished_reco
         assert len(lines) == len({one["trial"] for one in lines}) == 4
 
 
-@pytest.mark.proof
 def test_a_file_that_cannot_grow_ends_a_run_as_a_full_disk_does(folder):
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3000, 3000))
     process = fork(folder, *RUN, preexec_fn=limit)

@@ -96,7 +96,6 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 latency verdicts" in done.stdout
 
 
-@pytest.mark.proof
 def test_there_is_no_verdict_where_a_package_of_a_side_was_replaced_meanwhile(tmp_path):
     """The environment is asked for its versions first, and its workers are started then."""
     installed = Path(str(distribution("rnnbench-fake").locate_file("rnnbench_fake-1.0.dist-info")))

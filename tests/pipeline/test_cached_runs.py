@@ -181,7 +181,6 @@ def test_a_run_times_the_build_of_what_a_check_has_built_beside_other_work(tmp_p
     assert len(entries(cache)) == 2, "the program and its program of one step: the untimed ones are replaced"
 
 
-@pytest.mark.proof
 def test_what_check_builds_is_untimed(tmp_path, cache):
     plan = begin_run([TRIAL], Store(tmp_path / "results"))
     check_trials(plan, SilentObserver(), jobs=1, cache=cache)
@@ -189,7 +188,6 @@ def test_what_check_builds_is_untimed(tmp_path, cache):
     assert build(tmp_path / "2", cache).built.figures.origin == "cold"
 
 
-@pytest.mark.proof
 def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
     build(tmp_path / "1", cache)
     for number, other in enumerate((replace(TRIAL, seed=1), make_trial(chunk=2), replace(TRIAL, threads=2)), 2):

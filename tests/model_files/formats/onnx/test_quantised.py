@@ -15,7 +15,7 @@ from rnnbench.model_files.formats.onnx.quantised import fixed_ranges
 from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, run_reference
 
 onnxruntime = pytest.importorskip("onnxruntime")
-KINDS = [*for_proof(("uint8", False), ("int8", False), ("uint8", True)), ("int8", True)]
+KINDS = [("uint8", False), *for_proof(("int8", False), ("uint8", True)), ("int8", True)]
 STEPS = 32
 
 
@@ -51,7 +51,7 @@ def test_it_saturates_in_float64_and_is_rounded_at_random_by_half_a_step(tmp_pat
     assert 3 / 127 / 4 < spread[1] < 0.3
 
 
-@pytest.mark.parametrize(("kind", "per_channel"), KINDS)
+@pytest.mark.parametrize(("kind", "per_channel"), [*KINDS[:-1], *for_proof(("int8", True))])
 def test_a_right_runtime_passes_and_planted_faults_are_found(tmp_path, kind, per_channel):
     proto = files.quantised_cell(kind, per_channel)
     path = files.saved(proto, tmp_path / "cell.onnx")
