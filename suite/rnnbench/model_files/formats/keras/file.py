@@ -16,6 +16,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.keras.hdf5 import SIGNATURE, read_hdf5
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile, datasets
+from rnnbench.model_files.formats.keras.structure import require_structure
 from rnnbench.optional import require
 from rnnbench.outside_text import describe_error, safe_text
 
@@ -43,6 +44,9 @@ def _file(archive: zipfile.ZipFile) -> KerasFile:
     if others := sorted(entries.keys() - {CONFIG, WEIGHTS, METADATA}):
         raise ModelFileError(f"it has '{safe_text(others[0], 80)}' beside its layers and weights, which is not read")
     config, metadata = (json.loads(_bytes(archive, name, limits.JSON_BYTES)) for name in (CONFIG, METADATA))
+    if not isinstance(metadata, dict):
+        raise ModelFileError(f"its {METADATA} is {safe_text(repr(metadata), 60)}, where Keras writes an object")
+    require_structure(config)
     version = str(metadata.get("keras_version", ""))
     if version.startswith("2."):
         raise ModelFileError(

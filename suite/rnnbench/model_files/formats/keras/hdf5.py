@@ -17,6 +17,7 @@ from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.older import in_keras_3
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile, datasets
+from rnnbench.model_files.formats.keras.structure import require_structure
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
 
@@ -45,8 +46,9 @@ def read_hdf5(data: bytes) -> KerasFile:
         layers = _text(stored.attrs[_LAYERS])
         if len(layers) > limits.JSON_BYTES:
             raise ModelFileError(f"its layers are {len(layers):,} characters; up to {limits.JSON_BYTES:,} are read")
+        require_structure(config := json.loads(layers))
         return KerasFile(
-            config=in_keras_3(json.loads(layers), version),
+            config=in_keras_3(config, version),
             weights=data,
             is_whole=True,
             elements=sum(math.prod(dataset.shape) for dataset in kept),
