@@ -60,7 +60,7 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     """Four times as slow, so that no noise of a machine that does other things hides it, however long that takes."""
     done = ab("--b", "./new", "--budget=1h", status=1, RNNBENCH_FAKE_SLOWDOWN="3.0")
     assert "2 SLOWER" in done.stdout
-    assert "B has the versions of A." in done.stdout
+    assert "B has the packages of A." in done.stdout
     assert "A verdict took" in done.stdout
     assert "\nA  ok " in done.stdout, "a line for the trial in each environment, which says in which"
     assert "\nB  ok " in done.stdout

@@ -59,6 +59,14 @@ def test_distributions_in_other_versions_are_listed(tmp_path):
     assert differences(own, own) == []
 
 
+def test_a_package_of_one_version_with_other_files_is_a_difference():
+    own = describe(Describe(()))
+    edited = environments.replace(own, files={**own.files, "numpy": "another digest"})
+    assert differences(own, edited) == [f"numpy {version('numpy')} (same version, different files)"]
+    upgraded = environments.replace(edited, packages={**own.packages, "numpy": "0.1"})
+    assert differences(own, upgraded) == [f"numpy {version('numpy')} → 0.1"]
+
+
 def test_a_distribution_in_the_place_of_another_one_is_one_difference():
     own = describe(Describe(()))
     a, b = (

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         request_of,
     )
     from rnnbench.backends.explanation import Explanation, IrStage, Unreadable
-    from rnnbench.backends.package_content import package_digest
+    from rnnbench.backends.package_content import installed_files, package_digest
     from rnnbench.backends.program_identity import machine_facts, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, tool_for

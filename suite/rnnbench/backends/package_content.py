@@ -6,6 +6,7 @@ imports in its place, are not in it: so those are looked at, by their sizes and 
 
 from __future__ import annotations
 
+import base64
 import csv
 import hashlib
 import os
@@ -13,6 +14,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+from rnnbench.disk import open_plain
 
 INIT = "__init__.py"
 COMPILED = (".pyc", ".pyo")
@@ -40,6 +45,56 @@ def package_digest(name: str) -> str:
     return f"{package.version} {digest.hexdigest()[:32]}"
 
 
+def installed_files(package: Distribution) -> str:
+    """A digest of the files of an installed package, equal where another environment has the same ones.
+
+    Of an editable install the files of its modules count. What an installer writes about the environment does not:
+    scripts, and the files of `.dist-info`. Empty for a package that says nothing of its files.
+    """
+    rows = [row for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if len(row) == 3]
+    files = {path: digest for path, digest, _ in rows if _is_own(path) and digest}
+    root, sizes = str(package.locate_file("")), {path: size for path, _, size in rows}
+    for path, _, _ in _changed_files(package, sizes):
+        if (own := os.path.relpath(path, root)) in files:
+            files[own] = _digest_as_recorded(path)
+    for module, folder in _modules_elsewhere(package, sizes):
+        files.update(_files_below(folder, module))
+    if '"editable": true' in (package.read_text("direct_url.json") or ""):
+        for module in (package.read_text("top_level.txt") or package.name.replace("-", "_")).split():
+            spec = find_spec(module)  # An installer may have its own way to find it. Nothing is imported.
+            for folder in (spec.submodule_search_locations or [spec.origin or ""]) if spec else ():
+                files.update(_files_below(folder, module))
+    lines = sorted(f"{path} {digest}\n" for path, digest in files.items())
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest() if lines else ""
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file of `RECORD` is the package's, and not the environment's."""
+    return not path.startswith(("..", "/")) and ".dist-info/" not in path and not path.endswith(COMPILED)
+
+
+def _digest_as_recorded(path: str) -> str:
+    """The digest of a file's content as `RECORD` has it; empty where it cannot be read."""
+    try:
+        with open_plain(Path(path)) as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return ""
+    return f"sha256={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+
+def _files_below(top: str, module: str) -> Iterator[tuple[str, str]]:
+    """The files of a module, which may be one file, with their digests."""
+    if os.path.isfile(top):
+        yield module, _digest_as_recorded(top)
+    for folder, inner, names in os.walk(top):
+        inner[:] = [one for one in inner if not one.startswith(".")]
+        for file in names:
+            if not file.endswith(COMPILED):
+                path = os.path.join(folder, file)
+                yield f"{module}/{os.path.relpath(path, top)}", _digest_as_recorded(path)
+
+
 def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
     """Files that are not as they were installed: of another size, or changed after `RECORD`, which is written last."""
     root = str(package.locate_file(""))
@@ -56,13 +111,19 @@ def _changed_files(package: Distribution, sizes: Mapping[str, str]) -> Iterator[
 
 
 def _files_elsewhere(package: Distribution, sizes: Mapping[str, str]) -> Iterator[Seen]:
-    """The files of those of its modules that Python imports from another folder, as PYTHONPATH may say."""
+    """The files of those of its modules that Python imports from another folder."""
+    for _, imported in _modules_elsewhere(package, sizes):
+        for folder, _, names in os.walk(imported):
+            yield from (_look_at(folder, name) for name in sorted(names) if not name.endswith(COMPILED))
+
+
+def _modules_elsewhere(package: Distribution, sizes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Its modules that Python imports from another folder, as PYTHONPATH may say, with that folder."""
     root = str(package.locate_file(""))
     for module in _modules(sizes):
         imported = _folder(module)
         if imported is not None and os.path.realpath(imported) != os.path.realpath(os.path.join(root, *module)):
-            for folder, _, names in os.walk(imported):
-                yield from (_look_at(folder, name) for name in sorted(names) if not name.endswith(COMPILED))
+            yield "/".join(module), imported
 
 
 def _modules(sizes: Mapping[str, str]) -> set[tuple[str, ...]]:

@@ -51,8 +51,8 @@ class SideBySide:
     def describe(self) -> list[str]:
         """Sentences about A, B and the packages in which they differ."""
         sides = [f"{name} is {side.text}." for name, side in zip("AB", self.sides, strict=True)]
-        differ = f"B has other versions than A: {', '.join(self.differences)}."
-        return [*sides, differ if self.differences else "B has the versions of A."]
+        differ = f"B has other packages than A: {', '.join(self.differences)}."
+        return [*sides, differ if self.differences else "B has the packages of A."]
 
 
 def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, together: bool = False) -> Comparison:

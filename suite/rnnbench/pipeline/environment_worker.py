@@ -6,13 +6,13 @@ No framework is imported: versions come from package metadata, and support from 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
 import rnnbench
-from rnnbench.backends import digest_of
+from rnnbench.backends import digest_of, installed_files
 from rnnbench.cases import Trial
 from rnnbench.plan import close_adapters, examine_all
 from rnnbench.stages import Examined
@@ -30,6 +30,8 @@ class EnvironmentFacts:
     """The version of each distribution."""
     trials: tuple[Examined, ...]
     """The trials, as the adapters there examine them."""
+    files: dict[str, str] = field(default_factory=dict)
+    """A digest of the files of each distribution. That of the suite is `source`."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,14 @@ def source_digest() -> str:
 def describe(command: Describe) -> EnvironmentFacts:
     examined = tuple(examine_all(command.trials))
     close_adapters()
+    # If both layers of an environment have a package, the first one is imported.
+    packages = {item.name.lower(): item for item in reversed(list(distributions()))}
     return EnvironmentFacts(
         source=source_digest(),
         python=platform.python_version(),
-        # If both layers of an environment have a package, the first one is imported.
-        packages={item.name.lower(): item.version for item in reversed(list(distributions()))},
+        packages={name: item.version for name, item in packages.items()},
         trials=examined,
+        files={name: installed_files(item) for name, item in packages.items() if name != "rnnbench"},
     )
 
 

@@ -44,12 +44,12 @@ class Side:
 
         None where the environment can no longer say it: its workers fail then.
         """
-        before = self.facts.packages
         try:
-            now = _describe(self.text, self.interpreter, ()).packages
+            now = _describe(self.text, self.interpreter, ())
         except SideError:
             return frozenset()
-        return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+        versions = frozenset(name for name, _ in self.facts.packages.items() ^ now.packages.items())
+        return versions | frozenset(_of_other_files(self.facts, now))
 
     def only(self, trials: Sequence[Trial]) -> Side:
         """The same environment with some of its trials, in its own order."""
@@ -87,10 +87,20 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
 
 
 def differences(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
-    """The packages whose versions differ, as `name a → b`. Python comes first."""
+    """The packages that differ, as `name a → b`, or with their version where only files do. Python comes first."""
     old, new = ({"Python": side.python, **by_package(side.packages)} for side in (a, b))
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    return [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
+    versions = [f"{key} {old.get(key, 'none')} → {new.get(key, 'none')}" for key in sorted(keys)]
+    return [
+        *versions,
+        *(f"{name} {a.packages[name]} (same version, different files)" for name in _of_other_files(a, b)),
+    ]
+
+
+def _of_other_files(a: EnvironmentFacts, b: EnvironmentFacts) -> list[str]:
+    """The packages that have one version in both, and not the same files: edited, or built again."""
+    same = a.packages.items() & b.packages.items()
+    return sorted(name for name, _ in same if a.files.get(name) != b.files.get(name))
 
 
 def check_side(text: str | None, trials: Sequence[Trial], cache: Path) -> None:

@@ -346,6 +346,35 @@ def test_what_is_refused_is_a_sentence(tmp_path, content, name):
     assert "\n" not in str(caught.value)
 
 
+DAMAGED = [
+    (("config",), None, "its model: 'config' is missing, where Keras writes an object"),
+    (("module",), [], "'module' is [], where Keras writes a text"),
+    (("config", "layers"), 7, "'layers' is 7, where Keras writes a list"),
+    (("config", "layers", 1), 7, "layer 1: is 7, where Keras writes an object"),
+    (("config", "layers", 1, "name"), None, "layer 1: 'name' is missing, where Keras writes a text"),
+    (("config", "layers", -1, "inbound_nodes"), None, "'inbound_nodes' is missing, where Keras writes a list"),
+    (("config", "layers", -1, "inbound_nodes"), [], "it has no inputs"),
+    (("config", "layers", -1, "inbound_nodes", 0, "kwargs"), 7, "'kwargs' is 7, where Keras writes an object"),
+    (("config", "output_layers"), [["q", 0, 0]], "'output_layers' names the layer 'q', which is not there"),
+    (("config", "input_layers"), "q", "'input_layers' names no tensor of a layer"),
+    (("config", "input_layers", 0, 1), 9, "'input_layers' names call 9 of its layer"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "told"), DAMAGED, ids=[told for _, _, told in DAMAGED])
+def test_a_description_that_keras_does_not_write_is_told_with_its_place(tmp_path, folder, place, value, told):
+    with zipfile.ZipFile(folder / "passed.keras") as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    config = part = json.loads(content["config.json"])
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    with pytest.raises(ModelFileError) as caught:
+        describe(packed(tmp_path / "a.keras", {**content, "config.json": json.dumps(config).encode()}))
+    assert told in str(caught.value)
+    assert "Error" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "the zip"])
 def test_damaged_bytes_never_raise_anything_else(tmp_path, folder, content, name):
     draw, path, refused = random.Random(0), tmp_path / "a.keras", 0

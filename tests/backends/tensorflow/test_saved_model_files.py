@@ -399,8 +399,10 @@ def calls_twice(meta):
     """Each of 40 functions calls the next one twice."""
     functions = meta.graph_def.library.function
     node = next(node for function in functions for node in function.node_def if "f" in node.attr)
-    called = [f"twice_{number}" for number in range(40)] + [node.attr["f"].func.name]
+    called = [f"twice_{number}" for number in range(41)]
     node.attr["f"].func.name = called[0]
+    del node.input[:]
+    functions.add().signature.name = called[-1]
     for name, inner in itertools.pairwise(called):
         function = functions.add()
         function.signature.name = name
@@ -417,7 +419,28 @@ def enlarged(folder):
     os.truncate(folder / "variables" / "variables.data-00000-of-00001", 1 << 36)
 
 
+def names_another_object(meta):
+    functions = meta.object_graph_def.concrete_functions
+    for name in functions:
+        for place in range(len(functions[name].bound_inputs)):
+            functions[name].bound_inputs[place] = 10**6
+
+
+def gives_less(meta):
+    for node in meta.graph_def.node:
+        if "f" in node.attr and node.input:
+            node.input.pop()
+
+
+def gives_another_result(meta):
+    for info in meta.signature_def["serving_default"].outputs.values():
+        info.name = f"{info.name.partition(':')[0]}:7"
+
+
 REFUSED = {
+    "objects": (changed(names_another_object), "names the object 1000000, and there are"),
+    "arguments": (changed(gives_less), "arguments to the function"),
+    "results": (changed(gives_another_result), "is result 7 of the function"),
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
     "draws": (with_operation("StatelessRandomUniformV2"), "build the network without dropout in its recurrent layers"),

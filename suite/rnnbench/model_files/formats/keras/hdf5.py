@@ -9,14 +9,15 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from io import BytesIO
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.older import in_keras_3
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile, datasets
+from rnnbench.model_files.formats.keras.structure import require_structure
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
 
@@ -30,10 +31,10 @@ _NUMBER = re.compile(r"_\d+$")
 """Behind the name of a weight, where TensorFlow 1 had one of its name already."""
 
 
-def read_hdf5(data: bytes) -> KerasFile:
-    """The file of these bytes. Raises ModelFileError, and whatever h5py raises for bytes that are wrong."""
+def read_hdf5(path: Path) -> KerasFile:
+    """The file. Raises ModelFileError, and whatever h5py raises for bytes that are wrong."""
     h5py = require("h5py", EXTRA, "reading a .h5 file")
-    with h5py.File(BytesIO(data), "r") as stored:
+    with h5py.File(path, "r") as stored:
         if _LAYERS not in stored.attrs or _WEIGHTS not in stored:
             raise ModelFileError(
                 "it has no layers of Keras; a file of save_weights has weights alone: save the network itself, "
@@ -45,9 +46,10 @@ def read_hdf5(data: bytes) -> KerasFile:
         layers = _text(stored.attrs[_LAYERS])
         if len(layers) > limits.JSON_BYTES:
             raise ModelFileError(f"its layers are {len(layers):,} characters; up to {limits.JSON_BYTES:,} are read")
+        require_structure(config := json.loads(layers))
         return KerasFile(
-            config=in_keras_3(json.loads(layers), version),
-            weights=data,
+            config=in_keras_3(config, version),
+            weights=path,
             is_whole=True,
             elements=sum(math.prod(dataset.shape) for dataset in kept),
             weight_bytes=sum(dataset.nbytes for dataset in kept),
@@ -55,14 +57,14 @@ def read_hdf5(data: bytes) -> KerasFile:
         )
 
 
-def load_weights(model: Any, weights: bytes, names: Mapping[str, str]) -> None:
+def load_weights(model: Any, weights: Path, names: Mapping[str, str]) -> None:
     """Gives each layer its weights. `names` has the new names of layers. Raises ModelFileError where they do not fit.
 
     Keras itself goes by the order of the layers, which Keras 2 and 3 may see otherwise.
     """
     h5py = require("h5py", EXTRA, "reading a .h5 file")
     left = {layer.name: layer for layer in model.layers if layer.weights}
-    with h5py.File(BytesIO(weights), "r") as stored:
+    with h5py.File(weights, "r") as stored:
         for name in _texts(stored[_WEIGHTS], _NAMES_OF_LAYERS):
             group = stored[_WEIGHTS][name]
             if not (paths := _texts(group, _NAMES_OF_WEIGHTS)):

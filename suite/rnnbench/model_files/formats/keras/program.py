@@ -6,7 +6,6 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,10 @@ class KerasProgram:
     def __init__(self, path: Path, dtype: str = "float32") -> None:
         """Raises ModelFileError for a file that is not read, or whose layers Keras cannot build."""
         self._keras = require_keras()
-        file = read_keras(path)
-        self._model = _built(self._keras, file, dtype)
-        self.file: KerasFile = replace(file, weights=b"")
+        with tempfile.TemporaryDirectory() as folder:
+            self.file: KerasFile = read_keras(path, Path(folder))
+            self._model = _built(self._keras, self.file, dtype)
+        file = self.file
         tree = self._keras.tree
         if isinstance(self._model, self._keras.Sequential):
             self._given, outputs = self._model.inputs[0], self._model.outputs[0]
@@ -95,10 +95,7 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
         if file.is_whole:
             load_weights(model, file.weights, names_in_tensorflow(file.config))
             return model
-        with tempfile.TemporaryDirectory() as folder:
-            weights = Path(folder) / "model.weights.h5"
-            weights.write_bytes(file.weights)
-            model.load_weights(weights)
+        model.load_weights(file.weights)
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
@@ -21,10 +22,10 @@ EXTRA = "tensorflow"
 class KerasFile:
     config: dict[str, Any]
     """The layers as a `.keras` file has them. `layers.safe_config` says which of them are read."""
-    weights: bytes
-    """HDF5."""
+    weights: Path
+    """A copy of the weights, HDF5. They may be of gigabytes, so they are not in memory beside the layers."""
     is_whole: bool
-    """Whether `weights` is the file itself, as a `.h5` file is, with the weights of each layer by its name."""
+    """Whether `weights` is of the whole file, as a `.h5` file is, with the weights of each layer by its name."""
     elements: int
     """Elements of all weights together."""
     weight_bytes: int

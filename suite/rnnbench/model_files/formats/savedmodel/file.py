@@ -37,6 +37,7 @@ INSTEAD: Mapping[str, str] = {
 VARIABLES = "variables"
 MAIN = "serving_default"
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_DAMAGED = "the file is damaged; save the model again"
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,34 @@ class _Reader:
         node = self._nodes.get(min(makers)) if len(makers) == 1 else None
         if node is None or node.op not in ("StatefulPartitionedCall", "PartitionedCall"):
             raise ModelFileError("its signature is no call of one function, as TensorFlow 2 saves it")
-        return node, node.attr["f"].func.name
+        name = node.attr["f"].func.name
+        self._require_arguments(node, name)
+        results = len(self._functions[name].signature.output_arg)
+        for key, info in signature.outputs.items():
+            number = info.name.partition(":")[2] or "0"
+            if not number.isdigit() or int(number) >= results:
+                raise ModelFileError(
+                    f"its output {safe_text(key, 80)} is result {safe_text(number, 20)} of the function "
+                    f"{safe_text(name, 80)}, which gives {results}; {_DAMAGED}"
+                )
+        return node, name
+
+    def _require_arguments(self, node: Any, function: str) -> None:
+        """Raises ModelFileError unless the node gives a function that is there what it takes."""
+        if function not in self._functions:
+            raise ModelFileError(f"it calls the function {safe_text(function, 80)}, which is not in it")
+        given = sum(not name.startswith("^") for name in node.input) - _before_arguments(node)
+        takes = len(self._functions[function].signature.input_arg)
+        if given != takes:
+            raise ModelFileError(
+                f"its operation {safe_text(node.name, 80)} gives {given} arguments to the function "
+                f"{safe_text(function, 80)}, which takes {takes}; {_DAMAGED}"
+            )
 
     def _operations(self, function: str, depth: int = 0) -> int:
         """How many operations a call runs. Raises ModelFileError for one that is not on the list."""
         if function in self._sizes:
             return self._sizes[function]
-        if function not in self._functions:
-            raise ModelFileError(f"it calls the function {safe_text(function, 80)}, which is not in it")
         if depth > limits.CALLS:
             raise ModelFileError(f"its functions call each other more than {limits.CALLS} deep")
         count = 0
@@ -149,7 +170,10 @@ class _Reader:
                 name = safe_text(node.op, 80)
                 instead = next((f"; {what}" for begin, what in INSTEAD.items() if node.op.startswith(begin)), "")
                 raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
-            count += 1 + sum(self._operations(inner, depth + 1) for inner in _called(node))
+            count += 1
+            for inner in _called(node):
+                self._require_arguments(node, inner)
+                count += self._operations(inner, depth + 1)
         if count > limits.NODES:
             raise ModelFileError(f"a call of it runs more than {limits.NODES:,} operations; that many are not read")
         self._sizes[function] = count
@@ -164,7 +188,7 @@ class _Reader:
         changed, stored = self._assigned(called), _Checkpoint(self._path.parent / VARIABLES / VARIABLES)
         keys = stored.keys_of(self._meta.object_graph_def)
         for index, number in zip(handles, bound, strict=True):
-            saved = self._meta.object_graph_def.nodes[number]
+            saved = _object(self._meta.object_graph_def.nodes, number, "its signature's function")
             tensor = arguments[index] if ":" in arguments[index] else f"{arguments[index]}:0"
             if saved.WhichOneof("kind") == "constant":
                 value = self._constant(saved.constant.operation)
@@ -201,7 +225,7 @@ class _Reader:
             inputs = [places.get(name) for name in node.input if not name.startswith("^")]
             if node.op in ASSIGNMENTS:
                 assigned.update(place for place in inputs[:1] if place is not None)
-            offset = 1 if node.op in ("If", "StatelessIf") else 0
+            offset = _before_arguments(node)
             for inner in _called(node):
                 held = (inputs[index + offset] for index in self._assigned(inner))
                 assigned.update(place for place in held if place is not None)
@@ -257,11 +281,12 @@ class _Checkpoint:
             if number in seen:
                 continue
             seen.add(number)
-            for attribute in stored[stored_number].attributes:
+            stored_object = _object(stored, stored_number, "its checkpoint")
+            for attribute in stored_object.attributes:
                 if attribute.name == "VARIABLE_VALUE":
                     keys[number] = attribute.checkpoint_key
-            stored_children = {child.local_name: child.node_id for child in stored[stored_number].children}
-            children = objects.nodes[number].children
+            stored_children = {child.local_name: child.node_id for child in stored_object.children}
+            children = _object(objects.nodes, number, "its graph of objects").children
             waiting += [
                 (child.node_id, stored_children[child.local_name])
                 for child in children
@@ -278,3 +303,17 @@ class _Checkpoint:
 
 def _called(node: Any) -> list[str]:
     return [value.func.name for value in node.attr.values() if value.WhichOneof("value") == "func" and value.func.name]
+
+
+def _before_arguments(node: Any) -> int:
+    """How many inputs a call has before the arguments of what it calls."""
+    return 1 if node.op in ("If", "StatelessIf") else 0
+
+
+def _object(objects: Any, number: int, of: str) -> Any:
+    """One object of a graph of objects, which name each other by numbers. Raises ModelFileError."""
+    if not 0 <= number < len(objects):
+        raise ModelFileError(
+            f"{safe_text(of, 80)} names the object {number}, and there are {len(objects)} objects; {_DAMAGED}"
+        )
+    return objects[number]
