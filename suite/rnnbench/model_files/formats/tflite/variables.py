@@ -93,7 +93,10 @@ def with_states(data: bytes, main: int, signature: str) -> tuple[bytes, tuple[Va
     kinds = OperatorKinds(model)
     inner = [(graph, operator) for graph in graphs_inside(model) for operator in graph.operators or ()]
     if any(kinds.of(operator) in OPERATORS or _own_states(graph, operator) for graph, operator in inner):
-        raise ModelFileError(f"a graph inside its loop or branch has variables, which are not followed{_ASK}")
+        raise ModelFileError(
+            f"a graph inside its loop or branch has variables, which are not followed{_ASK}, and its weights as "
+            "constants (TFLiteConverter.from_concrete_functions makes them so if it is not given the module)"
+        )
     variables = _Variables(model, kinds).replaced()
     keep_called(model, 0)
     return packed(model, len(data)), variables
