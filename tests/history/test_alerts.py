@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+import fake_records as fake
 import made_history as made
 import pytest
 
@@ -20,6 +21,7 @@ from decisions import accept
 
 from rnnbench.content_digest import without_digest
 from rnnbench.history import Alert, Alerts, History, News, update
+from rnnbench.history.fact_alerts import Silences
 from rnnbench.results import Finding, FindingKind, Record, Timing
 
 NIGHTS, STEP, REVERT = 24, 6, 14
@@ -223,3 +225,24 @@ def test_what_versions_mended_is_not_opened_again_by_a_series_that_still_shows_t
     mended = alerts.mend(alert.id, day, "3.0 beside 1.0: ratio 1.000 (0.990 to 1.010)")
     assert level(update(mended, look(EARLY + 1))) == level(mended)
     assert mended.reopen(alert.id).find(alert.id).returned is None
+
+
+def test_a_case_that_was_renamed_is_silent_under_its_old_name_and_told_with_the_new_one(tmp_path: Path) -> None:
+    def renamed(record: Record) -> Record:
+        rest = record.trial.partition("/")[2].rpartition("-")[0]
+        return record.model_copy(update={"case": "new_case", "trial": f"new_case/{rest}-00000000"})
+
+    history = History(tmp_path / "history")
+    for day in range(1, 9):
+        is_new = day > 5
+        run = fake.write_run(
+            tmp_path / f"night{day}",
+            [renamed(fake.record()) if is_new else fake.record()],
+            started=f"2026-01-{day:02d}T02:00:00+00:00",
+            seed=day,
+            cases=("new_case",) if is_new else ("fake_case",),
+        )
+        history.add(run)
+    (silence,) = Silences.of(History(tmp_path / "history"), datetime(2026, 1, 8, 12)).worse(90)
+    assert silence.members == ("fake_case",)
+    assert silence.detail == "fake_case was renamed: new_case has the same trials since"

@@ -8,6 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from rnnbench.disk import is_disk_error
 from rnnbench.history import Alerts, History
 from rnnbench.locks import locked_folder
 from rnnbench.results import Run, StoreError, unwritable
@@ -32,7 +33,7 @@ MARK_TEXT = "Files of this folder are made by `rnnbench site`, which removes tho
 def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts: Alerts | None = None) -> Path:
     """Write the site into a folder and return its first page. Equal runs and histories give equal bytes.
 
-    Raises StoreError where there is nothing to show, the folder has other files, or it cannot be written.
+    Raises StoreError where there is nothing to show, the folder has other files, or its disk is full.
     """
     content = read_content(runs, history, alerts)
     try:
@@ -42,9 +43,9 @@ def write_site(runs: Sequence[Run], history: History | None, root: Path, alerts:
             _check(root, [run.path for run in runs], history, alerts)
             _write_files(content, history, Folder(root))
     except OSError as error:
-        if error.filename is None or not Path(error.filename).is_relative_to(root):
-            raise
-        raise unwritable(root, error, "-o") from error
+        if is_disk_error(error) and Path(error.filename or "").is_relative_to(root):
+            raise unwritable(root, error, "-o") from error
+        raise
     return root / INDEX
 
 
