@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
-from int8_arithmetic import FAULTY_INT8, HONEST_INT8, MISREAD_RANGES, UNBOUNDED_RANGES, ByRow, InFloat, SevenBits
+from int8_arithmetic import (
+    FAULTY_INT8,
+    HONEST_INT8,
+    MISREAD_RANGES,
+    UNBOUNDED_RANGES,
+    Asymmetric,
+    ByRow,
+    InFloat,
+    SevenBits,
+)
 from quick_tests import for_proof
 from verdicts import failures
 
@@ -32,6 +42,12 @@ Ranges = list[dict[str, Range]]
 def values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one check that has to find a wrong network."""
     monkeypatch.setattr(suite, "CHECKS", [check for check in CHECKS if check.name == "values"])
+
+
+@pytest.fixture
+def contents_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one check that has to find what the rounding of activations hides."""
+    monkeypatch.setattr(suite, "CHECKS", [check for check in CHECKS if check.name == "contents"])
 
 
 def trial(model: Model = LSTM, batch: int = 1, dtype: str = "int8_dynamic") -> Trial:
@@ -103,6 +119,139 @@ ALTERED = (
 @pytest.mark.parametrize("session", ALTERED, ids=lambda session: session.__name__)
 def test_a_fault_of_int8_weights_is_found(session: type[HonestSession], references: Path) -> None:
     assert "values" in failures(trial(), session, references)
+
+
+class QuantisedByRow(AlteredWeights):
+    """Bytes of a scale for each row, made from those of one scale for the whole matrix."""
+
+    def altered(self, layer: Layer) -> Layer:
+        def by_row(weight: np.ndarray) -> np.ndarray:
+            scale = np.abs(weight).max(axis=1, keepdims=True) / np.float32(127)
+            return np.rint(weight / scale) * scale
+
+        return replace(layer, w_ih=by_row(layer.w_ih), w_hh=by_row(layer.w_hh))
+
+
+class RecurrentZeroPointOffByOne(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        return replace(layer, w_hh=layer.w_hh + np.float32(quantised(layer.w_hh).scale))
+
+
+class InputZeroPointOffByOne(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        return replace(layer, w_ih=layer.w_ih + np.float32(quantised(layer.w_ih).scale))
+
+
+class LeastByteIsMinus128(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        q, scale = quantised(layer.w_hh)
+        return replace(layer, w_hh=np.where(q == -127, np.float32(-128 * scale), layer.w_hh))
+
+
+class LargestBytesSaturateAt126(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        end = np.float32(126 * quantised(layer.w_hh).scale)
+        return replace(layer, w_hh=np.clip(layer.w_hh, -end, end))
+
+
+class OneByteIsAnother(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        q, scale = quantised(layer.w_hh)
+        q[-1, -1] ^= 0x20
+        return replace(layer, w_hh=(q * scale).astype(np.float32))
+
+
+class ScaleInHalfPrecision(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        q, scale = quantised(layer.w_hh)
+        return replace(layer, w_hh=q * np.float32(np.float16(scale)))
+
+
+class ScaleOfTheInputsMatrix(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        q, _ = quantised(layer.w_hh)
+        return replace(layer, w_hh=(q * quantised(layer.w_ih).scale).astype(np.float32))
+
+
+class BiasInBytes(AlteredWeights):
+    def altered(self, layer: Layer) -> Layer:
+        assert layer.b_hh is not None
+        return replace(layer, b_hh=quantised(layer.b_hh).values)
+
+
+def in_bytes(array: np.ndarray) -> np.ndarray:
+    """The nearest values of 8 bits with a sign."""
+    return quantised(array).values
+
+
+class CellStateInBytes(HonestSession):
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        y = super().compute(x)
+        self.state["c"] = in_bytes(self.state["c"])
+        return y
+
+
+class OutputInBytes(HonestSession):
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        return in_bytes(super().compute(x))
+
+
+class GatesInBytes(HonestSession):
+    class arithmetic(Arithmetic):
+        def activated(self, value: np.ndarray) -> np.ndarray:
+            return in_bytes(value)
+
+
+HIDDEN = (
+    QuantisedByRow,
+    RecurrentZeroPointOffByOne,
+    InputZeroPointOffByOne,
+    LeastByteIsMinus128,
+    LargestBytesSaturateAt126,
+    OneByteIsAnother,
+    ScaleInHalfPrecision,
+    ScaleOfTheInputsMatrix,
+    BiasInBytes,
+    CellStateInBytes,
+    OutputInBytes,
+    GatesInBytes,
+)
+"""Off by less than x and h are rounded by."""
+ROUNDING = ("int8_dynamic", "int8_static")
+HIDDEN_ONCE = [*zip(HIDDEN, cycle(ROUNDING))]
+
+
+@pytest.mark.usefixtures("contents_alone")
+@pytest.mark.parametrize(
+    ("session", "dtype"),
+    [*HIDDEN_ONCE, *for_proof(*(pair for pair in product(HIDDEN, ROUNDING) if pair not in HIDDEN_ONCE))],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_fault_that_the_rounding_of_activations_hides_is_found(
+    session: type[HonestSession], dtype: str, references: Path
+) -> None:
+    assert "contents" in failures(trial(dtype=dtype), session, references)
+
+
+@pytest.mark.usefixtures("contents_alone")
+@pytest.mark.parametrize(
+    ("model", "chunk", "state", "arithmetic"),
+    [
+        (Model(cell="lstm", input=1, hidden=1), 1, "stitched", SevenBits),
+        (Model(cell="gru", input=3, hidden=65, gain=8.0), 4, "stateful", ByRow),
+        (Model(cell="rnn", input=33, hidden=33, layers=2), 3, "stitched", Asymmetric),
+        (Model(cell="lstm", input=5, hidden=7, gain=64.0), 7, "none", SevenBits),
+        *for_proof(
+            (Model(cell="lstm", input=7, hidden=257), 7, "stitched", Asymmetric),
+            (Model(cell="gru", input=1, hidden=513), 1, "stateful", InFloat),
+        ),
+    ],
+    ids=lambda value: getattr(value, "label", getattr(value, "__name__", value)),
+)
+def test_numbers_that_8_bits_hold_accuse_no_way_to_quantise(model, chunk, state, arithmetic, references: Path) -> None:
+    held = trial(model, 3)
+    held = replace(held, strategy=replace(held.strategy, chunk=chunk, state=state))
+    assert failures(held, session_of(arithmetic), references) == {}
 
 
 class Quantising(HonestSession):

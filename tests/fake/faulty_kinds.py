@@ -50,6 +50,15 @@ class StatesBeyondHalfPrecisionAreClipped(HonestSession):
 
 
 @fault("magnitudes")
+class StatesBelowHalfPrecisionAreZero(HonestSession):
+    """In a call: they are read back as they were given."""
+
+    def compute(self, x):
+        self.state = {name: np.where(np.abs(array) < 6e-5, 0, array) for name, array in self.state.items()}
+        return super().compute(x)
+
+
+@fault("magnitudes")
 class CellsAreClippedAtTenThousand(HonestSession):
     def compute(self, x):
         y = super().compute(x)

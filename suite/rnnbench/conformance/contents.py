@@ -1,7 +1,8 @@
 """The check of special contents of inputs and states: zeros, negative zeros, whole numbers, equal rows and steps.
 
 Random numbers contain none of these. They do not show a program that takes zeros for padding, or that computes equal
-parts only once although their states differ.
+parts only once although their states differ. Where activations are quantised, they do not show wrong weights either:
+the rounding to 8 bits hides them. So there are also numbers that 8 bits hold exactly.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rnnbench.conformance.feeding import called, compare_with_run, fed_chunks
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
+from rnnbench.rnn import DTYPES, Model
 
 STEPS = 16
 """Steps with special contents (`_filled`)."""
@@ -23,6 +25,8 @@ NEAR = 2.0**-20
 EQUAL_CALLS, LONGEST_EQUAL = 4, 32
 """Calls with the same chunk, and the longest chunk for which they are made: after that many equal steps a network
 hardly changes."""
+EXACT_CALLS = 2
+"""Calls with numbers that 8 bits hold exactly. Each unit is not zero in one of them."""
 
 
 def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -49,7 +53,49 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
         _compare_from_states(errors, open_session, reference)
     if reference.is_stream and reference.lengths is None and chunk <= LONGEST_EQUAL:
         _compare_equal_calls(errors, open_session, reference)
+    if DTYPES[reference.trial.dtype].activations and isinstance(reference.trial.model, Model):
+        _compare_exact_operands(errors, open_session, reference, reference.trial.model)
     return errors.verdict()
+
+
+def _compare_exact_operands(
+    errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories, model: Model
+) -> None:
+    """Compare first steps over operands that 8 bits hold exactly: quantising them is no error, so float32's is left.
+
+    What the first layer's first step gives has no other operands. It is y of a stack of one layer, and row 0 of the
+    state after a call of one step.
+    """
+    if model.direction != "forward" or model.projection or (model.cell == "gru" and not model.reset_after):
+        return
+    for call in range(EXACT_CALLS):
+        x, session, state = _exact_operand(reference, "w_ih", reference.ring[call]["x"], call), open_session(), None
+        if reference.is_stream:
+            h = _exact_operand(reference, "w_hh", reference.start["h"], call)
+            state = {**reference.start, "h": np.concatenate([h[:1], reference.start["h"][1:]])}
+            session.set_state(state)
+        run, where = reference.run(x[:1], state, "float32"), f"of call {call} over numbers that 8 bits hold exactly"
+        rounding = float(run.rounding[0])
+        y = session.step({**reference.ring[call], "x": x})["y"]
+        if model.layers == 1:
+            errors.add(f"y at step 0 {where}", y[0], run.y[0], rounding)
+        if state is not None:
+            session.set_state(state)
+            session.step({"x": x[:1]})
+            for name, array in session.get_state().items():
+                errors.add(f"state {name} {where}", array[0], run.final[name][0], rounding)
+
+
+def _exact_operand(reference: ReferenceTrajectories, matrix: str, like: np.ndarray, call: int) -> np.ndarray:
+    """Values [any, batch, size] that every way to quantise this matrix's operand keeps.
+
+    With a fixed range they are the range's nearest to those of `like`. Otherwise half of them are 0, and the others are
+    all 1 or all -1, which is the end of the range of any part of the operand.
+    """
+    if operand := reference.weights.layers[0].ranges.get(matrix):
+        return operand.nearest(like)
+    others = np.random.default_rng([reference.trial.seed, like.shape[-1]]).random(like.shape) < 0.5
+    return np.where(others == bool(call), np.array((-1) ** call, like.dtype), np.array(0, like.dtype))
 
 
 def _compare_from_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:

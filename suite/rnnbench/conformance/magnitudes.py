@@ -206,9 +206,14 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 
 def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
-    """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales."""
+    """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales.
+
+    Where an array has fewer units than there are scales, they begin at either end.
+    """
     large = () if shares_scale(reference) else (_in_range(LARGE_STATES, reference),)
-    for scales in (MAGNITUDES[:LARGE], *large):
+    small = MAGNITUDES[:LARGE]
+    has_few = min(array.shape[-1] for array in reference.start.values()) < LARGE
+    for scales in (small, *((small[::-1],) if has_few else ()), *large):
         state = {name: _scaled_state(reference, name, scales) for name in reference.start}
         x = reference.x[: reference.trial.strategy.chunk]
         session = open_session()
@@ -219,7 +224,7 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
                 own = np.finfo(array.dtype).tiny if array.dtype.kind == "f" else 0
                 may_be_zero = np.abs(given) < max(float(own), DTYPES[reference.trial.dtype].tiny)
                 errors.add(
-                    f"state {name} of up to {scales[-1]:g} times `start` read back",
+                    f"state {name} of up to {max(scales):g} times `start` read back",
                     array,
                     np.where(may_be_zero & (array == 0), 0.0, given),
                     0.0,

@@ -151,8 +151,8 @@ class ReferenceTrajectories:
         steps = max(measured - measured % chunk, min(chunk, measured)) if self.is_stream else chunk
         return self.run(rounded(self._inputs(steps).astype(np.float64) * scale, self.trial.dtype))
 
-    def run(self, x: np.ndarray, state: Arrays | None = None) -> ReferenceRun:
-        """The run over x [steps, batch, input] from `state` (None: zeros).
+    def run(self, x: np.ndarray, state: Arrays | None = None, dtype: str = "") -> ReferenceRun:
+        """The run over x [steps, batch, input] from `state` (None: zeros), with the rounding of `dtype` (the trial's).
 
         It is kept in a file named by the values of x, state and lengths, which trials of one model share. If the trial
         is ragged, the lengths are those of the ring's first chunk, and x must be as long as this chunk. Equal rows are
@@ -166,12 +166,12 @@ class ReferenceTrajectories:
             trial, ends = self.trial, None if lengths is None else lengths[first]
             begins = None if state is None else {name: array[:, first] for name, array in state.items()}
             exact, expected = run_and_rounding(
-                trial.model, self.weights, x[:, first], begins, trial.dtype, trial.seed, ends
+                trial.model, self.weights, x[:, first], begins, dtype or trial.dtype, trial.seed, ends
             )
             final = {f"final_{name}": array for name, array in exact.final.items()}
             return {"y": exact.y, "rounding": expected.over(len(x)), **final}
 
-        key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs)}
+        key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs), "rounding": dtype}
         arrays = self._store.get("run", key, compute)
         final = {name.removeprefix("final_"): a[:, of_row] for name, a in arrays.items() if name.startswith("final_")}
         return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final)
