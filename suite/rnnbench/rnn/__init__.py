@@ -14,7 +14,7 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import AttentionSizes, CausalKernel, LayerBody, MorePrimitives, Primitives
+    from rnnbench.rnn.cells import AttentionSizes, CausalKernel, LayerBody, MorePrimitives, Primitives, WindowSizes
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded

@@ -135,6 +135,35 @@ class ConvolvingPrimitives(Protocol[V]):
         ...
 
 
+class WindowSizes(NamedTuple):
+    """The sizes of `WindowPrimitives.windows`: of x, and of the kernel of a convolution over it."""
+
+    taps: int
+    frequencies: int
+    channels: int
+    span: int
+
+    @property
+    def places(self) -> int:
+        return self.frequencies - self.span + 1
+
+    @property
+    def seen(self) -> int:
+        return self.taps * self.span * self.channels
+
+
+@runtime_checkable
+class WindowPrimitives(Protocol[V]):
+    """The additional primitive of a route that computes such a convolution best as one product."""
+
+    def windows(self, x: V, sizes: WindowSizes) -> V:
+        """What the kernel sees at each place, one below the other: [rows·places, taps·span·channels].
+
+        x [rows, taps·frequencies·channels].
+        """
+        ...
+
+
 class AttentionSizes(NamedTuple):
     """The sizes of `MorePrimitives.linear_attention`."""
 

@@ -109,12 +109,15 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, route: str, time: st
     built_and_right(BACKEND, request_for(Mixed(passes_on=False), route, Strategy(time, state, 4)), tmp_path)
 
 
+@pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(
     ("time", "state"), [("looped", "stitched"), *for_proof(("unrolled", "stateful"), ("unrolled:2", "none"))]
 )
-def test_a_convolution_over_time_and_frequency_is_one_operation(tmp_path: Path, time: str, state: Any) -> None:
+def test_a_convolution_over_time_and_frequency_is_one_operation(
+    tmp_path: Path, route: str, time: str, state: Any
+) -> None:
     """Slices and a product for each frequency took 1.5 times as long."""
-    request = request_for(KwsCrnn(input=9, filters=3, hidden=6), "onnx", Strategy(time, state, 4))
+    request = request_for(KwsCrnn(input=9, filters=3, hidden=6), route, Strategy(time, state, 4))
     built_and_right(BACKEND, request, tmp_path)
     operations = BACKEND.build(request, tmp_path).artifact.operations["input"]
     assert operations["Convolution"] == 2 * {"looped": 1, "unrolled": 4, "unrolled:2": 2}[time]

@@ -27,6 +27,7 @@ from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
+from rnnbench.rnn.networks.kws import KwsCrnn
 from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.registry import families
@@ -350,6 +351,17 @@ def test_state_that_others_still_read_is_not_overwritten() -> None:
         np.testing.assert_array_equal(y, np.concatenate([before, grown[:, :1], total[:, :1]], axis=1))
         expected = [x, last, grown]
         np.testing.assert_array_equal(torch.stack(state), expected)
+
+
+@pytest.mark.parametrize(("route", "time"), [("eager", "looped"), ("script", "unrolled")])
+def test_a_convolution_over_time_and_frequency_is_one_product(tmp_path, route, time) -> None:
+    """Slices and a product for each of the 12 frequencies of both took twice as long."""
+    model = KwsCrnn(input=9, filters=3, hidden=6)
+    program = build(make_request(model, route, time, chunk=1), tmp_path)
+    assert sum(program.artifact.operations["compiled"].get(name, 0) for name in ("mm", "addmm")) == 7
+    x = draw_inputs(model, 8, 1, 0)
+    expected = run_reference(model, program.request.weights, x).y
+    np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
 def test_a_network_of_other_layers_has_copies_for_each_layer_with_a_state(tmp_path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnbench.rnn import aligned, contraction, permutation
+from rnnbench.rnn import WindowSizes, aligned, contraction, permutation
 
 Call = partial[Any]
 
@@ -136,6 +136,11 @@ class Recorder:
         result: np.ndarray = np.add.reduce(product, axes)
         self._calls.append(partial(np.add.reduce, product, axes, None, result))
         return result
+
+    def windows(self, x: np.ndarray, sizes: WindowSizes) -> np.ndarray:
+        planes = x.reshape(len(x), sizes.taps, sizes.frequencies, sizes.channels)
+        seen = np.lib.stride_tricks.sliding_window_view(planes, sizes.span, 2)
+        return self.reshape(seen.transpose(0, 2, 1, 4, 3), -1, sizes.seen)
 
     def _record(
         self, function: Callable[..., np.ndarray], *operands: object, out: np.ndarray | None = None

@@ -136,6 +136,15 @@ class Nodes:
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
         return self._one(opset.einsum([a, b], equation))
 
+    def convolution(self, x: Value, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> Value:
+        """The channels are before the taps and the frequencies."""
+        _, channels, taps, _ = weight.shape
+        planes = self.transpose(self.reshape(x, -1, taps, frequencies, channels), 0, 3, 1, 2)
+        ones, none = [1, 1], [0, 0]
+        y = self._one(opset.convolution(planes, self.constant(weight), ones, none, none, ones))
+        rows = x.get_shape()[0]
+        return self.reshape(self.add(self.transpose(y, 0, 2, 3, 1), self.constant(bias)), rows, -1)
+
     def _sliced(self, x: Value, start: int, stop: int, axis: int) -> Value:
         bounds = (self._integers([number]) for number in (start, stop, 1, axis))
         return self._one(opset.slice(x, *bounds))

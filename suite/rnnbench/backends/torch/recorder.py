@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.torch.device import CPU
-from rnnbench.rnn import aligned, contraction, permutation
+from rnnbench.backends.torch.operators import windows
+from rnnbench.rnn import WindowSizes, aligned, contraction, permutation
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,9 @@ class Recorder:
             return product
         kept = len(parts.out)
         return self._record(torch.sum, (product, tuple(range(kept, len(shape)))), shape[:kept])
+
+    def windows(self, x: Tensor, sizes: WindowSizes) -> Tensor:
+        return self.reshape(windows(x, sizes), -1, sizes.seen)
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """[steps, batch, size] each, side by side."""

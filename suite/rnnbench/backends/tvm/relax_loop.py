@@ -65,12 +65,12 @@ class Loop:
         self._arguments = [relax.Var(name, type_) for name, type_ in zip(names, types, strict=True)]
         forward = relax.Tuple(self._arguments[2:])
         self._itself = builder.add_func(relax.Function(self._arguments, forward, relax.TupleType(types[2:])), name)
-        function, self.written = self._function()
+        function, self.written = self._function(builder)
         builder.update_func(self._itself, function)
 
-    def _function(self) -> tuple[Any, FunctionCounts]:
+    def _function(self, module: BlockBuilder) -> tuple[Any, FunctionCounts]:
         builder = BlockBuilder()
-        ops = RelaxPrimitives(builder)
+        ops = RelaxPrimitives(builder, module)
         step, projected, outputs, *state = self._arguments
         with builder.function("steps", self._arguments):
             with builder.dataflow():

@@ -35,7 +35,7 @@ class _Module:
         self.strategy = request.strategy
         self.batch = request.batch
         self.builder = BlockBuilder()
-        self.ops = RelaxPrimitives(self.builder)
+        self.ops = RelaxPrimitives(self.builder, self.builder)
         self.shapes = self.network.state_shapes(self.batch)
         self.steps = self.strategy.copies or self.strategy.chunk
         """The steps of one pass of a loop."""

@@ -13,6 +13,7 @@ from tvm import relax, te
 from tvm.relax import BlockBuilder, op
 
 from rnnbench.backends.tvm.relax_operations import FunctionCounts
+from rnnbench.rnn import WindowSizes
 
 Value = Any
 """A Relax variable that is bound to the result of an operator."""
@@ -22,10 +23,11 @@ ATANH_TERMS = 8
 
 
 class RelaxPrimitives:
-    """Emits each primitive into the function that `builder` is building."""
+    """Emits each primitive into the function that `builder` is building, of the module that `module` is building."""
 
-    def __init__(self, builder: BlockBuilder) -> None:
+    def __init__(self, builder: BlockBuilder, module: BlockBuilder) -> None:
         self.builder = builder
+        self._module = module
         self._copies = 0
         self._inside: Counter[str] = Counter()
         self._outside: Counter[str] = Counter()
@@ -63,7 +65,7 @@ class RelaxPrimitives:
         shape = list(value.ty.shape.values)
         new = te.placeholder(shape, "float32", name="new")
         copy = te.create_prim_func([new, te.compute(shape, lambda *at: new(*at), name="kept")])
-        function = self.builder.add_func(copy.without_attr("global_symbol"), "keep")
+        function = self._module.add_func(copy.without_attr("global_symbol"), "keep")
         return self.builder.emit(op.call_tir_inplace(function, [value, target], [1], [target.ty]))
 
     def constant(self, array: np.ndarray) -> Value:
@@ -154,6 +156,20 @@ class RelaxPrimitives:
 
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
         return self.builder.emit(op.einsum((a, b), equation))
+
+    def windows(self, x: Value, sizes: WindowSizes) -> Value:
+        """A kernel of its own, since TVM fuses nothing into the operands of a product."""
+        places, run = sizes.places, sizes.span * sizes.channels
+
+        def at(row: Any, k: Any) -> Any:
+            tap, place = k // run, row % places
+            return given[row // places, (tap * sizes.frequencies + place) * sizes.channels + k % run]
+
+        shape = [int(x.ty.shape.values[0]) * places, sizes.seen]
+        given = te.placeholder(list(x.ty.shape.values), "float32", name="given")
+        function = te.create_prim_func([given, te.compute(shape, at, name="seen")]).without_attr("global_symbol")
+        type_ = relax.TensorType(shape, "float32")
+        return self.builder.emit(op.call_tir(self._module.add_func(function, "windows"), [x], type_))
 
     def parts(self, x: Value, parts: int, axis: int) -> list[Value]:
         """Equal parts along an axis."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import ConvolvingPrimitives, LayerBody, MorePrimitives, V
+from rnnbench.rnn.cells import ConvolvingPrimitives, LayerBody, MorePrimitives, V, WindowPrimitives, WindowSizes
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -85,20 +85,26 @@ class TimeFrequencyConvolution(OverTime):
 
 
 class _Body(OverTimeBody[V]):
-    """A product for each frequency of y, with what it sees of each step side by side; or one convolution."""
+    """A product for each frequency of y, of what it sees of each step side by side; or one of all; or a convolution."""
 
     def __init__(self, ops: MorePrimitives[V], kind: TimeFrequencyConvolution, weights: Arrays) -> None:
         super().__init__(ops, kind)
         self.sizes = kind
         self.kernel = weights["weight"], weights["bias"]
         self.weight = ops.constant(weights["weight"].transpose(2, 3, 1, 0).reshape(-1, kind.filters))
-        self.bias = ops.constant(np.tile(weights["bias"], kind.frequencies_after))
+        copies = 1 if isinstance(ops, WindowPrimitives) else kind.frequencies_after
+        self.bias = ops.constant(np.tile(weights["bias"], copies))
 
     def of_window(self, window: V) -> V:
         ops, kind = self.ops, self.sizes
         if isinstance(ops, ConvolvingPrimitives):
             y: V = ops.convolution(window, *self.kernel, kind.frequencies)
             return activated(self.ops, kind.activation, y)
+        if isinstance(ops, WindowPrimitives):
+            sizes = WindowSizes(kind.taps, kind.frequencies, kind.channels, kind.span)
+            seen: V = ops.windows(window, sizes)
+            y = ops.reshape(ops.add(ops.matmul(seen, self.weight), self.bias), -1, kind.width)
+            return activated(ops, kind.activation, y)
         frequencies = [ops.matmul(self._seen(window, lowest), self.weight) for lowest in range(kind.frequencies_after)]
         y = frequencies[0] if len(frequencies) == 1 else ops.concat(frequencies)
         return activated(ops, kind.activation, ops.add(y, self.bias))
