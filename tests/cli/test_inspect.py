@@ -36,6 +36,7 @@ def test_json_has_the_same(rnnbench, folder):
         "moved": {"h0": True},
         "used": {"h0": True},
         "halves": 0.0,
+        "large_halves": 0.0,
         "not_compared": "",
         "made_sizes": {},
         "one_row": "",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import onnx_files as files
 import pytest
 import yaml
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from rnnbench.cases import case_of_file
 from rnnbench.model_files import (
@@ -17,6 +18,7 @@ from rnnbench.model_files import (
     answered,
     check_state,
     describe,
+    fault_of,
     keys_of,
     network_of,
     open_questions,
@@ -26,6 +28,9 @@ from rnnbench.model_files import (
     sized,
 )
 from rnnbench.model_files.state_calls import STEPS
+
+WIDE = 0.9
+"""A bound that states reach with large inputs alone."""
 
 
 def checked(tmp_path, proto, *answers):
@@ -79,6 +84,28 @@ def test_a_bidirectional_network_is_no_stream(tmp_path):
 def test_swapped_states_are_no_stream(tmp_path):
     check = checked(tmp_path, files.recurrent("LSTM"), "state.h0=cn", "state.c0=hn")
     assert check.halves > 1e-3
+
+
+def test_a_state_that_only_the_end_of_a_call_keeps_in_a_range_makes_calls_of_one_step(tmp_path):
+    """As where the next state is quantised. The range holds the states of usual inputs."""
+    proto = files.recurrent("GRU")
+    for node in proto.graph.node:
+        node.output[:] = ["unclipped" if output == "hn" else output for output in node.output]
+    proto.graph.initializer.extend(numpy_helper.from_array(np.float32(end), f"end{end}") for end in (-WIDE, WIDE))
+    proto.graph.node.append(helper.make_node("Clip", ["unclipped", f"end{-WIDE}", f"end{WIDE}"], ["hn"]))
+    path = files.saved(proto, tmp_path / "network.onnx")
+    description = describe(path)
+    section = section_of(description, path.name)
+    check = check_state(oracle_of(path), description, section)
+    assert check.halves == 0.0
+    assert check.large_halves > 1e-3
+    assert check.is_stream_of_small
+    told = fault_of(check, description, section)
+    assert "with inputs 8 times as large" in told
+    answers = re.findall(r"--set ([\w.=]+)", told)
+    assert answers[0] == "time=null"
+    single = answered(section, description, answers)
+    assert check_state(oracle_of(path), sized(description, single.sizes), single).ok
 
 
 def test_a_fixed_number_of_steps_cannot_be_halved(tmp_path):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.state_calls import check_state
     from rnnbench.model_files.state_check import (
         CALLS_OF,
+        LARGE,
         StateCheck,
         fault_of,
         open_sizes,

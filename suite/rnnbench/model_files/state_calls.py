@@ -16,7 +16,7 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.section import FileSection
-from rnnbench.model_files.state_check import CALLS_OF, EQUAL, StateCheck, open_sizes
+from rnnbench.model_files.state_check import CALLS_OF, EQUAL, LARGE, StateCheck, open_sizes
 
 STEPS = 4
 """Steps of each half, where the file leaves their number open."""
@@ -102,8 +102,9 @@ class _Calls:
             used = {name: seen or more_used[name] for name, seen in used.items()}
         self._check_rows(calls[-1])
         halves, why = self._halves((first_x, second_x), zero, (first, second))
+        large = None if halves is None else self._large_halves((first_x, second_x), zero)
         failing = {steps: failure for steps in CALLS_OF if (failure := self._failure(steps, zero))}
-        return StateCheck(moved, used, halves, why, self._made_sizes(first), failing_steps=failing)
+        return StateCheck(moved, used, halves, large, why, self._made_sizes(first), failing_steps=failing)
 
     def _failure(self, steps: int, zero: Arrays) -> str:
         """Why a call of so many steps fails; empty where it does not, and where the file has their number."""
@@ -204,6 +205,18 @@ class _Calls:
                 )
         return max(differences, default=0.0), ""
 
+    def _large_halves(self, x: tuple[Arrays, Arrays], zero: Arrays) -> float | None:
+        """The difference with inputs LARGE times as large. None if a result is not finite, or the file refuses them."""
+        drawn = {array.name for array in self._streams if self._is_normal(array)}
+        large = tuple({n: value * LARGE if n in drawn else value for n, value in one.items()} for one in x)
+        with suppress(ModelFileError):
+            first = self._run(large[0], zero)
+            second = self._run(large[1], self._next(first))
+            difference, _ = self._halves((large[0], large[1]), zero, (first, second))
+            if difference is not None and math.isfinite(difference):
+                return difference
+        return None
+
     def _run(self, x: Arrays, states: Arrays) -> dict[str, np.ndarray]:
         try:
             return self._oracle.run({**x, **states, **self._constants})
@@ -267,10 +280,14 @@ class _Calls:
 
     def _drawn(self, array: ArrayDescription) -> np.ndarray:
         shape = self._shape(array)
-        floats = _dtype(array).kind == "f" and array.name not in self._section.ranges
         low, high = self._section.ranges.get(array.name, (0, 1))
-        values = self._draw.standard_normal(shape) if floats else self._draw.integers(low, high + 1, shape)
+        normal = self._is_normal(array)
+        values = self._draw.standard_normal(shape) if normal else self._draw.integers(low, high + 1, shape)
         return values.astype(_dtype(array))
+
+    def _is_normal(self, array: ArrayDescription) -> bool:
+        """Whether the array is drawn from a normal distribution, and not from whole numbers of a range."""
+        return _dtype(array).kind == "f" and array.name not in self._section.ranges
 
     def _constant(self, array: ArrayDescription) -> np.ndarray:
         value = constant_of(array, self._section.constants[array.name])

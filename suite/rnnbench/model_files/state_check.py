@@ -15,6 +15,8 @@ CALLS_OF = (1, 8)
 """Steps of the calls that a new case makes of a file that leaves their number open."""
 EQUAL = 1e-9
 """Largest difference of the halves and the whole in float64, relative to the largest value or 1."""
+LARGE = 8.0
+"""Factor of the inputs of a second comparison: a state may leave a range that only the end of a call keeps it in."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class StateCheck:
     """By state input: whether one of these calls but the first gives something else if it is set to zero."""
     halves: float | None
     """Largest difference between two calls and one of as many steps, relative to the largest value or 1."""
+    large_halves: float | None
+    """The same with inputs LARGE times as large. None: not compared, or a result is not finite."""
     not_compared: str = ""
     """Why the halves were not compared."""
     made_sizes: dict[str, int] = field(default_factory=dict)
@@ -48,7 +52,12 @@ class StateCheck:
     @property
     def is_stream(self) -> bool:
         """Whether two halves equal the whole, as far as they were compared."""
-        return self.halves is None or self.halves <= EQUAL
+        return all(halves is None or halves <= EQUAL for halves in (self.halves, self.large_halves))
+
+    @property
+    def is_stream_of_small(self) -> bool:
+        """Whether two halves differ from the whole with large inputs alone."""
+        return not self.is_stream and self.halves is not None and self.halves <= EQUAL
 
     @property
     def ok(self) -> bool:
@@ -81,6 +90,8 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
         return ""
     ways = {(pair.before, pair.after): pair.found for pair in description.state}
     pairs = {b: f"{b} → {a} ({ways.get((b, a), 'given')})" for b, a in section.state.items()}
+    if not check.lost and check.is_stream_of_small:
+        return _fault_of_large(check, description, section)
     if check.lost:
         wrong = "; ".join(f"the state {pairs[name]} is lost: {check.why_lost(name)}" for name in check.lost)
     else:
@@ -90,4 +101,17 @@ def fault_of(check: StateCheck, description: FileDescription, section: FileSecti
     return (
         f"{wrong}; name the right output with {named}. If there is none, as in a bidirectional "
         f"network, begin each call anew with a constant for each such state: {begun}"
+    )
+
+
+def _fault_of_large(check: StateCheck, description: FileDescription, section: FileSection) -> str:
+    assert section.time is not None, "without an axis of time no halves are compared"
+    streams = [a for a in description.of_role("input") if a.name not in section.constants and a.shape is not None]
+    sizes = {a.name: (a.shape or ())[section.time] for a in streams}
+    opened = {size or f"{name}.{section.time}": 1 for name, size in sizes.items() if not isinstance(size, int)}
+    answers = " ".join([option("time=null"), *(option(f"sizes.{name}=1") for name in opened)])
+    return (
+        f"with inputs {LARGE:g} times as large, two halves of a stream differ from the whole by "
+        f"{check.large_halves:.1e}: a state leaves a range that only the end of a call keeps it in, as where it is "
+        f"quantised there. Make each call one step ({answers}), or give the state a wider range"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from rnnbench.model_files import FileDescription, Question, StateCheck
+from rnnbench.model_files import LARGE, FileDescription, Question, StateCheck
 from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.units import MISSING, nbytes
 from rnnbench.spelling import count
@@ -67,7 +67,9 @@ def print_state_check(check: StateCheck | None, unchecked: str, console: Console
     else:
         verdict = ("checked:", "green") if check.is_stream else ("not a stream:", "bold red")
         word = "equal" if check.is_stream else "differ from"
-        show(console, verdict, f" two halves {word} the whole; largest difference in float64 {check.halves:.1e}")
+        inputs = f" with inputs {LARGE:g} times as large" if check.is_stream_of_small else ""
+        largest = check.large_halves if check.is_stream_of_small else check.halves
+        show(console, verdict, f" two halves {word} the whole{inputs}; largest difference in float64 {largest:.1e}")
 
 
 def _facts(description: FileDescription) -> Iterator[str]:
