@@ -82,8 +82,11 @@ def _others_scaled(array: np.ndarray, only: np.ndarray, scale: int) -> np.ndarra
 
 
 def shares_scale(reference: ReferenceTrajectories) -> bool:
-    """Whether the rows of a call may share one int8 scale. A row's rounding then depends on the other rows."""
-    return DTYPES[reference.trial.dtype].activations == "dynamic"
+    """Whether the rows and steps of a call may share one int8 scale. A row's rounding then depends on the others."""
+    trial = reference.trial
+    if DTYPES[trial.dtype].activations == "dynamic":
+        return True
+    return trial.model.activations == "dynamic" and trial.strategy.chunk * trial.batch > 1
 
 
 def _listed(order: np.ndarray) -> str:

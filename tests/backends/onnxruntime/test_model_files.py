@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import onnx_files as files
 import pytest
 import typed_streams as typed
-from onnx import TensorProto
+from harness_trials import make_trial
+from onnx import TensorProto, helper
 
+from rnnbench.backends import request_of
 from rnnbench.backends.base import BuildError
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend, options
-from rnnbench.model_files import FileSection
+from rnnbench.conformance import ReferenceTrajectories, magnitudes, run_checks, suite
+from rnnbench.model_files import FileSection, describe, network_of
 
 
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
@@ -61,3 +67,25 @@ def test_sums_of_weights_of_7_bits_need_no_option(tmp_path, monkeypatch, largest
     request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "h_out"}))
     assert options.adds_precisely(request) is precise
     assert (f"{options.PRECISE}=1" in options.flags(request)) is precise
+
+
+def test_steps_of_a_call_may_share_the_range_of_eight_bits(tmp_path, monkeypatch):
+    """Beside an input of 1,000 in the same call, one of 1 keeps no digits."""
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    proto, path = files.recurrent("LSTM"), tmp_path / "bytes.onnx"
+    size = proto.graph.input[0].type.tensor_type.shape.dim[2].dim_value
+    weight = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    proto.graph.initializer.append(files.weight("D", weight))
+    proto.graph.node[0].input[0] = "mixed"
+    proto.graph.node.insert(0, helper.make_node("MatMul", ["x", "D"], ["mixed"]))
+    quantization.quantize_dynamic(files.saved(proto, tmp_path / "float.onnx"), path, reduce_range=True)
+    section = FileSection(path.name, {"h0": "hn", "c0": "cn"}, time=0, batch=1)
+    trial = replace(make_trial("onnxruntime:onnx", "given"), model=network_of(path, section, describe(path)))
+    reference = ReferenceTrajectories(trial, tmp_path)
+    program = OnnxRuntimeBackend().build(request_of(trial, reference.weights), tmp_path / "cache")
+    assert {name: check.verdict for name, check in run_checks(program, reference)} == {
+        "saturation": "not-applicable",
+        "denormals": "pass",
+        "magnitudes": "pass",
+    }
