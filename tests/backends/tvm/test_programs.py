@@ -116,7 +116,7 @@ def test_the_logarithm_of_a_sigmoid_keeps_its_digits() -> None:
     x = relax.Var("x", relax.TensorType(z.shape, "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
-            found = builder.emit_output(RelaxPrimitives(builder).log_sigmoid(x))
+            found = builder.emit_output(RelaxPrimitives(builder, builder).log_sigmoid(x))
         builder.emit_func_output(found)
     executable, _ = compiled_module(builder.get(), "cpu")
     result = tvm.relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(z))
