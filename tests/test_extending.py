@@ -30,6 +30,28 @@ workload: {steps: 4, chunk: [2]}
 strategy: {time: [looped], state: [stitched]}
 measure: {budget: 200ms, processes: 1, pause: 1ms}
 """
+FILE_CASE = """
+schema: 1
+name: read
+model: {file: small.matrix, state: {h: next_h}, time: null, batch: 0}
+workload: {steps: 4, chunk: [1]}
+strategy: {time: [given], state: [stitched]}
+"""
+READER = """
+from dataclasses import replace
+from my_package import ToyBackend
+from rnnbench.backends.base import Support
+
+class Reader(ToyBackend):
+    name = "reader"
+
+    def probe(self):
+        return replace(super().probe(), reads={"loop": frozenset({"matrix"})})
+
+    def support(self, request):
+        return Support("native") if request.file else super().support(request)
+"""
+"""The toy with a route that reads the new format: it runs the reference of any network."""
 COMMANDS = """
 import json, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -107,7 +129,13 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts = folder / "my_package-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[rnnbench.backends]\ntoy = my_package:ToyBackend\n")
+    (facts / "entry_points.txt").write_text(
+        "[rnnbench.backends]\ntoy = my_package:ToyBackend\nreader = reader:Reader\n"
+    )
+    (folder / "reader.py").write_text(READER)
+    (folder / "small.matrix").write_text("0.1 -0.4\n0.3 0.2\n-0.5 0.7\n")
+    (folder / "flat.matrix").write_text("0.1 -0.4\n")
+    (folder / "read.yaml").write_text(FILE_CASE)
     (folder / "case.yaml").write_text(CASE)
     return folder
 
@@ -154,6 +182,9 @@ def commands(extended: Path, run: object) -> dict[str, Done]:
         "rows": ["export", "latest", "--format=csv"],
         "lines": ["export", "latest", "--format=lines"],
         "device": ["list", "case.yaml", "--backend=toy", "--set", "target.device=metal"],
+        "file": ["inspect", "small.matrix"],
+        "damaged file": ["inspect", "flat.matrix"],
+        "check": ["check", "read.yaml", "--backend=reader", "--endurance=0"],
         "mistake": ["list", "wrong.yaml", "--backend=toy"],
     }
     done = json.loads(in_process(extended, "-c", COMMANDS, json.dumps(list(given.values()))))
@@ -164,7 +195,14 @@ def test_each_kind_takes_two_files_at_most() -> None:
     sections: dict[str, set[str]] = {}
     for edit in edits():
         sections.setdefault(edit.section, set()).add(edit.file)
-    assert set(sections) == {"A metric", "A latency path", "A check", "An export", "A device"}
+    assert set(sections) == {
+        "A metric",
+        "A latency path",
+        "A check",
+        "An export",
+        "A device",
+        "A format of model files",
+    }
     assert max(map(len, sections.values())) == 1
 
 
@@ -201,6 +239,19 @@ def test_rows_and_an_export_have_what_is_new(commands, run) -> None:
 def test_a_case_may_name_the_new_device(commands) -> None:
     assert commands["device"].status == 0
     assert "float32-metal-t1" in commands["device"].output
+
+
+def test_a_file_of_the_new_format_is_described_and_checked(commands) -> None:
+    assert commands["file"].status == 0
+    assert "next_h (given)" in commands["file"].output
+    assert commands["check"].status == 0, commands["check"].output
+    assert "ok  reader:loop/given-stitched/small-b1-c1-float32-cpu-t1" in commands["check"].output
+
+
+def test_a_damaged_file_of_the_new_format_is_told_in_a_sentence(commands) -> None:
+    done = commands["damaged file"]
+    assert (done.status, done.output) == (2, "")
+    assert "flat.matrix: it has 1 rows; expected more than its 2 columns" in " ".join(done.errors.split())
 
 
 def test_a_mistake_in_the_new_key_is_told_with_its_place(commands) -> None:

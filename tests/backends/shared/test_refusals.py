@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -152,6 +152,10 @@ def test_a_build_is_refused_with_the_same_reason() -> None:
     require_support(backend, ORDINARY)
     with pytest.raises(BuildError, match="has no lstm with hard_sigmoid"):
         require_support(backend, REQUEST)
+
+
+def test_a_build_goes_by_what_the_probe_declares_unless_it_is_told() -> None:
+    backend, on_tpu = cast("Any", Answering(Support("native"))), replace(ORDINARY, device="tpu")
+    require_support(backend, on_tpu)
     with pytest.raises(BuildError, match="some:r has programs for cpu and none for tpu"):
-        require_support(backend, replace(ORDINARY, device="tpu"))
-    require_support(backend, replace(ORDINARY, device="tpu"), Abilities(("cpu", "tpu")))
+        require_support(backend, on_tpu, Abilities(("cpu",)))

@@ -34,16 +34,13 @@ class Abilities:
         return cls(tuple(probe.devices), probe.authors, probe.reads, probe.graphs, probe.not_on)
 
 
-MINIMUM = Abilities()
-"""Stacks of cells on the processor: no other networks, no model files, no graphs."""
-
-
-def support_of(backend: Backend, request: Request, abilities: Abilities = MINIMUM) -> Support:
+def support_of(backend: Backend, request: Request, abilities: Abilities | None = None) -> Support:
     """The answer to a request: first what no backend or device can do, then the adapter's own answer.
 
-    An extra of the request (`Request.extras`) that the answer does not cover is unsupported.
+    An extra of the request (`Request.extras`) that the answer does not cover is unsupported. `abilities` are those that
+    the adapter's probe declares; without them it is asked.
     """
-    refused = refusal(backend.name, request, abilities)
+    refused = refusal(backend.name, request, abilities or Abilities.of(backend.probe()))
     return refused or covered(backend.name, request, backend.support(request))
 
 
@@ -66,11 +63,10 @@ def covered(backend: str, request: Request, answer: Support) -> Support:
     return answer
 
 
-def require_support(backend: Backend, request: Request, abilities: Abilities = MINIMUM) -> None:
+def require_support(backend: Backend, request: Request, abilities: Abilities | None = None) -> None:
     """The first line of an adapter's `build`. Raises BuildError with the reason where `support_of` refuses.
 
-    `abilities` are those that the adapter's probe declares. They are passed, and not read from a probe, because a probe
-    takes 1 to 3 ms and builds are timed.
+    Pass the `abilities` where a probe asks for the metadata of packages: that takes 1 to 3 ms, and builds are timed.
     """
     answer = support_of(backend, request, abilities)
     if answer.level == "unsupported":
