@@ -101,3 +101,7 @@ def test_a_text_is_never_longer_than_its_limit(limit):
     safe = safe_text("x" * 5000, limit)
     assert len(safe) <= limit
     assert "…" in safe
+
+
+def test_an_error_without_a_message_is_told_by_its_type():
+    assert describe_error(KeyboardInterrupt()) == "KeyboardInterrupt"

@@ -65,7 +65,7 @@ def describe_error(error: BaseException) -> str:
     except BaseException as another:  # noqa: BLE001 anything may be raised by a class from outside
         message = f"its message cannot be shown: {type(another).__name__}"
     places = [f" ({note})" for note in getattr(error, "__notes__", ()) if isinstance(note, Place)]
-    return safe_text(f"{type(error).__name__}: {message}") + "".join(places)
+    return safe_text(": ".join(filter(None, (type(error).__name__, message)))) + "".join(places)
 
 
 def read_tail(path: Path) -> str:

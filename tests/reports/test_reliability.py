@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fake_records as fake
+import pytest
 
 from rnnbench.reports.reliability import (
     disturbance_warning,
@@ -48,6 +49,17 @@ def test_a_run_tells_its_precision_disturbance_drift_and_steal(tmp_path):
     assert "during 5 % of the blocks" in second
     assert "drifted by up to 4.0 %" in second
     assert "host gave 3.0 %" in second
+
+
+@pytest.mark.parametrize(
+    ("half_width", "told"),
+    [
+        (0.05, "have an interval of ±5.0 % or less, nine in ten ±5.0 % or less"),
+        (50.0, "have an interval above ±1000 %, one in ten above ±1000 %"),
+    ],
+)
+def test_widths_that_are_beyond_what_is_shown_are_told_as_such(tmp_path, half_width, told):
+    assert told in reliability_sentences(shown(tmp_path, sampled(half_width)))[0]
 
 
 def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):

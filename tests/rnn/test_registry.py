@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
+from rnnbench.rnn import broken_families, families, registry
+
 FILE = '''\
 from collections.abc import Sequence
 from typing import ClassVar
@@ -58,14 +60,14 @@ def package(tmp_path):
     return tmp_path
 
 
-def rnnbench(package: Path, *arguments: str) -> str:
+def rnnbench(package: Path, *arguments: str, status: int = 0) -> str:
     paths = [str(package), os.environ.get("PYTHONPATH", ""), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "160"}
     command = [sys.executable, "-m", "rnnbench", *arguments]
     done = subprocess.run(
         command, cwd=package, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
@@ -81,14 +83,49 @@ def test_it_runs_on_two_backends_and_stands_in_the_report(package):
 
 
 def test_its_keys_are_told_where_they_are_wrong(package):
-    told = subprocess.run(
-        [sys.executable, "-m", "rnnbench", "list", "case.yaml", "--set", "model.layers=3"],
-        cwd=package,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
+    told = rnnbench(package, "list", "case.yaml", "--set", "model.layers=3", status=2)
+    assert "the network toy has no layers; its keys are input, hidden" in told
+
+
+def test_a_case_to_begin_with_names_the_sizes_that_it_needs(package):
+    file = package / "toy_network.py"
+    file.write_text(file.read_text().replace("Field(default=6, ", "Field("))
+    rnnbench(package, "new", "toy", "-o", "begun.yaml")
+    assert "# hidden:                         # Needed: Units of the GRU." in (package / "begun.yaml").read_text()
+
+
+BROKEN = {
+    "class Toy(": "class Toy(]",
+    'class Toy(ComposedNetwork):\n    """x': 'Toy = 5\nclass Other(ComposedNetwork):\n    """x',
+    "def compose(": "def composed(",
+    '= "toy"': '= "tyo"',
+    "class Toy": "raise SystemExit(0)\nclass Toy",
+}
+WHY = ["SyntaxError", "it is no subclass", "it does not define compose", "network: ClassVar[str] = 'toy'", "SystemExit"]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"), [(*each, why) for each, why in zip(BROKEN.items(), WHY, strict=True)]
+)
+def test_one_that_cannot_be_loaded_is_told_in_its_case(package, monkeypatch, right, wrong, why):
+    (package / "toy_network.py").write_text(FILE.replace(right, wrong))
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.delitem(sys.modules, "toy_network", raising=False)
+    registry._found.cache_clear()
+    try:
+        assert "toy" not in families()
+        assert broken_families()["toy"].startswith("the network 'toy' (toy_network:Toy) cannot be loaded: ")
+        assert why in broken_families()["toy"]
+    finally:
+        registry._found.cache_clear()
+
+
+def test_one_that_is_broken_is_told_where_it_is_used_and_nowhere_else(package):
+    (package / "toy_network.py").write_text(FILE.replace("class Toy(", "class Toy(]"))
+    told = rnnbench(package, "list", "case.yaml", "--backend=numpy", status=2)
+    assert "case.yaml:3:18: model.network: the network 'toy' (toy_network:Toy) cannot be loaded: SyntaxError" in told
+    assert "repair or uninstall the package that provides it" in told
+    other = rnnbench(
+        package, "list", "case.yaml", "--backend=numpy", "--set", "model={cell: lstm, input: 2, hidden: 3}"
     )
-    assert told.returncode == 2
-    assert "the network toy has no layers; its keys are input, hidden" in told.stderr
+    assert other.endswith("1 trial\n")

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rnnbench.cases.matrix import Value, Values
 from rnnbench.cases.schema import ITEMSIZE, LEAVES
-from rnnbench.rnn import Model, Network, families
+from rnnbench.rnn import Model, Network, broken_families, families
 
 MAX_BYTES = 2 << 30
 """Largest size of the weights, and of one stream's x or y: the limit of a protobuf message, and so of an ONNX model."""
@@ -48,6 +48,8 @@ def missing_keys(model: object) -> list[str]:
 
 def model_of(values: Values) -> Network | Fault:
     """The network of a point, or the mistake in it."""
+    if reason := broken_families().get(str(values["network"])):
+        return Fault(("network",), reason)
     family = families()[str(values["network"])]
     written = {leaf: values[leaf] for leaf in _MODEL_LEAVES if leaf != "network" and values[leaf] is not None}
     if unknown := next((leaf for leaf in written if leaf not in family.model_fields), None):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 
+from pydantic import ValidationError
+
 from rnnbench.model_files import CALLS_OF, FileNetwork, FileSection, ModelFileError, section_yaml
 from rnnbench.rnn import GATES, Model, Network, families
 from rnnbench.spelling import count
@@ -39,7 +41,7 @@ def case_of_network(what: str, name: str) -> str:
     else:
         family = families()[what]
         model = [f"  network: {what}", *_sizes(family)]
-        times = "[looped, unrolled]" if family().lacks_time("parallel") else "[looped, unrolled, parallel]"
+        times = "[looped, unrolled, parallel]" if _runs_in_parallel(family) else "[looped, unrolled]"
         chunks = "[1, 8]"
     return _text(name, ["model:", *model], times, "[stitched, stateful]", chunks, 1)
 
@@ -82,10 +84,18 @@ def _in_comment(note: str) -> str:
     return "".join(character if character.isprintable() else " " for character in note)
 
 
+def _runs_in_parallel(family: type[Network]) -> bool:
+    """Whether its steps can run together, at its own sizes. Of a family that lacks some this is told of the case."""
+    try:
+        return not family().lacks_time("parallel")
+    except ValidationError:
+        return False
+
+
 def _sizes(family: type[Network]) -> Iterable[str]:
     for key, field in family.model_fields.items():
-        if not field.is_required():
-            yield _commented(f"  # {key}: {field.default}", field.description or "")
+        value, said = ("", "Needed: ") if field.is_required() else (f" {field.default}", "")
+        yield _commented(f"  # {key}:{value}", f"{said}{field.description or ''}")
 
 
 def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:

@@ -28,7 +28,7 @@ from rnnbench.cases.trial import ENDURANCE_S, STREAM, Launch, Lengths, Limits, M
 from rnnbench.devices import KINDS
 from rnnbench.measure import ENERGY, PATHS, SCENARIOS, Setting
 from rnnbench.results import THRESHOLDS
-from rnnbench.rnn import DTYPES, Model, Size, families
+from rnnbench.rnn import DTYPES, Model, Size, broken_families, families
 from rnnbench.yaml_files import TitleGenerator
 
 T = TypeVar("T")
@@ -242,7 +242,7 @@ CompareSection = _compare_section()
 
 def _model_section() -> type[Section]:
     """The keys of every family of networks. A key that is left out is null, and the family's default holds."""
-    names = tuple(families())
+    names = (*families(), *broken_families())
     network = axis_of(Literal[names])
     description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."
     fields: dict[str, Any] = {"network": (network, Field(default=(names[0],), description=description))}

@@ -146,17 +146,15 @@ def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> It
             if stopped_by
             else ""
         )
-        half, most = map(_at_most, (median(half_widths), nine))
+        most = f"nine in ten {percent(nine)} or less" if nine <= WIDEST_PERCENT else f"one in ten {percent(nine)}"
+        middle = median(half_widths)
+        half = f"of {percent(middle)} or less" if middle <= WIDEST_PERCENT else percent(middle)
         yield (
-            f"Half of the {len(latencies)} latencies have an interval of {half}, nine in ten {most} "
+            f"Half of the {len(latencies)} latencies have an interval {half}, {most} "
             f"(95 %, between processes){stopped}."
         )
     elif any(latency.sampling.blocks for latency in latencies):
         yield "Each latency comes from one process. Its layout in memory alone can change it by 1 to 2 %."
-
-
-def _at_most(width: float) -> str:
-    return f"{percent(width)} or less" if width <= WIDEST_PERCENT else percent(width)
 
 
 def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:

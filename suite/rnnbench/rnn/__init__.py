@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.products import on_cores
     from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
-    from rnnbench.rnn.registry import families, network_of
+    from rnnbench.rnn.registry import broken_families, families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
     from rnnbench.rnn.times import FUSED, PARALLEL, runs_together
     from rnnbench.rnn.vocabulary import primitives_of

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from pydantic import model_validator
 
+from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn.arithmetic import Arithmetic
 from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, V
 from rnnbench.rnn.layers import LayerKind
 from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of, x_towards
 from rnnbench.rnn.reference import Trajectory
 from rnnbench.rnn.weights import Weights
+
+_NAME = re.compile(r"\w+", re.ASCII)
 
 
 class Placed(NamedTuple):
@@ -30,6 +35,19 @@ class ComposedNetwork(Network):
 
     sizes: ClassVar[tuple[str, ...]] = ("hidden", "input")
     """The fields that `smaller` halves."""
+
+    @model_validator(mode="after")
+    def _is_runnable(self) -> Self:
+        """Raises ValueError where its layers cannot run."""
+        try:
+            fault = _fault_of(self)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 its layers may be those of any package
+            fault = f"its layers cannot be made: {describe_error(error)}"
+        if fault:
+            raise ValueError(f"the network {self.network} cannot run: {fault}")
+        return self
 
     @abstractmethod
     def compose(self) -> Sequence[Placed]:
@@ -131,6 +149,24 @@ def _placed(network: ComposedNetwork) -> tuple[Placed, ...]:
 @cache
 def _graph(network: ComposedNetwork) -> tuple[LayerSpec, ...]:
     return tuple(network._spec(placed) for placed in _placed(network))
+
+
+def _fault_of(network: ComposedNetwork) -> str:
+    """Why the layers cannot run in their order; empty where they can."""
+    widths = {"x": network.input}
+    for name, kind, reads in _placed(network):
+        if not _NAME.fullmatch(name) or name in widths:
+            what = "expected a name of letters, digits and '_' that neither x nor another layer has"
+            return f"layer '{safe_text(name, 40)}': {what}"
+        sources = reads or ("x",)
+        if unknown := [read for read in sources if read not in widths]:
+            return f"layer '{name}' reads '{safe_text(unknown[0], 40)}'; expected one of {', '.join(widths)}"
+        if kind.input != (given := sum(widths[read] for read in sources)):
+            return f"layer '{name}' has the input {kind.input}, and what it reads ({', '.join(sources)}) has {given}"
+        widths[name] = kind.width
+    if not (outputs := network.gives()) or not {*outputs} <= widths.keys() - {"x"}:
+        return f"it gives {safe_text(str(outputs), 100)}; expected one or more of its layers"
+    return ""
 
 
 def _of_layer(arrays: Mapping[str, np.ndarray], layer: str) -> dict[str, np.ndarray]:

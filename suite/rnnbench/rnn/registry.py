@@ -5,32 +5,70 @@ A package brings a family by the entry point `rnnbench.networks`: the family's n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, cast
+from importlib.metadata import EntryPoint, entry_points
+from inspect import isabstract
+from typing import Any
 
 from rnnbench.lazy import declared
+from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.spec import Model
 
 GROUP = "rnnbench.networks"
 OTHER_MODULES = ("rnnbench.model_files.network",)
 """Modules with families elsewhere in the suite."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
+"""The name of a family: a word of case files, of ids of trials and of files."""
+
+
+def families() -> dict[str, type[Network]]:
+    """Every family by its name, the stack of cells first."""
+    return _found()[0]
+
+
+def broken_families() -> dict[str, str]:
+    """Why a family that another package brings cannot be used, a sentence by its name."""
+    return _found()[1]
 
 
 @cache
-def families() -> dict[str, type[Network]]:
-    """Every family by its name, the stack of cells first."""
+def _found() -> tuple[dict[str, type[Network]], dict[str, str]]:
     found: dict[str, type[Network]] = {Model.network: Model}
+    broken = dict[str, str]()
     listed = (*declared("rnnbench.rnn.networks", "FAMILIES"), *(import_module(name).FAMILIES for name in OTHER_MODULES))
     for several in listed:
         for family in several:
             found[family.network] = family
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        found.setdefault(entry.name, cast("type[Network]", entry.load()))
-    return found
+        if entry.name in found:
+            continue
+        try:
+            found[entry.name] = _loaded(entry)
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 a module of any package is run
+            what = f"the network '{safe_text(entry.name, 40)}' ({safe_text(entry.value, 100)}) cannot be loaded"
+            broken[entry.name] = f"{what}: {describe_error(error)}; repair or uninstall the package that provides it"
+    return found, broken
+
+
+def _loaded(entry: EntryPoint) -> type[Network]:
+    """The class that another package names. Raises what its module raises, and TypeError for another object."""
+    family = entry.load()
+    if not (isinstance(family, type) and issubclass(family, Network)):
+        raise TypeError("it is no subclass of rnnbench.rnn.Network")
+    if isabstract(family):
+        raise TypeError(f"it does not define {', '.join(sorted(family.__abstractmethods__))}")
+    if getattr(family, "network", "") != entry.name or not _NAME.fullmatch(entry.name):
+        raise TypeError(
+            f"expected network: ClassVar[str] = {entry.name!r} in the class, the name of its entry point, of letters, "
+            "digits, '.', '_' and '-'"
+        )
+    return family
 
 
 def network_of(written: Mapping[str, Any]) -> Network:
