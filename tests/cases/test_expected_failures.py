@@ -166,6 +166,8 @@ def test_what_a_comparison_is_made_with_must_be_set(entries):
         ('batch: "> 1"', 'batch: "> one"', "a comparison such as '> 1'"),
         ('">=2026.4,<2027"', '"at least 2026.4"', ":4:25: expectations[0].version.openvino: expected a range"),
         ('">=2026.4,<2027"', "2026.4", "expected a text of at most 200 characters, got 2026.4"),
+        ("check: values", "processor: {avx2: 1}\n    check: values", "processor.avx2: expected true or false, got 1"),
+        ("check: values", "processor: {A 2: true}\n    check: values", "'_' and '-' as the key, got 'A 2'"),
         ("https://github.com", "github.com", "expected an address that begins with https://"),
         (
             "    reason: An exported operator over a batch has batch and steps changed round.\n",

@@ -66,6 +66,14 @@ def test_the_type_of_its_arrays_is_read_from_the_file(case):
         ("file: network.onnx", "network: file", "case.yaml:3:1: the key 'file' is missing in model"),
         ("network.onnx", "network.onnx, tmie: 0", "case.yaml:3:29: unknown key 'tmie' in model; did you mean 'time'?"),
         ("network.onnx", "network.onnx, time: soon", "case.yaml:3:35: model.time: expected a whole number"),
+        ("network.onnx", 'network.onnx, sizes: {"": 5}', "expected a text of 1 to 1,000 characters as the key, got ''"),
+        ("network.onnx", "network.onnx, ranges: {x: [0]}", "ranges.x: expected a list of a whole number and a whole"),
+        (
+            "network.onnx",
+            "network.onnx, ranges: {x: [0, b]}",
+            "model.ranges.x[1]: expected a whole number, got the text",
+        ),
+        ("network.onnx", "network.onnx, constants: {x: b}", "true or false or a whole number or a finite number"),
         ("network.onnx", "network.onnx, state: {h9: hn}", "case.yaml:3:15: model.file: it has no input h9"),
         (
             "network.onnx",

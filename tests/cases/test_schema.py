@@ -46,7 +46,7 @@ def test_what_each_key_expects_can_be_said():
 @pytest.mark.parametrize(
     ("node", "words"),
     [
-        ({}, "a number, and finite"),
+        ({}, "a finite number"),
         ({"minimum": 2}, "a number of at least 2"),
         ({"maximum": 5}, "a number of at most 5"),
         ({"minimum": 2, "maximum": 5}, "a number from 2 to 5"),

@@ -152,7 +152,8 @@ def _check_types(streams: Sequence[ArrayDescription], beside: UserInputs, floats
             raise ModelFileError(f"the range of {name} is {low} to {high}; it is true or false, which is [0, 1]")
         if not -LARGEST_INTEGER <= low <= high <= LARGEST_INTEGER:
             raise ModelFileError(
-                f"the range of {name} is {low} to {high}; expected two numbers up to {LARGEST_INTEGER:,}"
+                f"the range of {name} is {low} to {high}; expected the smaller number first, "
+                f"and both up to {LARGEST_INTEGER:,}"
             )
     for array in streams:
         if array.name in flags:

@@ -31,6 +31,15 @@ class TitleGenerator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
 
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """What keys and values are, where messages look for it. Pydantic leaves out a key's type and title."""
+        made = super().dict_schema(schema)
+        if patterns := made.pop("patternProperties", None):
+            (made["additionalProperties"],) = patterns.values()
+        if patterns or "propertyNames" in made:
+            made["propertyNames"] = self.generate_inner(schema["keys_schema"])
+        return made
+
 
 def problems_of(error: ValidationError, source: Source, schema: Schema) -> Iterator[Problem]:
     """One problem for each key or value that is wrong, in the order of the schema, up to MAX_PROBLEMS.
@@ -40,7 +49,7 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
     for path, details in itertools.islice(_by_path(error, source).items(), MAX_PROBLEMS):
         if details["type"] == "extra_forbidden":
             yield Problem(source.key_place(path), _unknown(path, schema))
-        elif details["type"] == "missing":
+        elif details["type"] == "missing" and isinstance(path[-1], str):
             yield missing_key(path, source, schema)
         elif details["loc"][-1:] == (KEY,):
             wanted = _phrase(_descend(path[:-1], schema)["propertyNames"])
@@ -49,6 +58,8 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
             most = details["ctx"]["max_length"]
             yield source.problem(path, f"expected at most {most:,} values, got {_got(path, source, schema)}")
         else:
+            if details["type"] == "missing":  # A list is too short.
+                path = path[:-1]
             wanted, got = expected(path, schema), _got(path, source, schema)
             yield source.problem(path, f"expected {wanted}, got {got}")
 
@@ -118,7 +129,7 @@ def _descend(path: KeyPath, schema: Schema) -> dict[str, Any]:
         node = _resolve(node, schema)
         if isinstance(part, int):
             lists = [kind for kind in (node, *node.get("anyOf", ())) if kind.get("type") == "array"]
-            node = lists[0]["items"] if lists else {}
+            node = (lists[0].get("items") or lists[0]["prefixItems"][part]) if lists else {}
         else:
             kinds = [_resolve(kind, schema) for kind in (node, *node.get("anyOf", ()))]
             mappings = [kind for kind in kinds if "properties" in kind] or [node]
@@ -152,10 +163,13 @@ def _phrase(node: dict[str, Any]) -> str:
         return _either(node["anyOf"])
     if kind in ("integer", "number"):
         return _number(node)
+    if "prefixItems" in node:
+        return f"a list of {' and '.join(map(_phrase, node['prefixItems']))}"
     if kind == "array":
         return f"a list of at most {node['maxItems']:,} mappings" if "maxItems" in node else "a list"
     if kind == "string":
-        return f"a text of at most {node['maxLength']:,} characters"
+        least = f"{node['minLength']} to" if "minLength" in node else "at most"
+        return f"a text of {least} {node['maxLength']:,} characters"
     if kind == "object":
         needed = node.get("required") or node.get("anyOf", [{}])[0].get("required")
         return "a mapping" + (f" with {', '.join(needed)}" if needed else "")
@@ -177,5 +191,6 @@ def _number(node: dict[str, Any]) -> str:
         return f"{noun} above {node['exclusiveMinimum']:,}" + ("" if most is None else f", at most {most:,}")
     least = node.get("minimum")
     if least is None:
-        return f"{noun}, and finite" if most is None else f"{noun} of at most {most:,}"
+        unbounded = noun if node["type"] == "integer" else "a finite number"
+        return unbounded if most is None else f"{noun} of at most {most:,}"
     return f"{noun} of at least {least:,}" if most is None else f"{noun} from {least:,} to {most:,}"
