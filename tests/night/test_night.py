@@ -395,7 +395,7 @@ def test_the_summary_for_programs_names_the_issue_of_each_alert(nights):
 
 def test_a_quiet_night_without_any_verdict_says_that_nothing_was_decided():
     line = BackendLine("fake", "1.0", "1.1", {"UNDECIDED": 2}, "it is the last good version now")
-    night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), {}, ())
+    night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), (), {}, ())
     assert night.is_quiet
     assert "Of `fake` no latency was decided" in night_page(night)
     decided = replace(night, backends=(replace(line, verdicts={"UNDECIDED": 2, "SAME": 1}),))

@@ -253,6 +253,7 @@ def _summary(
         confirmed=confirmed,
         closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
         still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
+        seen=tuple(a for a in alerts.all if a.state == "new" and a.is_finding and not a.is_certain),
         not_confirmed=tuple(_not_confirmed(one) for one in slower_verdicts if one.answer != "confirmed"),
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
@@ -276,6 +277,8 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
         result = f"{night.measured.version} was measured"
     elif after.good.get(outcome.backend, Good(version="", requirements="", since="")).version == newest:
         result = "it is the last good version now" if good is None or good.version != newest else "no new version"
+    elif good is None:
+        result = "it is not good, and there is no last good version yet"
     else:
         result = "it is not good, and later versions are compared with the one before"
     return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, result, conformance)

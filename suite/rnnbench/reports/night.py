@@ -57,6 +57,8 @@ class NightSummary:
     """Mended in this night."""
     still_open: tuple[Alert, ...]
     """Certain, and of an earlier night."""
+    seen: tuple[Alert, ...]
+    """New, and seen in the history alone: a measurement or a person has to decide."""
     not_confirmed: tuple[str, ...]
     """Found SLOWER, and not found again; a sentence each."""
     failed: tuple[Record, ...]
@@ -79,7 +81,7 @@ class NightSummary:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing happened."""
-        return not (self.confirmed or self.closed or self.not_confirmed or self.failed or self.problems)
+        return not (self.confirmed or self.closed or self.seen or self.not_confirmed or self.failed or self.problems)
 
 
 def night_page(night: NightSummary) -> str:
@@ -122,6 +124,7 @@ def night_json(night: NightSummary) -> dict[str, object]:
         "confirmed": [alert.id for alert in night.confirmed],
         "closed": [alert.id for alert in night.closed],
         "still_open": [alert.id for alert in night.still_open],
+        "seen": [alert.id for alert in night.seen],
         "not_confirmed": list(night.not_confirmed),
         "failed": [{"trial": r.trial, "outcome": r.outcome, "reason": r.reason} for r in night.failed],
         "same": night.same,
@@ -138,6 +141,7 @@ def _parts(night: NightSummary) -> Iterator[str]:
     yield from _section("Problems", map(Markdown("- {}.").format, night.problems))
     yield from _section("Backends", map(_backend, night.backends))
     yield from _section("Found slower, and not confirmed", map(Markdown("- {}.").format, night.not_confirmed))
+    yield from _section("Seen in the history, and not confirmed", map(alert_line, night.seen))
     yield from _section("Still open", map(alert_line, night.still_open))
     yield Markdown("## Machine")
     yield Markdown("{}. A/A: {}.").format(code(night.machine), _counts(night.same) or "not measured tonight")
@@ -150,11 +154,15 @@ def _summary(night: NightSummary) -> Markdown:
         noisy = Markdown(" Of {} no latency was decided; --budget gives a trial more time.").format(undecided)
         answer = Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.{}")
         return answer.format(noisy if night.undecided else "")
-    text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
+    text = (
+        "**{} confirmed, {} closed**, {} found slower and not confirmed, {} seen in the history and not confirmed, "
+        "{} nonconforming or failed, {}."
+    )
     return Markdown(text).format(
         count(len(night.confirmed), "alert"),
         len(night.closed),
         len(night.not_confirmed),
+        len(night.seen),
         count(len(night.failed), "trial"),
         count(len(night.problems), "problem"),
     )
