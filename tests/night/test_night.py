@@ -57,6 +57,7 @@ def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_
     assert nights.alerts == {alert.id: alert}
     page = (nights.folders.reports / PAGE).read_text()
     assert "## Confirmed tonight" in page
+    assert f"(`{alert.id}`); rnnbench-fake 1.0 → rnnbench-fake 1.1\n" in page
     assert "1.0 → 1.1: 2 SLOWER; it is not good" in page
     assert nights.state.good["fake"].version == "1.0"
 
