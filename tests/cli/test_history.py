@@ -27,6 +27,24 @@ def test_a_run_is_added_once_listed_queried_and_compared(rnnbench, folder):
     assert rnnbench("history", "changes").stdout == "No level changed.\n"
 
 
+def test_a_comparison_is_added_by_its_verdicts_and_neither_side_becomes_a_night(rnnbench, folder):
+    for name in ("run-a", "run-b", "other-a"):
+        shutil.copytree(STORED, folder / name)
+    own = json.loads((STORED / "run.json").read_text())["run"]
+    sides = {"a": {"environment": "x==1", "run": "run-a"}, "b": {"environment": "x==2", "run": own}}
+    verdict = {"trial": "t", "path": "bound", "ratio": 1.1, "interval": None, "verdict": "UNDECIDED", "observations": 4}
+    content = {**sides, "differences": [], "verdicts": [verdict]}
+    (folder / "run-b" / "verdicts.json").write_text(json.dumps(content))
+    added = rnnbench("history", "add", "run-a", "run-b")
+    assert added.stderr == "warning: run-a: is side a of a comparison, and no night; side b has its verdicts\n"
+    assert added.stdout == "run-b: added as a comparison (1 verdict)\n"
+    assert not (folder / "results" / "history" / "runs").exists()
+    assert len(list((folder / "results" / "history" / "comparisons").iterdir())) == 1
+    (folder / "run-b" / "verdicts.json").write_text("[1")
+    assert "is damaged; compare again" in rnnbench("history", "add", "run-b", status=2).stderr
+    assert f"other-a: added ({TRIALS} trials)" in rnnbench("history", "add", "other-a").stdout
+
+
 def test_a_query_that_fails_ends_in_a_sentence(rnnbench):
     query = "SELECT * FROM read_text('/etc/passwd')"
     failed = rnnbench("history", "sql", query, "--history", str(RELEASES), status=2)
@@ -39,6 +57,12 @@ def test_a_history_without_a_run_says_so(rnnbench, command):
     failed = rnnbench("history", *command, status=2)
     assert failed.stdout == ""
     assert failed.stderr.endswith("has no run; add one with: rnnbench history add RUN\n")
+
+
+@pytest.mark.parametrize("command", [("history", "add", "latest"), ("run", "--resume", "latest")])
+def test_the_latest_run_of_none_is_a_mistake(rnnbench, command):
+    failed = rnnbench(*command, status=2)
+    assert failed.stderr.startswith("rnnbench: no folder in results has the name that `rnnbench run` gives")
 
 
 def test_alerts_and_triage_of_a_history(rnnbench, folder):

@@ -57,8 +57,12 @@ def fake_index(patch: pytest.MonkeyPatch, content: Mapping[str, str]) -> list[st
     return made
 
 
-def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float | str]) -> list[str]:
-    """Make a comparison of two versions show these latencies, or outcomes, without a process.
+def fake_measurements(
+    patch: pytest.MonkeyPatch, latencies: Mapping[str, float | str], scatter: float = 0.001
+) -> list[str]:
+    """Make a comparison of two versions show these latencies, or outcomes, and pairs that differ so much.
+
+    No process is started.
 
     Returns the versions that were compared with another one.
     """
@@ -83,7 +87,7 @@ def fake_measurements(patch: pytest.MonkeyPatch, latencies: Mapping[str, float |
             for plan, version, latency in zip(both.plans, versions, seen, strict=True):
                 append_record(plan.folder, _record(trial, version, latency))
             if not any(isinstance(latency, str) for latency in seen):
-                ratios = [float(seen[1]) / float(seen[0]) * (1 + 0.001 * k) for k in (-1, 0, 1, 0, 1, -1)]
+                ratios = [float(seen[1]) / float(seen[0]) * (1 + scatter * k) for k in (-1, 0, 1, 0, 1, -1)]
                 threshold = budget.smallest_change_of(trial)
                 judged = judge_pairs(ratios, threshold)
                 verdicts.append({"trial": trial.id, "path": "bound", "ratios": ratios, **asdict(judged)})

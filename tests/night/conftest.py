@@ -43,10 +43,10 @@ class Nights:
         self.compared = []
         """Versions that were compared with another one, or with themselves, in the newest night."""
 
-    def index(self, releases, latencies=None):
-        """The releases of the index, and the latency, or outcome, that a comparison shows of each."""
+    def index(self, releases, latencies=None, scatter=0.001):
+        """The releases of the index, the latency, or outcome, that a comparison shows of each, and how pairs differ."""
         fake_index(self.patch, releases)
-        self.compared = fake_measurements(self.patch, latencies or dict.fromkeys(releases, 1.0))
+        self.compared = fake_measurements(self.patch, latencies or dict.fromkeys(releases, 1.0), scatter)
 
     def conforming(self, outcomes):
         """The outcome that the conformance check of each version ends with; of others it is ok."""

@@ -10,8 +10,8 @@ from decisions import accept, report
 
 from rnnbench.history import Alert, Alerts, Detection, Measured
 from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect, collect_night, measure
-from rnnbench.night.folders import DATA
-from rnnbench.night.state import Build, Good, Held, write_state
+from rnnbench.night.folders import DATA, PAGE
+from rnnbench.night.state import Build, Good, Held, State, write_state
 from rnnbench.pipeline import SideError
 
 BOTH = {"1.0": "", "1.1": ""}
@@ -76,6 +76,35 @@ def test_a_later_version_that_is_slower_too_is_held_back_by_the_same_alert(night
     nights.index(LATER, SLOW)
     assert nights.night().still_open == (alert,)
     assert nights.state.held["fake"] == Held(version="1.2", alerts=(alert.id,))
+
+
+@pytest.mark.parametrize("latency", [1.0, 1.2], ids=["the slowdown has gone", "it is still there"])
+def test_a_later_version_is_not_good_while_nobody_knows_whether_it_has_the_slowdown_of_the_one_before(nights, latency):
+    alert = begin_slower(nights)
+    latencies = {**SLOW, "1.2": latency}
+    nights.index(LATER, latencies, scatter=0.3)
+    for _ in range(2):
+        summary = nights.night()
+        assert nights.compared == ["1.2"], "each night compares it again"
+        (line,) = summary.backends
+        assert (line.verdicts, line.said) == (
+            {"UNDECIDED": 2},
+            "it is not good yet, and the next night compares it again",
+        )
+        assert (summary.still_open, nights.state.good["fake"].version) == ((alert,), "1.0")
+    nights.index(LATER, latencies)
+    summary = nights.night()
+    has_gone = latency == 1.0
+    assert [one.id for one in summary.closed] == [alert.id] * has_gone
+    assert nights.state.good["fake"].version == ("1.2" if has_gone else "1.0")
+
+
+def test_an_open_alert_of_trials_that_are_compared_no_longer_holds_no_later_version_back(nights):
+    alert = begin_slower(nights)
+    put(nights, alert.with_(found=alert.found.model_copy(update={"members": ("a trial that the case had",)})))
+    nights.index(LATER, {**SLOW, "1.2": 1.0})
+    assert nights.night().closed == ()
+    assert nights.state.good["fake"].version == "1.2"
 
 
 def test_no_alert_that_a_comparison_did_not_confirm_holds_a_version_back(nights):
@@ -155,10 +184,25 @@ def test_an_issue_is_open_while_an_alert_is_certain_waits_while_it_is_not_and_is
     assert [(each["id"], each["state"]) for each in content["issues"]] == [("one", issue)], "a candidate is not told"
 
 
-def test_an_alert_that_needs_a_measurement_is_not_among_the_open_ones_of_a_night(nights):
+@pytest.mark.parametrize(
+    ("alert", "told"),
+    [
+        (Alert(id="a step", state="new", found=found()), True),
+        (Alert(id="a fact", state="new", found=found(what="believed", evidence="event", ratio=None)), True),
+        (Alert(id="noise", state="new", found=found(evidence="candidate")), False),
+        (Alert(id="known", state="confirmed", ab=AB, found=found()), False),
+    ],
+    ids=lambda value: value.id if isinstance(value, Alert) else "",
+)
+def test_what_only_the_history_shows_is_told_until_somebody_decides_and_is_not_among_the_open_ones(nights, alert, told):
     nights.index({"1.0": ""})
-    put(nights, Alert(id="one", state="new", found=found()))
-    assert nights.night().still_open == ()
+    put(nights, alert)
+    summary = nights.night()
+    assert [one.id for one in summary.seen] == [alert.id] * told
+    page = (nights.folders.reports / PAGE).read_text()
+    assert ("Nothing to tell" not in page and "## Seen in the history, and not confirmed" in page) == told
+    assert json.loads((nights.folders.reports / DATA).read_text())["seen"] == [alert.id] * told
+    assert [one.id for one in summary.still_open] == [alert.id] * (alert.state == "confirmed")
 
 
 def measured_apart(nights):
@@ -220,13 +264,20 @@ def test_only_the_last_good_version_itself_is_good_again(good, again):
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
-    [("1.1", "no new version"), ("1.0", "it is the last good version now"), (None, "it is the last")],
+    ("before", "after", "said"),
+    [
+        ("1.1", "1.1", "no new version"),
+        ("1.0", "1.1", "it is the last good version now"),
+        (None, "1.1", "it is the last good version now"),
+        ("1.0", "1.0", "it is not good, and later versions are compared with the one before"),
+        (None, None, "it is not good, and there is no last good version yet"),
+    ],
 )
-def test_a_version_that_was_good_before_is_no_new_one(before, said):
+def test_what_became_of_a_version_is_told_by_the_last_good_ones_before_and_after(before, after, said):
     newest = Build(version="1.1", requirements="")
     night = SimpleNamespace(newest=newest, measured=newest)
     outcome = SimpleNamespace(night=night, check=None, backend="fake", counts={})
     good = {version: Good(version=version, requirements="", since="2026-01-01") for version in ("1.0", "1.1")}
-    states = [SimpleNamespace(good={"fake": good[version]} if version else {}) for version in (before, "1.1")]
-    assert collect._line(outcome, *states).said.startswith(said)
+    held = {"fake": Held(version="1.1", alerts=("one",))}
+    states = [State(good={"fake": good[version]} if version else {}, held=held) for version in (before, after)]
+    assert collect._line(outcome, *states).said == said

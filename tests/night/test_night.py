@@ -57,6 +57,7 @@ def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_
     assert nights.alerts == {alert.id: alert}
     page = (nights.folders.reports / PAGE).read_text()
     assert "## Confirmed tonight" in page
+    assert f"(`{alert.id}`); rnnbench-fake 1.0 → rnnbench-fake 1.1\n" in page
     assert "1.0 → 1.1: 2 SLOWER; it is not good" in page
     assert nights.state.good["fake"].version == "1.0"
 
@@ -395,7 +396,7 @@ def test_the_summary_for_programs_names_the_issue_of_each_alert(nights):
 
 def test_a_quiet_night_without_any_verdict_says_that_nothing_was_decided():
     line = BackendLine("fake", "1.0", "1.1", {"UNDECIDED": 2}, "it is the last good version now")
-    night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), {}, ())
+    night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), (), {}, ())
     assert night.is_quiet
     assert "Of `fake` no latency was decided" in night_page(night)
     decided = replace(night, backends=(replace(line, verdicts={"UNDECIDED": 2, "SAME": 1}),))

@@ -7,7 +7,7 @@ from rnnbench.reports.night import CUT, SHOWN
 
 
 def night(problems: tuple[str, ...]) -> NightSummary:
-    return NightSummary("2026-01-01", "m", (), (), (), (), (), (), (), {}, problems)
+    return NightSummary("2026-01-01", "m", (), (), (), (), (), (), (), (), {}, problems)
 
 
 def test_a_page_that_no_comment_holds_is_cut_between_two_lines_and_says_so() -> None:

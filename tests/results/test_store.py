@@ -374,6 +374,11 @@ def test_where_all_runs_are_of_the_future_the_last_is_the_latest(tmp_path: Path)
     assert Store(tmp_path).left_out("latest") == ()
 
 
+def test_where_there_is_no_run_none_is_left_out(tmp_path: Path) -> None:
+    assert Store(tmp_path).left_out("latest") == ()
+    assert Store(tmp_path / "absent").left_out("latest") == ()
+
+
 def test_by_a_clock_that_began_in_1970_no_run_is_of_the_future(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All good runs would be left out, with the advice to rename them."""
 

@@ -48,11 +48,12 @@ def history() -> None:
 def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Path) -> None:
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
 
-    Each shard of a merged run is added as a run of its own.
+    Each shard of a merged run is added as a run of its own. Of a comparison by 'rnnbench ab', the run of side b adds
+    its verdicts; neither side becomes a night.
 
     Example: rnnbench history add latest
     """
-    from rnnbench.history import History
+    from rnnbench.history import History, side_of
     from rnnbench.plan import compress_run
     from rnnbench.results import Store, shard_folders
     from rnnbench.spelling import count
@@ -61,6 +62,9 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     tell_warnings(warning for run in runs for warning in store.left_out(run))
     folders = [folder for run in runs for folder in shard_folders(store.resolve(run))]
     for folder in folders:
+        if side := side_of(folder):
+            _add_side(side, folder, history_folder)
+            continue
         addition = History(history_folder).add(folder)
         tell_warnings(addition.warnings)
         tell(f"{folder}: {addition.what} ({count(addition.entry.trials, 'trial')})")
@@ -68,6 +72,18 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
             tell(f"warning: {folder}: the run has not ended, and is not compressed", is_error=True)
         elif compress and (sizes := compress_run(folder)):
             tell(f"{folder}: records compressed from {sizes[0]:,} to {sizes[1]:,} bytes")
+
+
+def _add_side(side: str, folder: Path, history_folder: Path) -> None:
+    """Add the verdicts of a comparison, which the run of side b has."""
+    from rnnbench.history import History
+    from rnnbench.spelling import count
+
+    if side == "a":
+        tell(f"warning: {folder}: is side a of a comparison, and no night; side b has its verdicts", is_error=True)
+        return
+    entry = History(history_folder).add_comparison(folder)
+    tell(f"{folder}: added as a comparison ({count(len(entry.verdicts), 'verdict')})")
 
 
 @history.command(name="list", short_help="List the runs.")

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from rnnbench.content_digest import EditedError, intact
-from rnnbench.disk import read_plain
+from rnnbench.disk import read_cached, read_plain
 from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
+from rnnbench.history.release_file import FILE as RELEASE_FILE
 from rnnbench.history.release_file import Ratio
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
 
@@ -78,6 +80,17 @@ VERDICT_TYPES: Mapping[str, str] = {
     "pairs": "BIGINT",
 }
 """Columns of the table `verdicts` with DuckDB's types. Times are UTC."""
+
+
+def side_of(folder: Path) -> Literal["a", "b"] | None:
+    """The side of a comparison that a run is; None for a night, and for the run of a release (a backfill)."""
+    if (folder / RELEASE_FILE).exists():
+        return None
+    if (folder / VERDICTS_FILE).exists():
+        return "b"
+    others = folder.absolute().parent.glob(f"*-b/{VERDICTS_FILE}") if folder.name.endswith("-a") else ()
+    runs = (read_cached(file, lambda path: json.loads(intact(read_plain(path)))["a"]["run"]) for file in others)
+    return "a" if folder.name in runs else None
 
 
 def verdict_rows(entry: ComparisonEntry) -> Iterator[dict[str, object]]:

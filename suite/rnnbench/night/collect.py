@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.history import Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
+from rnnbench.night.builds import is_new
 from rnnbench.night.conformance import (
     alerts_that_hold,
     check_before,
@@ -24,7 +25,7 @@ from rnnbench.night.conformance import (
 )
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
 from rnnbench.night.state import Build, Good, Held, Night, Slower, State, read_state, write_state
-from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
+from rnnbench.night.verdicts import BackendOutcome, is_good, left_open, mend_returned, note_slower
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import (
     BackendLine,
@@ -201,7 +202,8 @@ def _next_state(
             and not still_open & set(holding.alerts)
         )
         old = good.get(backend)
-        is_held = backend in unchecked or bool(outcome.check and alerts_that_hold(alerts, outcome.check))
+        failing = outcome.check and alerts_that_hold(alerts, outcome.check)
+        is_held = bool(backend in unchecked or failing or left_open(alerts, outcome))
         if is_good(outcome, old, is_released=is_released, is_held=is_held):
             held.pop(backend, None)
             if old is None or old.version != newest.version:
@@ -214,7 +216,7 @@ def _next_state(
 def _alerts_of(outcome: BackendOutcome, alerts: Alerts) -> tuple[str, ...]:
     """The open alerts that the newest version of a backend causes."""
     failing = [alert.id for alert in alerts_that_hold(alerts, outcome.check)] if outcome.check else []
-    if outcome.night.compared is None:
+    if outcome.night.compared is None or not outcome.is_slower:
         return tuple(failing)
     before = outcome.night.compared.versions[0]
     slower = (
@@ -253,6 +255,7 @@ def _summary(
         confirmed=confirmed,
         closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
         still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
+        seen=tuple(a for a in alerts.all if a.state == "new" and a.is_finding and not a.is_certain),
         not_confirmed=tuple(_not_confirmed(one) for one in slower_verdicts if one.answer != "confirmed"),
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
@@ -276,6 +279,10 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
         result = f"{night.measured.version} was measured"
     elif after.good.get(outcome.backend, Good(version="", requirements="", since="")).version == newest:
         result = "it is the last good version now" if good is None or good.version != newest else "no new version"
+    elif good is None:
+        result = "it is not good, and there is no last good version yet"
+    elif is_new(outcome.backend, night.newest, after):
+        result = "it is not good yet, and the next night compares it again"
     else:
         result = "it is not good, and later versions are compared with the one before"
     return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, result, conformance)

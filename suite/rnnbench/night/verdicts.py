@@ -75,8 +75,7 @@ def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
 def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
     """Mend the alerts that the newest version of a backend no longer shows."""
     for alert in alerts.all:
-        is_compared = alert.is_open and alert.ab is not None and alert.found.evidence == "compared"
-        if is_compared and alert.found.backend == outcome.backend and (why := _returned(alert, outcome)):
+        if _is_found_by_comparison(alert, outcome) and (why := _returned(alert, outcome)):
             alerts = alerts.mend(alert.id, day, why)
     return alerts
 
@@ -84,6 +83,27 @@ def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
 def _is_same(alert: Alert, slower: Slower) -> bool:
     old, new = alert.found, slower.found
     return (old.backend, old.what, old.versions[0]) == (new.backend, new.what, new.versions[0])
+
+
+def left_open(alerts: Alerts, outcome: BackendOutcome) -> list[Alert]:
+    """The open alerts whose trials were compared with the version before them once more, which mended none of them."""
+    return [
+        alert for alert in alerts.all if _is_found_by_comparison(alert, outcome) and _compared_again(alert, outcome)
+    ]
+
+
+def _is_found_by_comparison(alert: Alert, outcome: BackendOutcome) -> bool:
+    found = alert.found
+    return alert.is_open and alert.ab is not None and (found.evidence, found.backend) == ("compared", outcome.backend)
+
+
+def _compared_again(alert: Alert, outcome: BackendOutcome) -> list[LatencyVerdict]:
+    """The verdicts of this night on an alert's trials, beside the version before the alert."""
+    compared = outcome.night.compared
+    if outcome.comparison is None or compared is None or compared.versions[0] != alert.found.versions[0]:
+        return []
+    members = set(alert.found.members)
+    return [v for v in outcome.comparison.verdicts if v.trial in members and v.path == alert.found.what]
 
 
 def _returned(alert: Alert, outcome: BackendOutcome) -> str:
@@ -98,10 +118,7 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
         return ""
     if outcome.versions == before:
         return f"{before} is the newest again"
-    if outcome.comparison is None or night.compared is None or night.compared.versions[0] != before:
-        return ""
-    members = set(alert.found.members)
-    of_alert = [v for v in outcome.comparison.verdicts if v.trial in members and v.path == alert.found.what]
+    of_alert = _compared_again(alert, outcome)
     back = [verdict for verdict in of_alert if _is_back(verdict, alert.found.ratio or 1.0)]
     if any(verdict.verdict == "SLOWER" for verdict in of_alert) or 2 * len(back) <= len(of_alert):
         return ""
@@ -125,7 +142,8 @@ def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, i
     """Whether the newest version becomes the last good one: it conforms, and has no open slowdown.
 
     `is_released`: alerts held it back, and none of them is open now. `is_held`: failures of this night's check hold it
-    back, which nobody has accepted; or the check was lost, or is of another version.
+    back, which nobody has accepted; or the check was lost, or is of another version; or a slowdown of an earlier
+    version may still be there.
     """
     newest, compared = outcome.night.newest, outcome.night.compared
     if newest is None or outcome.night.measured != newest or not outcome.conforms:

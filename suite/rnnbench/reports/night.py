@@ -57,6 +57,8 @@ class NightSummary:
     """Mended in this night."""
     still_open: tuple[Alert, ...]
     """Certain, and of an earlier night."""
+    seen: tuple[Alert, ...]
+    """New, and seen in the history alone: a measurement or a person has to decide."""
     not_confirmed: tuple[str, ...]
     """Found SLOWER, and not found again; a sentence each."""
     failed: tuple[Record, ...]
@@ -79,7 +81,7 @@ class NightSummary:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing happened."""
-        return not (self.confirmed or self.closed or self.not_confirmed or self.failed or self.problems)
+        return not (self.confirmed or self.closed or self.seen or self.not_confirmed or self.failed or self.problems)
 
 
 def night_page(night: NightSummary) -> str:
@@ -97,9 +99,8 @@ def alert_issue(alert: Alert, commands: Commands) -> tuple[str, str]:
     fact = "conformance" if detection.evidence == "checked" else detection.what
     what = MEASURES[detection.what].title if detection.is_level else fact
     parts: list[str] = [alert_line(alert)]
-    before, after = detection.versions
-    if before != after:
-        parts.append(Markdown("Versions: {} → {}.").format(before or "none", after or "none"))
+    if versions := _versions(alert):
+        parts.append(Markdown("Versions: {}.").format(versions))
     parts.append(Markdown("State: {}. Machine: {}.").format(alert.state, code(detection.machine)))
     if alert.mended:
         why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
@@ -122,6 +123,7 @@ def night_json(night: NightSummary) -> dict[str, object]:
         "confirmed": [alert.id for alert in night.confirmed],
         "closed": [alert.id for alert in night.closed],
         "still_open": [alert.id for alert in night.still_open],
+        "seen": [alert.id for alert in night.seen],
         "not_confirmed": list(night.not_confirmed),
         "failed": [{"trial": r.trial, "outcome": r.outcome, "reason": r.reason} for r in night.failed],
         "same": night.same,
@@ -132,13 +134,14 @@ def night_json(night: NightSummary) -> dict[str, object]:
 def _parts(night: NightSummary) -> Iterator[str]:
     yield Markdown("# Night of {}").format(night.day)
     yield _summary(night)
-    yield from _section("Confirmed tonight", map(alert_line, night.confirmed))
+    yield from _section("Confirmed tonight", map(_alert, night.confirmed))
     yield from _section("Closed tonight", map(_closed, night.closed))
     yield from _section("Nonconforming or failed", map(_failed, night.failed))
     yield from _section("Problems", map(Markdown("- {}.").format, night.problems))
     yield from _section("Backends", map(_backend, night.backends))
     yield from _section("Found slower, and not confirmed", map(Markdown("- {}.").format, night.not_confirmed))
-    yield from _section("Still open", map(alert_line, night.still_open))
+    yield from _section("Seen in the history, and not confirmed", map(_alert, night.seen))
+    yield from _section("Still open", map(_alert, night.still_open))
     yield Markdown("## Machine")
     yield Markdown("{}. A/A: {}.").format(code(night.machine), _counts(night.same) or "not measured tonight")
     yield Markdown(LEGEND)
@@ -150,11 +153,15 @@ def _summary(night: NightSummary) -> Markdown:
         noisy = Markdown(" Of {} no latency was decided; --budget gives a trial more time.").format(undecided)
         answer = Markdown("**Nothing to tell**: no alert was confirmed or closed, and every trial did as expected.{}")
         return answer.format(noisy if night.undecided else "")
-    text = "**{} confirmed, {} closed**, {} found slower and not confirmed, {} nonconforming or failed, {}."
+    text = (
+        "**{} confirmed, {} closed**, {} found slower and not confirmed, {} seen in the history and not confirmed, "
+        "{} nonconforming or failed, {}."
+    )
     return Markdown(text).format(
         count(len(night.confirmed), "alert"),
         len(night.closed),
         len(night.not_confirmed),
+        len(night.seen),
         count(len(night.failed), "trial"),
         count(len(night.problems), "problem"),
     )
@@ -171,9 +178,20 @@ def _counts(verdicts: dict[str, int]) -> str:
     return ", ".join(f"{verdicts[name]} {name}" for name in VERDICTS if verdicts.get(name))
 
 
+def _alert(alert: Alert) -> Markdown:
+    versions = _versions(alert)
+    return Markdown("{}; {}").format(alert_line(alert), versions) if versions else alert_line(alert)
+
+
+def _versions(alert: Alert) -> Markdown:
+    """The versions before and after; empty where they did not change."""
+    before, after = alert.found.versions
+    return Markdown("") if before == after else Markdown("{} → {}").format(before or "none", after or "none")
+
+
 def _closed(alert: Alert) -> Markdown:
     why = Markdown(": {}").format(alert.returned) if alert.returned else Markdown("")
-    return Markdown("{}; mended{}").format(alert_line(alert), why)
+    return Markdown("{}; mended{}").format(_alert(alert), why)
 
 
 def _failed(record: Record) -> Markdown:

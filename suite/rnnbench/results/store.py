@@ -137,7 +137,8 @@ class Store:
         ahead = (
             f"{path}: dated in the future, so it is not taken for the latest run; if a clock was wrong, name this run "
             f"itself, or rename its folder"
-            for path in runs[runs.index(counted[-1]) + 1 :]
+            for path in runs
+            if path not in counted
         )
         places = tuple(_hidden_beginning(path) for path in runs)
         hidden = (path for path in _hidden_runs(self.root) if not path.name.startswith(places))
