@@ -18,6 +18,8 @@ from pt2_modules import Ring, Streaming
 from rnnbench.model_files import answered, describe, network_of, section_of
 from rnnbench.model_files.traits import TRAITS, Operation, dependences, reached
 
+SCALED = ["scale", "zero"]
+QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 CACHES = """
 func.func public @main(%x: tensor<1x4xf32> loc("x"), %k: tensor<3x4xf32> loc("k"), %v: tensor<VALUESx4xf32> loc("v"),
     %i: tensor<i32> loc("i"), %h: tensor<1x4xf32> loc("h")) -> (tensor<1x4xf32> {jax.result_info = "y"},
@@ -371,6 +373,45 @@ def test_a_quantizelinear_of_16_bits_is_told(tmp_path, kind, told):
     ends = files.arrays(("x", [1, 4]), ("h", [1, 3])), files.arrays(("y", [1, 4]), ("h_next", [1, 3]))
     found = of_onnx(tmp_path, files.model(nodes, *ends, weights, opset=21, ir=10), "state.h=h_next")
     assert found == ({"two-byte-arrays": {"y"}} if told else {})
+
+
+def of_quantised_concat(tmp_path, between=(), behind=(), last=("Conv",), first="Concat", kind="int8"):
+    """A Concat of x and a state, operators, a pair of quantisers, operators, and a convolution or another pair."""
+    nodes = [helper.make_node(first, ["h", "x"], ["v0"], **({"axis": 2} if first == "Concat" else {}))]
+    for operator in (*between, *QUANTISERS, *behind, *last):
+        own = {"Conv": ["w"], "QuantizeLinear": SCALED, "DequantizeLinear": SCALED}.get(operator, [])
+        nodes.append(helper.make_node(operator, [nodes[-1].output[0], *own], [f"v{len(nodes)}"]))
+    nodes[-1].output[0] = "y"
+    unpacked, own = ("DequantizeLinear", SCALED) if kind == "int8" else ("Identity", [])
+    nodes = [helper.make_node(unpacked, ["bytes", *own], ["w"]), *nodes, helper.make_node("Tanh", ["h"], ["h_next"])]
+    values = {"scale": np.float32(0.1), "zero": np.int8(3), "bytes": np.ones((2, 2, 1), kind)}
+    width = 6 if first == "Concat" else 3
+    ends = files.arrays(("x", [1, 2, 3]), ("h", [1, 2, 3])), files.arrays(("y", [1, 2, width]), ("h_next", [1, 2, 3]))
+    return of_onnx(tmp_path, files.model(nodes, *ends, [*map(files.weight, values, values.values())]), "state.h=h_next")
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({}, True),
+        ({"between": ["Relu"], "behind": ["Relu", "Identity"]}, True),
+        ({"first": "Add"}, False),
+        ({"between": ["Tanh"]}, False),
+        ({"behind": ["Tanh"]}, False),
+        ({"kind": "float32"}, False),
+    ],
+)
+def test_a_convolution_of_a_quantised_concat_is_told(tmp_path, parts, told):
+    assert of_quantised_concat(tmp_path, **parts) == ({"quantised-concat": {"y"}} if told else {})
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [({}, True), ({"between": ["Relu"]}, True), ({"behind": ["Tanh"]}, False), ({"first": "Add"}, False)],
+)
+def test_a_concat_that_is_quantised_twice_is_told(tmp_path, parts, told):
+    found = of_quantised_concat(tmp_path, last=QUANTISERS, **parts)
+    assert found == ({"concat-quantised-twice": {"y"}} if told else {})
 
 
 @pytest.mark.parametrize(("largest", "told"), [(63, False), (127, True)])

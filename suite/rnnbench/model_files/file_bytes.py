@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import stat
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from rnnbench.disk import open_plain
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.outside_text import safe_text
 from rnnbench.spelling import absent
 
@@ -48,6 +49,12 @@ def read_bytes(path: Path) -> bytes:
     if len(data) > there.st_size:
         raise ModelFileError("it grew while it was read")
     return data
+
+
+def unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """The bytes of an entry, and no more of them than the archive says. Raises ModelFileError."""
+    with parsing(f"its {safe_text(entry.filename, 120)} is damaged"), archive.open(entry) as stream:
+        return stream.read(entry.file_size + 1)
 
 
 def digest_of(path: Path, external: Sequence[str]) -> str:

@@ -18,10 +18,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.file_arrays import BATCH, TIME, FileArray
-from rnnbench.model_files.file_bytes import read_bytes
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.model_files.file_bytes import read_bytes, unpacked
+from rnnbench.outside_text import safe_text
 
 
 class GivenArrays(BaseModel):
@@ -99,22 +99,16 @@ def _read(path: str, sha256: str) -> Mapping[str, np.ndarray]:
 
 def _arrays_of(data: bytes) -> dict[str, np.ndarray]:
     """The arrays of an `.npz`. Pickles are refused, and no more is unpacked than is declared."""
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            entries = archive.infolist()
-            if len(entries) > limits.ARRAYS or sum(entry.file_size for entry in entries) > limits.GIVEN_BYTES:
-                most = limits.GIVEN_BYTES >> 20
-                raise ModelFileError(f"it unpacks to more than {limits.ARRAYS} arrays or {most} MiB; that is not read")
-            return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
-    except (ModelFileError, MemoryError):
-        raise
-    except Exception as error:  # zipfile and NumPy raise what they like for bytes that are wrong
-        raise ModelFileError(f"it is no .npz file, or it is damaged: {describe_error(error)[:200]}") from error
+    with parsing("it is no .npz file, or it is damaged"), zipfile.ZipFile(BytesIO(data)) as archive:
+        entries = archive.infolist()
+        if len(entries) > limits.ARRAYS or sum(entry.file_size for entry in entries) > limits.GIVEN_BYTES:
+            most = limits.GIVEN_BYTES >> 20
+            raise ModelFileError(f"it unpacks to more than {limits.ARRAYS} arrays or {most} MiB; that is not read")
+        return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    with archive.open(entry) as stream:
-        content = stream.read(entry.file_size + 1)
+    content = unpacked(archive, entry)
     whole, header = BytesIO(content), np.lib.format
     version = header.read_magic(whole)
     read = {(1, 0): header.read_array_header_1_0, (2, 0): header.read_array_header_2_0}.get(version)

@@ -329,7 +329,7 @@ REFUSED = {
     "compressed": (lambda c: with_weights(c, compressed), "is compressed or in another file"),
     "outside": (lambda c: with_weights(c, outside), "is compressed or in another file"),
     "unending": (lambda c: with_weights(c, unending), "groups in groups without an end"),
-    "no json": (lambda c: {**c, "config.json": b"{"}, "it is no file of Keras, or it is damaged"),
+    "no json": (lambda c: {**c, "config.json": b"{"}, "its config.json is damaged: it is no JSON at line 1, column 2"),
     "keras 2": (
         lambda c: {**c, "metadata.json": b'{"keras_version": "2.15.0"}'},
         "Keras 2.15.0 wrote it, whose .keras files name layers and weights otherwise; load it there, and save it as",

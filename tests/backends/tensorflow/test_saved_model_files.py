@@ -419,6 +419,18 @@ def enlarged(folder):
     os.truncate(folder / "variables" / "variables.data-00000-of-00001", 1 << 36)
 
 
+def swapped(folder):
+    file = folder / "variables" / "variables.data-00000-of-00001"
+    data = file.read_bytes()
+    half = len(data) // 2
+    file.write_bytes(data[half:] + data[:half])
+
+
+def cut(folder):
+    file = folder / "variables" / "variables.index"
+    file.write_bytes(file.read_bytes()[:-9])
+
+
 def names_another_object(meta):
     functions = meta.object_graph_def.concrete_functions
     for name in functions:
@@ -441,6 +453,8 @@ REFUSED = {
     "objects": (changed(names_another_object), "names the object 1000000, and there are"),
     "arguments": (changed(gives_less), "arguments to the function"),
     "results": (changed(gives_another_result), "is result 7 of the function"),
+    "swapped": (swapped, "cannot be read from the files of variables/: they are damaged, or of another model"),
+    "cut": (cut, "its variables cannot be read from the files of variables/: they are damaged"),
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
     "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
     "draws": (with_operation("StatelessRandomUniformV2"), "build the network without dropout in its recurrent layers"),

@@ -374,8 +374,8 @@ WRONG = {
         model(lambda g: g["graph"]["tensor_values"]["x"].update(sizes=[{"as_int": 1}] * 500)),
         "x has 500 axes",
     ),
-    "json": ({"model.json": lambda content: content[:-9]}, "it is damaged"),
-    "deep": ({"model.json": lambda content: b"[" * 100_000}, "it is damaged"),
+    "json": ({"model.json": lambda content: content[:-9]}, "model.json is damaged: it is no JSON at line 1"),
+    "deep": ({"model.json": lambda content: b"[" * 100_000}, "model.json is damaged: its parts are inside each other"),
 }
 
 

@@ -13,15 +13,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from rnnbench.disk import is_disk_error
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.keras.hdf5 import SIGNATURE, read_hdf5
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile, datasets
 from rnnbench.model_files.formats.keras.structure import require_structure
 from rnnbench.optional import require
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import safe_text
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 
@@ -34,18 +33,15 @@ def read_keras(path: Path, folder: Path) -> KerasFile:
     data = read_bytes(path)
     weights = folder / WEIGHTS
     try:
-        if data.startswith(SIGNATURE):  # Also a `.keras` file of TensorFlow 2.11 and before.
-            weights.write_bytes(data)
-            return read_hdf5(weights)
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            return _file(archive, weights)
-    except (ModelFileError, MemoryError, ImportError):
-        raise
-    except Exception as error:  # zipfile, json and h5py raise what they like for bytes that are wrong
-        if isinstance(error, OSError) and is_disk_error(error):
-            full = f"its weights cannot be copied to {folder}: {error.strerror}"
-            raise ModelFileError(f"{full}; TMPDIR names another folder for temporary files") from error
-        raise ModelFileError(f"it is no file of Keras, or it is damaged: {describe_error(error)[:200]}") from error
+        with parsing("it is no file of Keras, or it is damaged"):
+            if data.startswith(SIGNATURE):  # Also a `.keras` file of TensorFlow 2.11 and before.
+                weights.write_bytes(data)
+                return read_hdf5(weights)
+            with zipfile.ZipFile(BytesIO(data)) as archive:
+                return _file(archive, weights)
+    except OSError as error:
+        full = f"its weights cannot be copied to {folder}: {error.strerror}"
+        raise ModelFileError(f"{full}; TMPDIR names another folder for temporary files") from error
 
 
 def _file(archive: zipfile.ZipFile, weights: Path) -> KerasFile:
@@ -64,11 +60,12 @@ def _file(archive: zipfile.ZipFile, weights: Path) -> KerasFile:
             f"Keras {safe_text(version, 20)} wrote it, whose .keras files name layers and weights otherwise; load it "
             "there, and save it as model.save('network.h5')"
         )
-    with _opened(archive, WEIGHTS, limits.WEIGHT_BYTES) as stream, weights.open("wb") as copy:
-        shutil.copyfileobj(stream, copy)
-    h5py = require("h5py", EXTRA, "reading a .keras file")
-    with h5py.File(weights, "r") as stored:
-        arrays = list(datasets(h5py, stored))
+    with parsing(f"its {WEIGHTS} is damaged"):
+        with _opened(archive, WEIGHTS, limits.WEIGHT_BYTES) as stream, weights.open("wb") as copy:
+            shutil.copyfileobj(stream, copy)
+        h5py = require("h5py", EXTRA, "reading a .keras file")
+        with h5py.File(weights, "r") as stored:
+            arrays = list(datasets(h5py, stored))
     return KerasFile(
         config=config,
         weights=weights,
@@ -80,7 +77,7 @@ def _file(archive: zipfile.ZipFile, weights: Path) -> KerasFile:
 
 
 def _json(archive: zipfile.ZipFile, name: str) -> Any:
-    with _opened(archive, name, limits.JSON_BYTES) as stream:
+    with parsing(f"its {name} is damaged"), _opened(archive, name, limits.JSON_BYTES) as stream:
         return json.load(stream)
 
 

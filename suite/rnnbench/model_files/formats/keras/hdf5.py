@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.formats.keras.older import in_keras_3
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile, datasets
 from rnnbench.model_files.formats.keras.structure import require_structure
@@ -46,7 +46,9 @@ def read_hdf5(path: Path) -> KerasFile:
         layers = _text(stored.attrs[_LAYERS])
         if len(layers) > limits.JSON_BYTES:
             raise ModelFileError(f"its layers are {len(layers):,} characters; up to {limits.JSON_BYTES:,} are read")
-        require_structure(config := json.loads(layers))
+        with parsing(f"its {_LAYERS} is damaged"):
+            config = json.loads(layers)
+        require_structure(config)
         return KerasFile(
             config=in_keras_3(config, version),
             weights=path,
@@ -64,11 +66,17 @@ def load_weights(model: Any, weights: Path, names: Mapping[str, str]) -> None:
     """
     h5py = require("h5py", EXTRA, "reading a .h5 file")
     left = {layer.name: layer for layer in model.layers if layer.weights}
-    with h5py.File(weights, "r") as stored:
+    with parsing("its weights are damaged"), h5py.File(weights, "r") as stored:
         for name in _texts(stored[_WEIGHTS], _NAMES_OF_LAYERS):
+            if name not in stored[_WEIGHTS]:
+                raise ModelFileError(f"it names weights of '{safe_text(name, 80)}', and does not have them")
             group = stored[_WEIGHTS][name]
             if not (paths := _texts(group, _NAMES_OF_WEIGHTS)):
                 continue
+            if missing := [path for path in paths if path not in group]:
+                raise ModelFileError(
+                    f"it names '{safe_text(missing[0], 80)}' of '{safe_text(name, 80)}', which it lacks"
+                )
             layer = left.pop(names.get(name, name), None)
             if layer is None:
                 raise ModelFileError(f"it has weights of '{safe_text(name, 80)}', which is no layer of its network")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,9 @@ from rnnbench.model_files.traits import SEVEN_BITS, Operation, dependences, reac
 
 _SHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
 """Operators that give their first input, or that in another shape."""
+_BEFORE_QUANTISERS = _SHAPES | {"Relu"}
+_BEFORE_CONVOLUTIONS = _BEFORE_QUANTISERS | {"MaxPool", "Slice", "Transpose"}
+"""Operators behind which OpenVINO still finds the Concat, or the quantised Concat."""
 _ACTIVATIONS = (b"sigmoid", b"tanh", b"relu")
 """Those of recurrent operators that every importer knows."""
 _WITH_ALPHA = (b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu")
@@ -50,6 +53,8 @@ def features_of(model: Any) -> Iterator[Feature]:
             values_by_feature.setdefault(name, set()).update(node.output)
     if values := _convolutions_of_outputs(model.graph):
         values_by_feature["convolution-of-an-output"] = values
+    for name, values in _quantised_concats(model.graph).items():
+        values_by_feature[name] = values
     if values := _bfloat16_lists(model.graph):
         values_by_feature["bfloat-lists"] = values
     if activations_of(model) == "static" and (values := _large_bytes(model.graph)):
@@ -151,9 +156,33 @@ def _has_slopes_of_channels(prelu: Any, file: _File) -> bool:
     return channels == slopes[0] or not isinstance(channels, int)
 
 
+def _makers(graph: Any) -> dict[str, tuple[str, str]]:
+    return {name: (node.op_type, node.input[0] if node.input else "") for node in graph.node for name in node.output}
+
+
+def _quantised_concats(graph: Any) -> dict[str, set[str]]:
+    """What DequantizeLinear gives of a Concat, by what is wrong with those that take it."""
+    makers, found = _makers(graph), dict[str, set[str]]()
+
+    def concat(value: str, movers: Collection[str]) -> str | None:
+        """The dequantised Concat that a value is made of."""
+        *_, (dequantised, operator) = sources(value, makers, movers)
+        quantiser, before = makers.get(makers[dequantised][1], ("", "")) if operator == "DequantizeLinear" else ("", "")
+        *_, (_, first) = sources(before, makers, _BEFORE_QUANTISERS)
+        return dequantised if (quantiser, first) == ("QuantizeLinear", "Concat") else None
+
+    for node in graph.node:
+        has_bytes = node.op_type == "Conv" and makers.get(node.input[1], ("", ""))[0] == "DequantizeLinear"
+        if has_bytes and (value := concat(node.input[0], _BEFORE_CONVOLUTIONS)):
+            found.setdefault("quantised-concat", set()).add(value)
+        if node.op_type == "QuantizeLinear" and (value := concat(node.input[0], ())):
+            found.setdefault("concat-quantised-twice", set()).add(value)
+    return found
+
+
 def _convolutions_of_outputs(graph: Any) -> set[str]:
     """What convolutions give of a transposed value that is an output too, but for its shape."""
-    makers = {name: (node.op_type, node.input[0] if node.input else "") for node in graph.node for name in node.output}
+    makers = _makers(graph)
     kept = {value for end in graph.output for value, _ in sources(end.name, makers, _SHAPES)}
     values = set[str]()
     for node in graph.node:

@@ -23,13 +23,12 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.description import Dim
-from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.file_bytes import read_bytes
+from rnnbench.model_files.errors import ModelFileError, parsing
+from rnnbench.model_files.file_bytes import read_bytes, unpacked
 from rnnbench.model_files.formats.pt2.graph import DTYPES, UNREAD, Pt2Array, Pt2File, Pt2Node, all_nodes
 from rnnbench.model_files.formats.pt2.nodes import nodes_of
 from rnnbench.model_files.formats.pt2.operators import written
-from rnnbench.optional import MissingExtraError
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import safe_text
 from rnnbench.rnn import from_bits
 
 MODEL = "/models/model.json"
@@ -45,13 +44,8 @@ _SYMBOL = re.compile(r"(?:Symbol\(')?(\w+)(?:'.*\))?")
 def read_pt2(path: Path) -> Pt2File:
     """The file. Raises ModelFileError, and MissingExtraError without torch."""
     data = read_bytes(path)
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            return _Reader(archive).file()
-    except (ModelFileError, MissingExtraError, MemoryError):
-        raise
-    except Exception as error:  # zipfile and json raise what they like for bytes that are wrong; so does a missing key
-        raise ModelFileError(f"it is no .pt2 file, or it is damaged: {describe_error(error)[:200]}") from error
+    with parsing("it is no .pt2 file, or it is damaged"), zipfile.ZipFile(BytesIO(data)) as archive:
+        return _Reader(archive).file()
 
 
 class _Reader:
@@ -97,8 +91,9 @@ class _Reader:
         entry = self._entries.get(self._root + name)
         if entry is None or entry.file_size > limits.JSON_BYTES:
             raise ModelFileError(f"its {name} is missing, or larger than {limits.JSON_BYTES >> 20} MiB")
-        with self._archive.open(entry) as stream:
-            return json.loads(stream.read(entry.file_size + 1))
+        content = unpacked(self._archive, entry)
+        with parsing(f"its {safe_text(entry.filename, 120)} is damaged"):
+            return json.loads(content)
 
     def _read_inputs(self, specs: list[Any]) -> tuple[dict[str, np.ndarray], dict[str, str], list[Pt2Array]]:
         """Weights by value, the names of buffers by value, and the inputs."""
@@ -213,8 +208,7 @@ class _Reader:
                 f"its weight '{shown}' has {there:,} bytes, where its shape {shape} of {name} and its strides "
                 f"call for {needed * dtype.itemsize:,}"
             )
-        with self._archive.open(path) as stream:
-            stored = np.frombuffer(stream.read(there), dtype)
+        stored = np.frombuffer(unpacked(self._archive, self._entries[path]), dtype)
         if name in STORED:
             stored = from_bits(stored)
         if not elements:

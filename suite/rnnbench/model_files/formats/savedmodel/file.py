@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.entry_point import entry_point
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.tensorflow_graph import ASSIGNMENTS, PURPOSE, READ
 from rnnbench.optional import require
-from rnnbench.outside_text import describe_error, one_line, safe_text
+from rnnbench.outside_text import safe_text
 
 _TRANSFORM = "export the network between the Fourier transforms, which takes and gives spectra as real numbers"
 INSTEAD: Mapping[str, str] = {
@@ -71,13 +71,8 @@ def read_saved_model(path: Path) -> SavedFile:
     """The model of `saved_model.pb`. Raises ModelFileError, and MissingExtraError without TensorFlow."""
     data = read_bytes(path)
     messages = require("tensorflow.core.protobuf.saved_model_pb2", *PURPOSE)
-    try:
+    with parsing("it is no SavedModel, or it is damaged"):
         return _Reader(path, messages.SavedModel.FromString(data)).file()
-    except (ModelFileError, MemoryError, ImportError):
-        raise
-    except Exception as error:  # protobuf and TensorFlow raise what they like for bytes that are wrong
-        reason = one_line(describe_error(error), 200)
-        raise ModelFileError(f"it is no SavedModel, or it is damaged: {reason}") from error
 
 
 class _Reader:
@@ -266,14 +261,15 @@ class _Checkpoint:
 
     def __init__(self, prefix: Path) -> None:
         self._bytes = sum(file.stat().st_size for file in prefix.parent.iterdir())
-        self._reader = require("tensorflow", *PURPOSE).train.load_checkpoint(str(prefix))
+        load = require("tensorflow", *PURPOSE).train.load_checkpoint
+        self._reader = _stored("its variables", lambda: load(str(prefix)))
         self._shapes = self._reader.get_variable_to_shape_map()
         self._types = self._reader.get_variable_to_dtype_map()
 
     def keys_of(self, objects: Any) -> dict[int, str]:
         """The key of each variable by its number in the model: both graphs of objects have the same names of edges."""
         graphs = require("tensorflow.core.protobuf.trackable_object_graph_pb2", *PURPOSE)
-        stored = graphs.TrackableObjectGraph.FromString(self._reader.get_tensor(_OBJECTS)).nodes
+        stored = graphs.TrackableObjectGraph.FromString(self._tensor(_OBJECTS)).nodes
         keys: dict[int, str] = {}
         waiting, seen = [(0, 0)], set[int]()
         while waiting:
@@ -298,7 +294,21 @@ class _Checkpoint:
         shape = self._shapes.get(key)
         if shape is None or math.prod(shape) * self._types[key].size > self._bytes:
             raise ModelFileError(f"its checkpoint has no value {safe_text(key, 80)} of the shape that it names")
-        return np.asarray(self._reader.get_tensor(key))
+        return np.asarray(self._tensor(key))
+
+    def _tensor(self, key: str) -> Any:
+        return _stored(f"'{safe_text(key, 80)}'", lambda: self._reader.get_tensor(key))
+
+
+def _stored(what: str, read: Callable[[], Any]) -> Any:
+    """What `read` gives of the checkpoint. TensorFlow raises errors of many classes for its bytes."""
+    try:
+        return read()
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = f"{what} cannot be read from the files of {VARIABLES}/: they are damaged, or of another model"
+        raise ModelFileError(f"{reason}; save the model again") from error
 
 
 def _called(node: Any) -> list[str]:

@@ -18,14 +18,14 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.entry_point import entry_point
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.stablehlo.globals import GLOBAL, purified
 from rnnbench.model_files.formats.stablehlo.graph import MlirArray, Region, StablehloFile, TensorType
 from rnnbench.model_files.formats.stablehlo.operations import READ
 from rnnbench.model_files.formats.stablehlo.parsing import parsed, parser, text_of
 from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_array, plain_type
-from rnnbench.outside_text import describe_error, one_line, safe_text
+from rnnbench.outside_text import safe_text
 
 INSTEAD: Mapping[str, str] = {
     "stablehlo.get_dimension_size": "; lower the function for arrays of fixed sizes",
@@ -47,13 +47,8 @@ def read_stablehlo(path: Path) -> StablehloFile:
     ir, context = parser()
     with context, ir.Location.unknown(context):
         module = parsed(ir, context, text)
-        try:
+        with parsing("it is no module of StableHLO that is read"):
             return _Reader(ir, module).file()
-        except (ModelFileError, MemoryError):
-            raise
-        except Exception as error:  # the parser's API raises what it likes
-            reason = one_line(describe_error(error), 200)
-            raise ModelFileError(f"it is no module of StableHLO that is read: {reason}") from error
 
 
 class _Reader:

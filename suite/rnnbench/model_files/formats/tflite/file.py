@@ -7,8 +7,7 @@ the same table again. So every element that is looked at is counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ import numpy as np
 
 from rnnbench.model_files import limits
 from rnnbench.model_files.entry_point import entry_point
-from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.errors import ModelFileError, parsing
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.tflite.called_graph import names_of_ends, with_own_names
 from rnnbench.model_files.formats.tflite.graph import (
@@ -36,9 +35,10 @@ from rnnbench.model_files.formats.tflite.schema import (
     text_of,
 )
 from rnnbench.model_files.formats.tflite.variables import OPERATORS, with_states
-from rnnbench.outside_text import describe_error, safe_text
+from rnnbench.outside_text import safe_text
 
 T = TypeVar("T")
+_DAMAGED = "it is damaged or cut short"
 _DTYPES = frozenset(
     (
         *("FLOAT32", "FLOAT16", "FLOAT64", "BOOL"),
@@ -89,13 +89,13 @@ def read_with_bytes(path: Path) -> tuple[TfliteFile, bytes]:
     data = read_bytes(path)
     file = _read(data)
     if file.signature and file.inputs.keys() & file.outputs.keys():
-        with _damage_told():
+        with parsing(_DAMAGED):
             data = with_own_names(data, file.signature)
         file = _read(data)
     names = {operator.name for graph in file.graphs for operator in graph.operators}
     if not OPERATORS & names and not keeping_variables(file):
         return file, data
-    with _damage_told():
+    with parsing(_DAMAGED):
         data, variables = with_states(data, file.main, file.signature)
     return replace(_read(data), variables=variables), data
 
@@ -104,19 +104,8 @@ def _read(data: bytes) -> TfliteFile:
     if data[IDENTIFIED_AT : IDENTIFIED_AT + len(IDENTIFIER)] != IDENTIFIER:
         raise ModelFileError("it is no TFLite file: the letters TFL3 are missing at its beginning")
     schema = require_schema()
-    with _damage_told():
+    with parsing(_DAMAGED):
         return _Reader(schema.Model.GetRootAs(data, 0), data).file()
-
-
-@contextmanager
-def _damage_told() -> Iterator[None]:
-    """Raises ModelFileError for whatever wrong bytes make the schema raise."""
-    try:
-        yield
-    except (ModelFileError, MemoryError, ImportError):
-        raise
-    except Exception as error:  # struct.error, IndexError, UnicodeDecodeError, … of whatever byte is wrong
-        raise ModelFileError(f"it is damaged or cut short: {describe_error(error)[:200]}") from error
 
 
 class _Reader:
