@@ -40,10 +40,11 @@ def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) ->
 
 
 def _narrower(dtype: str) -> list[str]:
-    """The dtypes of floats with fewer digits."""
+    """The dtypes of floats with fewer digits, the narrowest first: a wider one may have all of its numbers."""
     if dtype not in DTYPES:
         return []
-    return [name for name, other in DTYPES.items() if not other.base and other.digits < DTYPES[dtype].digits]
+    floats = sorted((other.digits, name) for name, other in DTYPES.items() if not other.base)
+    return [name for digits, name in floats if digits < DTYPES[dtype].digits]
 
 
 def _finer(array: np.ndarray, dtype: str) -> int:
