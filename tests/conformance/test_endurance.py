@@ -19,6 +19,7 @@ from rnnbench.cases import Limits
 from rnnbench.conformance import CHECKS, RING, ReferenceTrajectories, run_checks, suite
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, LEAST_CALLS, LEAST_FED, STEPS, WINDOWS, exact_after
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.suite import Opener
 from rnnbench.rnn import Model, run_reference
 
@@ -68,7 +69,7 @@ def test_what_is_expected_after_many_calls_is_what_the_reference_comes_to(tmp_pa
     run = run_reference(model, reference.weights, x, reference.start)
     expected = exact_after(reference, calls)
     assert expected is not None
-    np.testing.assert_allclose(expected["y"], run.y[-reference.trial.strategy.chunk :], atol=1e-11)
+    np.testing.assert_allclose(expected[Y], run.y[-reference.trial.strategy.chunk :], atol=1e-11)
     for name, array in run.final.items():
         np.testing.assert_allclose(expected[name], array, atol=1e-11)
 

@@ -19,6 +19,7 @@ from rnnbench.conformance.rounding import (
     FACTOR,
     MEASURED_STEPS,
     Rounding,
+    Y,
     expected_rounding,
     incomparable,
     run_and_rounding,
@@ -36,7 +37,7 @@ CHAOTIC = Model(cell="rnn", input=4, hidden=32, gain=8.0)
 
 def expected(model: Model, steps: int, dtype: str = "float32") -> Rounding:
     data = problem(model, steps, 1, dtype=dtype)
-    return expected_rounding(model, data.weights, data.x, None, dtype, seed=0)
+    return expected_rounding(model, data.weights, data.x, None, dtype, seed=0)[Y]
 
 
 @pytest.mark.parametrize("dtype", [name for name, dtype in DTYPES.items() if not dtype.activations])
@@ -50,11 +51,11 @@ def test_int8_weights_alone_round_as_float32_and_8_bit_activations_by_their_step
     model = Model(cell="lstm", input=3, hidden=9)
     data = problem(model, 40, 1, dtype="int8_weights")
     plain, weights, dynamic = (
-        expected_rounding(model, data.weights, data.x, None, dtype, seed=0).at(39)
+        expected_rounding(model, data.weights, data.x, None, dtype, seed=0)[Y].at(39)
         for dtype in ("float32", "int8_weights", "int8_dynamic")
     )
     ranges = draw_weights(model, 0, "int8_static")
-    static = expected_rounding(model, ranges, data.x, None, "int8_static", seed=0).at(39)
+    static = expected_rounding(model, ranges, data.x, None, "int8_static", seed=0)[Y].at(39)
     assert weights == plain
     assert 1e-4 < dynamic < 0.01
     assert 1e-5 < static < dynamic, "no program has fewer bits than the fixed ones"
@@ -64,7 +65,7 @@ def test_a_network_of_one_unit_is_not_lucky() -> None:
     """One step, one unit: of a few orders of summation all might round alike."""
     model = Model(cell="rnn", input=2, hidden=1, activation="relu")
     data = problem(model, 1, 8, seed=3, dtype="float32")
-    rounding = expected_rounding(model, data.weights, data.x, None, "float32", seed=3).at(0)
+    rounding = expected_rounding(model, data.weights, data.x, None, "float32", seed=3)[Y].at(0)
     assert rounding > 2.0**-26
 
 
@@ -72,7 +73,7 @@ def test_a_small_network_is_measured_on_all_of_its_rows() -> None:
     """Of sixteen calls from zeros the two layers of relus, two units each, are 0 in all but a few."""
     model = Model(cell="rnn", activation="relu", direction="reverse", input=7, hidden=2, layers=2)
     data = problem(model, 1, 16, seed=831846, dtype="bfloat16")
-    rounding = expected_rounding(model, data.weights, data.x, None, "bfloat16", seed=0)
+    rounding = expected_rounding(model, data.weights, data.x, None, "bfloat16", seed=0)[Y]
     largest = np.abs(run_reference(model, data.weights, data.x).y).max()
     assert rounding.at(0) >= DTYPES["bfloat16"].unit * largest
 
@@ -84,7 +85,7 @@ def test_a_saturated_network_rounds_by_the_unit_of_its_values(dtype: str) -> Non
     data = problem(model, 4, 1, dtype=dtype)
     x = np.full_like(data.x, 1000)
     assert (np.abs(run_reference(model, data.weights, x).y) == 1).all()
-    rounding = expected_rounding(model, data.weights, x, None, dtype, seed=0)
+    rounding = expected_rounding(model, data.weights, x, None, dtype, seed=0)[Y]
     assert rounding.measured[0] >= DTYPES[dtype].unit
 
 
@@ -203,7 +204,7 @@ def test_a_search_is_compared_where_its_decisions_are_clear(dtype: str, seed: in
     weights, x = draw_weights(network, seed), draw_inputs(network, 12, 1, seed)
     margin = run_reference(network, weights, x).margin
     assert margin is not None
-    measured = expected_rounding(network, weights, x, None, dtype, 0).measured
+    measured = expected_rounding(network, weights, x, None, dtype, 0)[Y].measured
     tolerance = 2 * FACTOR * measured[np.isfinite(measured)].max()
     assert np.isfinite(measured).sum() == (margin.min(axis=1) > tolerance).cumprod().sum() > 0
 
@@ -220,7 +221,20 @@ def test_a_run_is_the_references_whether_or_not_all_of_it_is_measured(dtype, cel
     np.testing.assert_allclose(run.y, exact.y, rtol=0, atol=1e-13)
     for name, array in exact.final.items():
         np.testing.assert_allclose(run.final[name], array, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(rounding.measured, expected_rounding(*given, dtype, 0).measured)
+    expected = expected_rounding(*given, dtype, 0)
+    assert rounding.keys() == expected.keys() == {Y, *exact.final}
+    for name, of_array in expected.items():
+        np.testing.assert_array_equal(rounding[name].measured, of_array.measured)
+
+
+def test_y_has_the_rounding_of_y_whatever_a_state_has() -> None:
+    """A cell of a million is rounded by 0.06, and y, which is at most 1, by a hundred-thousandth of that."""
+    model = Model(cell="lstm", input=3, hidden=8)
+    data = problem(model, 12, 2)
+    large = {**data.state, "c": data.state["c"] * 1e6}
+    _, rounding = run_and_rounding(model, data.weights, data.x, large, "float32", 0)
+    assert rounding["c"].at(11) > 1e-3
+    assert rounding[Y].at(11) < 2e-6
 
 
 def test_a_run_that_is_measured_whole_is_made_once(monkeypatch) -> None:

@@ -14,6 +14,7 @@ from harness_trials import make_trial
 from rnnbench.conformance import RING, ReferenceTrajectories, ring_trajectory
 from rnnbench.conformance import trajectories as module
 from rnnbench.conformance.ring_trajectory import PASSES, RingReference
+from rnnbench.conformance.rounding import Y
 from rnnbench.rnn import Model, run_reference
 from rnnbench.rnn.networks.gla import GatedLinearAttentionLayer
 from rnnbench.rnn.networks.rnnt_greedy import Rnnt
@@ -99,7 +100,7 @@ def test_a_counter_never_settles_and_is_said_not_to(tmp_path):
     assert reference.ring_trajectory.settled_after == 0 or not np.any(
         reference.ring_trajectory.states["h"][RING - 1] - reference.start["h"]
     )
-    assert not reference.rounding.over(100).any(), "whole numbers have no rounding"
+    assert not reference.roundings[Y].over(100).any(), "whole numbers have no rounding"
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 64])
@@ -128,18 +129,18 @@ def test_with_state_none_every_chunk_starts_from_zeros(tmp_path):
 
 
 def test_expected_rounding_is_that_of_float32_and_never_falls(reference):
-    assert np.all(np.diff(reference.rounding.over(1000)) >= 0)
+    assert np.all(np.diff(reference.roundings[Y].over(1000)) >= 0)
     assert 1e-9 < reference.rounding_at(0) < 1e-6
 
 
 def test_a_second_trial_with_the_same_question_computes_nothing(tmp_path, monkeypatch):
     first = ReferenceTrajectories(make_trial("fake:honest"), tmp_path)
-    expected = first.ring_trajectory.y, first.from_zeros().y, first.rounding.measured
+    expected = first.ring_trajectory.y, first.from_zeros().y, first.roundings[Y].measured
     for computing in (module, ring_trajectory):
         monkeypatch.setattr(computing, "run_reference", None)
     again = ReferenceTrajectories(make_trial("fake:wrong-bound"), tmp_path)
     for got, was in zip(
-        (again.ring_trajectory.y, again.from_zeros().y, again.rounding.measured), expected, strict=True
+        (again.ring_trajectory.y, again.from_zeros().y, again.roundings[Y].measured), expected, strict=True
     ):
         np.testing.assert_array_equal(got, was)
 

@@ -66,6 +66,15 @@ class CellsAreClippedAtTenThousand(HonestSession):
         return y
 
 
+@fault("magnitudes")
+class OutputsBesideACellOfAHundredAreOff(HonestSession):
+    """By a ten-thousandth: less than a cell of a million is rounded by."""
+
+    def compute(self, x):
+        is_large = np.abs(self.state["c"]).max() > 100
+        return super().compute(x) * np.float32(1 - 1e-4 * is_large)
+
+
 @fault("magnitudes", cell="rnn")
 class InputsOfATenThousandthAreZero(ReadsXAs):
     def read(self, x):

@@ -9,6 +9,8 @@ import numpy as np
 from honest_adapter import HonestSession
 from planted import fault, let_others_run
 
+from rnnbench.rnn import rounded
+
 # Start and reset.
 
 
@@ -212,6 +214,14 @@ class StateReadWithNamesSwapped(HonestSession):
 class StatePutInAndReadBackIsRounded(HonestSession):
     def _write_state(self, state):
         super()._write_state({n: a.astype(np.float16).astype(np.float32) for n, a in state.items()})
+
+
+@fault("state", layers=2, batch=6, dtype="float16")
+class StateOfFloat16IsKeptInBfloat16(HonestSession):
+    def compute(self, x):
+        y = super().compute(x)
+        self.state = {name: rounded(array, "bfloat16").astype(array.dtype) for name, array in self.state.items()}
+        return y
 
 
 @fault("state", layers=2)

@@ -12,7 +12,7 @@ from onnx import TensorProto
 from rnnbench.backends.base import Backend, Request
 from rnnbench.backends.shared.sessions import rnn_signature
 from rnnbench.cases import Precision, State, Strategy
-from rnnbench.conformance.rounding import expected_rounding
+from rnnbench.conformance.rounding import Y, expected_rounding
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.model_files import FileSection, answered, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
@@ -67,9 +67,9 @@ def assert_right(backend: Backend, request: Request, cache: Path) -> None:
     session.set_state(start)
     read = session.get_state()
     y, errors = session.step({"x": x})["y"], Errors()
-    errors.add("y", y, exact.y, rounding.at(STEPS - 1))
+    errors.add("y", y, exact.y, rounding[Y].at(STEPS - 1))
     for name, array in session.get_state().items():
-        errors.add(f"state {name}", array, exact.final[name], rounding.at(STEPS - 1))
+        errors.add(f"state {name}", array, exact.final[name], rounding[name].at(STEPS - 1))
     verdict = errors.verdict()
     assert verdict.verdict == "pass", verdict.detail
     signature = rnn_signature(request)

@@ -1,7 +1,8 @@
-"""Finding a state that was rounded to a narrower dtype than a model file gives it.
+"""Finding a state that was rounded to a narrower dtype than its own.
 
-A model file may have a state in a wider dtype than its inputs and outputs. The tolerance is that of the narrower dtype,
-so comparing values does not show the rounding.
+Comparing values does not show this rounding where it is within the tolerance. A model file may have a state in a wider
+dtype than its inputs and outputs, and the tolerance is that of the narrower one. And a step of bfloat16 is only 8 times
+as large as one of float16.
 """
 
 from __future__ import annotations
@@ -12,32 +13,38 @@ from rnnbench.backends import Arrays
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.rnn import DTYPES, Arithmetic, rounded, run_in
 
-FEWEST = 4
-"""How many numbers that the narrower dtype lacks the state must have in a run in the file's dtypes, at the least. By
-chance, one number of float32 in 8,192 is a number of float16 too."""
+FEWEST = 52
+"""How many digits the narrower dtype must take from the state of a run in its own dtype, at the least: by chance, the
+last 3 digits of one number of float16 in 8 are zero, so that it is one of bfloat16."""
 
 
 def coarse_state(reference: ReferenceTrajectories, steps: int, state: Arrays) -> str:
-    """A sentence if a state after the stream's first steps was rounded to the narrower dtype; otherwise empty.
+    """A sentence if a state after the stream's first steps was rounded to a narrower dtype; otherwise empty.
 
-    It was rounded if the narrower dtype has all of its numbers, and not half of those of a run in the file's dtypes.
+    It was rounded if the narrower dtype has all of its numbers, and not half of those of a run in its own dtype.
     """
     trial = reference.trial
-    wide = {name: trial.model.state_dtype(name, trial.dtype) for name in state}
-    finer = {name: _finer(state[name], trial.dtype) for name, dtype in wide.items() if _is_wider(dtype, trial.dtype)}
-    coarse = [name for name, count in finer.items() if count == 0]
+    own = {name: trial.model.state_dtype(name, trial.dtype) for name in state}
+    coarse = [
+        (name, narrow) for name, dtype in own.items() for narrow in _narrower(dtype) if not _finer(state[name], narrow)
+    ]
     if not coarse:
         return ""
     arithmetic = Arithmetic(trial.model.arithmetic_of(trial.dtype))
     computed = run_in(arithmetic, trial.model, reference.weights, reference.x[:steps]).final
-    for name in coarse:
-        if _finer(computed[name].astype(wide[name]), trial.dtype) >= max(FEWEST, computed[name].size / 2):
-            return f"state {name} is {wide[name]}, and all its numbers are of {trial.dtype}: it was rounded to that"
+    for name, narrow in coarse:
+        finer, size = _finer(rounded(computed[name], own[name]), narrow), computed[name].size
+        if finer >= size / 2 and finer * (DTYPES[own[name]].digits - DTYPES[narrow].digits) >= FEWEST:
+            return f"state {name} is {own[name]}, and all its numbers are of {narrow}: it was rounded to that"
     return ""
 
 
-def _is_wider(dtype: str, other: str) -> bool:
-    return dtype in DTYPES and DTYPES[dtype].digits > DTYPES[other].digits
+def _narrower(dtype: str) -> list[str]:
+    """The dtypes of floats with fewer digits, the narrowest first: a wider one may have all of its numbers."""
+    if dtype not in DTYPES:
+        return []
+    floats = sorted((other.digits, name) for name, other in DTYPES.items() if not other.base)
+    return [name for digits, name in floats if digits < DTYPES[dtype].digits]
 
 
 def _finer(array: np.ndarray, dtype: str) -> int:

@@ -22,6 +22,7 @@ from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.long_runs import exact_after, followed_calls, rounding_after
 from rnnbench.conformance.ring_trajectory import RING
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.measure import read_holdings, resident_in_use
@@ -101,7 +102,7 @@ def _compare_long_call(errors: Errors, session: Session, reference: ReferenceTra
     for number, part in zip(numbers, np.split(y, len(numbers)), strict=True):
         if (exact := exact_after(reference, number + 1)) is not None:
             what = f"y of chunk {number - calls} of one call of {len(numbers) * chunk} steps"
-            errors.add(what, part, exact["y"], rounding_after(reference, number + 1))
+            errors.add(what, part, exact[Y], rounding_after(reference, number + 1))
 
 
 class _Comparison:
@@ -114,8 +115,6 @@ class _Comparison:
         self.compared = 0
         self._reference = reference
         self._session = session
-        self._worst = 0.0
-        """The largest error so far, as a multiple of the rounding expected there."""
 
     def look(self, calls: int, y: np.ndarray) -> None:
         """Compare y after `calls` calls, and in the first pass and after each BLOCK of calls also the state."""
@@ -123,19 +122,17 @@ class _Comparison:
         if exact is None:
             return
         self.compared += 1
-        rounding = rounding_after(self._reference, calls)
-        off = _largest(y, exact["y"])
-        got = {"y": y}
+        got = {Y: y}
         if calls <= RING or calls % BLOCK == 0:
             got |= self._session.get_state()
-            off = max(off, *(_largest(array, exact[name]) for name, array in got.items()))
-        self.largest.append(off)
+        off = {name: _largest(array, exact[name]) for name, array in got.items()}
+        self.largest.append(max(off.values()))
         # `errors.add` takes ten times as long as finding the largest error, so it is called for new errors only.
-        if calls <= RING or not off <= self._worst * rounding:
-            for name, array in got.items():
-                what = f"{name} after {calls * self._reference.trial.strategy.chunk} steps"
+        for name, array in got.items():
+            rounding = rounding_after(self._reference, calls, name)
+            if calls <= RING or not off[name] <= self.errors.rounding * rounding:
+                what = f"{name or 'y'} after {calls * self._reference.trial.strategy.chunk} steps"
                 self.errors.add(what, array, exact[name], rounding)
-            self._worst = self.errors.rounding
 
 
 def _largest(got: np.ndarray, exact: np.ndarray) -> float:

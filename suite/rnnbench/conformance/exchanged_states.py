@@ -56,7 +56,7 @@ def _is_right(reference: ReferenceTrajectories, state: Arrays, steps: int) -> bo
     if {name: (a.shape, a.dtype) for name, a in state.items()} != {n: (a.shape, a.dtype) for n, a in exact.items()}:
         return False
     for name, array in state.items():
-        errors.add(name, array, exact[name], reference.rounding_at(steps - 1))
+        errors.add(name, array, exact[name], reference.rounding_at(steps - 1, name))
     return errors.verdict().verdict != "fail" and all(np.isfinite(array).all() for array in state.values())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.definition import OpenSession
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors, Pair
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories, Rows
 
@@ -162,7 +163,7 @@ def compare_steps(
     errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, reference: ReferenceTrajectories
 ) -> None:
     """Add the errors of y [steps, batch, width] to `errors`, each step with the rounding expected there."""
-    errors.add_steps(what, y, exact, reference.rounding.over(len(exact)), arrays=reference.trial.model.parts_of_y)
+    errors.add_steps(what, y, exact, reference.roundings[Y].over(len(exact)), arrays=reference.trial.model.parts_of_y)
 
 
 def compare_with_run(errors: Errors, where: str, y: np.ndarray, run: ReferenceRun) -> None:

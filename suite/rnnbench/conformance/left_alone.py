@@ -52,12 +52,11 @@ def _begin(open_session: OpenSession, reference: ReferenceTrajectories) -> Calla
 def _compare(errors: Errors, of_call: str, reference: ReferenceTrajectories, y: np.ndarray, states: Arrays) -> None:
     """Compare the call after the first BEGUN calls."""
     ring = reference.ring_trajectory
-    calls = BEGUN + 1 if reference.is_stream else 1
-    rounding = reference.rounding_at(calls * reference.trial.strategy.chunk - 1)
-    errors.add(f"y{of_call} of a stream that was left alone", y, ring.y[BEGUN], rounding)
+    last = (BEGUN + 1 if reference.is_stream else 1) * reference.trial.strategy.chunk - 1
+    errors.add(f"y{of_call} of a stream that was left alone", y, ring.y[BEGUN], reference.rounding_at(last))
     for name, array in states.items():
         what = f"state {name} after it{of_call} of a stream that was left alone"
-        errors.add(what, array, ring.states[name][BEGUN], rounding)
+        errors.add(what, array, ring.states[name][BEGUN], reference.rounding_at(last, name))
 
 
 def _left_alone(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnbench.conformance.ring_trajectory import RING
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 
 
-def rounding_after(reference: ReferenceTrajectories, calls: int) -> float:
-    """The expected rounding after `calls` calls. It stops growing when the ring repeats itself."""
+def rounding_after(reference: ReferenceTrajectories, calls: int, array: str = Y) -> float:
+    """The expected rounding of y, or of a state, after `calls` calls. It stops growing when the ring repeats itself."""
     chunk, settled = reference.trial.strategy.chunk, reference.ring_trajectory.settled_after
-    if not settled or calls < settled:
-        return reference.rounding_at(calls * chunk - 1)
-    return reference.rounding_at(settled * chunk - 1)
+    last = min(calls, settled) if settled else calls
+    return reference.rounding_at(last * chunk - 1, array)
 
 
 def followed_calls(reference: ReferenceTrajectories, most: int) -> int:
@@ -33,15 +33,15 @@ def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.nd
     """y and the state after `calls` calls from `start`, at the ring's first chunk; None if they are not known."""
     ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
-        return {"y": ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
+        return {Y: ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}
     if reference.trial.model.is_exact:
         rise = (
             (calls - 1) // RING * np.sum([chunk["x"].sum(axis=0, dtype=np.float64) for chunk in reference.ring], axis=0)
         )
-        return {"y": ring.y[last] + rise, "h": ring.states["h"][last] + rise}
+        return {Y: ring.y[last] + rise, "h": ring.states["h"][last] + rise}
     settled = ring.settled_after and calls >= ring.settled_after
     if settled or ring.followed_calls - RING < calls <= ring.followed_calls:
-        return {"y": ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
+        return {Y: ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
     return None
 
 

@@ -36,7 +36,8 @@ def _second_call(open_session: OpenSession, reference: ReferenceTrajectories) ->
         return CheckResult(verdict="fail", detail=detail)
     for name, history in (reference.from_zeros().states or {}).items():
         # The ring begins as the stream does.
-        if np.abs(history[steps - 1]).max() > 2 * close and np.abs(states[name]).max() <= close:
+        zero = FACTOR * exact.final_rounding[name]
+        if np.abs(history[steps - 1]).max() > 2 * zero and np.abs(states[name]).max() <= zero:
             return CheckResult(verdict="fail", detail=f"the state {name} is still zero after a call")
     return CheckResult(verdict="pass")
 

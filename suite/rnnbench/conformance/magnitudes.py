@@ -259,7 +259,7 @@ def _compared_from_one_large_array(
             errors, where, fed_chunks(session, x, reference), ReferenceRun(x, run.y[:, rows], run.rounding)
         )
         for name, array in session.get_state().items():
-            errors.add(f"state {name} {where}", array, run.final[name][:, rows], float(run.rounding[-1]))
+            errors.add(f"state {name} {where}", array, run.final[name][:, rows], run.final_rounding[name])
     return errors
 
 

@@ -17,6 +17,7 @@ from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import called
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.ring_trajectory import RING
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -189,16 +190,18 @@ class _Follower:
         count = max(1, len(y) // self._reference.trial.strategy.chunk)
         exact = self._reference.ring_trajectory.y
         expected = np.concatenate([exact[number % len(exact)] for number in range(self._fed - count, self._fed)])
-        self._errors.add(f"y of {action} after {self._fed - count} chunks of every kind", y, expected, self._rounding())
+        self._errors.add(
+            f"y of {action} after {self._fed - count} chunks of every kind", y, expected, self._rounding(Y)
+        )
 
     def _compare_state(self) -> None:
         for name, array in self._session.get_state().items():
             exact = self._reference.ring_trajectory.states[name][self._fed - 1]
-            self._errors.add(f"state {name} after {self._fed} chunks of every kind", array, exact, self._rounding())
+            self._errors.add(f"state {name} after {self._fed} chunks of every kind", array, exact, self._rounding(name))
 
-    def _rounding(self) -> float:
+    def _rounding(self, array: str) -> float:
         calls = self._fed if self._reference.is_stream else 1
-        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
+        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1, array)
 
 
 def _reset_within_ring(open_session: OpenSession, reference: ReferenceTrajectories, errors: Errors) -> None:

@@ -128,15 +128,16 @@ def _follow(plan: RingPlan, session: Session, errors: Errors, reference: Referen
     bound: dict[str, Bound] = {} if plan.late else {name: session.bind(ring) for name, ring in rings.items()}
     if reference.is_stream:
         session.set_state(reference.start)
-    expected = 0.0
     for call, name in enumerate(plan.calls):
         if plan.late and call % RING == plan.calls.index(name) and name != PUBLIC:
             bound[name] = session.bind(rings[name])
         y = session.step(reference.ring[call % RING])["y"] if name == PUBLIC else called(bound[name])
-        expected = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
-        errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], expected)
+        rounding = reference.rounding_at((call + 1 if reference.is_stream else 1) * chunk - 1)
+        errors.add(f"y of call {call} {where}", y, exact.y[call % len(exact.y)], rounding)
+    calls = len(plan.calls)
     for name, array in session.get_state().items():
-        errors.add(f"state {name} at the end {where}", array, exact.states[name][len(plan.calls) - 1], expected)
+        rounding = reference.rounding_at(calls * chunk - 1, name)
+        errors.add(f"state {name} at the end {where}", array, exact.states[name][calls - 1], rounding)
 
 
 RINGS = (

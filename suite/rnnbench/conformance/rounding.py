@@ -1,8 +1,9 @@
 """The rounding error that is expected in a dtype, step by step, and the steps at which no comparison is possible.
 
 It is measured on the network itself, which is run in the dtype with several orders of summation, and in float64 with
-random roundings. The runs are rows of one batch (`rnn/arithmetic.py`). The largest error of all runs counts. A long run
-is measured at its beginning and extrapolated.
+random roundings. The runs are rows of one batch (`rnn/arithmetic.py`). The largest error of all runs counts. It is
+measured for y and for each state: a state may be a million times as large as y. A long run is measured at its beginning
+and extrapolated.
 
 If x and h enter products as int8, the error of float32 and the error of int8 are measured separately. Saturation of
 values beyond a fixed range is no error, since the reference does the same. Nor is the quantisation of weights: the
@@ -11,7 +12,7 @@ reference has the dequantised weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from rnnbench.rnn import (
     run_reference,
 )
 
+Y = ""
+"""The name of y among the arrays of a run. A state may be called y."""
 SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
 ROWS, MOST_ROWS = 8, 64
@@ -106,12 +109,12 @@ def expected_rounding(
     dtype: str,
     seed: int,
     lengths: np.ndarray | None = None,
-) -> Rounding:
-    """Measure the rounding of a run over x [steps, batch, input] from `state` (None: zeros).
+) -> Mapping[str, Rounding]:
+    """Measure the rounding of a run over x [steps, batch, input] from `state` (None: zeros): of Y and each state.
 
     With `lengths` [batch], each row ends after so many steps.
     """
-    return _measure(network, weights, x, state, dtype, seed, lengths)[0]
+    return _measure(network, weights, x, state, dtype, seed, lengths).of_array
 
 
 def run_and_rounding(
@@ -122,12 +125,13 @@ def run_and_rounding(
     dtype: str,
     seed: int,
     lengths: np.ndarray | None = None,
-) -> tuple[Trajectory, Rounding]:
+) -> tuple[Trajectory, Mapping[str, Rounding]]:
     """As `expected_rounding`, and the run itself. If all of it is measured, it is not computed twice."""
-    rounding, exact = _measure(network, weights, x, state, dtype, seed, lengths)
+    measured = _measure(network, weights, x, state, dtype, seed, lengths)
+    exact = measured.exact
     if exact is None:
         exact = run_reference(network, weights, x, state, lengths=lengths)
-    return exact, rounding
+    return exact, measured.of_array
 
 
 def _measure(
@@ -138,38 +142,54 @@ def _measure(
     dtype: str,
     seed: int,
     lengths: np.ndarray | None,
-) -> tuple[Rounding, Trajectory | None]:
-    """The rounding, and the exact run if all of its rows and steps were measured; otherwise None."""
+) -> _Measured:
     if network.is_exact:
-        return _of_counter(x, state, dtype), None
+        of_counter = _of_counter(x, state, dtype)
+        return _Measured({Y: of_counter, **dict.fromkeys(network.state_shapes(1), of_counter)}, None)
     steps = steps_measured(network, len(x))
     runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
     kind = DTYPES[dtype]
     measured = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
-    error = np.maximum(measured.error, kind.unit * measured.scale)
+    errors = {name: np.maximum(error, kind.unit * measured.scale[name]) for name, error in measured.error.items()}
     if activations := kind.activations or network.activations:
         rounded = runs.measured(f"int8_{activations}", seed)
-        error = error + INT8_FACTORS[activations] / FACTOR * rounded.error
-    error = np.maximum.accumulate(error)
+        share = INT8_FACTORS[activations] / FACTOR
+        errors = {name: error + share * rounded.error[name] for name, error in errors.items()}
+    errors = {name: np.maximum.accumulate(error) for name, error in errors.items()}
     if not network.can_stream:
-        error[:] = error[-1]
-    meaningless = incomparable(error, measured.scale)
+        errors = {name: np.full_like(error, error[-1]) for name, error in errors.items()}
+    largest, scale = (np.max(list(arrays.values()), axis=0) for arrays in (errors, measured.scale))
+    meaningless = incomparable(largest, scale)
     if measured.exact.margin is not None:
-        meaningless |= undecided(error, measured.exact.margin)
+        meaningless |= undecided(largest, measured.exact.margin)
     # A program may flush results below the smallest normal number of float32 to zero. No backend does so in float16.
     flushed = min(kind.tiny, DTYPES["float32"].tiny)
-    rounding = Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
+
+    def rounding(error: np.ndarray) -> Rounding:
+        return Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
+
     is_whole = steps == len(x) and len(runs.rows) == x.shape[1]
-    return rounding, measured.exact if is_whole else None
+    others = dict.fromkeys(measured.exact.final, rounding(largest))
+    of_array = {**others, **{name: rounding(error) for name, error in errors.items()}}
+    return _Measured(of_array, measured.exact if is_whole else None)
+
+
+class _Measured(NamedTuple):
+    """The rounding of a run."""
+
+    of_array: Mapping[str, Rounding]
+    """By array: Y and the states. A state of whole numbers, or whose steps are not known, has the largest of all."""
+    exact: Trajectory | None
+    """The run without rounding, if all of its rows and steps were measured."""
 
 
 class _RunResults(NamedTuple):
     """The results of the runs in one arithmetic, by step."""
 
-    error: np.ndarray
-    """[steps]: the largest error of any run."""
-    scale: np.ndarray
-    """[steps]: the largest value up to each step."""
+    error: Mapping[str, np.ndarray]
+    """[steps] by array, y and the rounded states: the largest error of any run."""
+    scale: Mapping[str, np.ndarray]
+    """[steps] by array: the largest value up to each step."""
     exact: Trajectory
     """The rows without rounding."""
 
@@ -190,21 +210,25 @@ class _Runs:
         copies = np.resize(np.arange(count), max(SAMPLES, count))
         noisy = self._run(RandomRounding(dtype, seed, count), np.concatenate([self.rows, self.rows[copies]]))
         sampled, whole = self._arrays(noisy)
-        exact, counts = ([array[..., :count, :] for array in arrays] for arrays in (sampled, whole))
-        error = _largest([array[..., count:, :] - e[..., copies, :] for array, e in zip(sampled, exact, strict=True)])
-        error += _differing([array[..., count:, :] for array in whole], [e[..., copies, :] for e in counts])
+        exact, counts = ({name: array[..., :count, :] for name, array in each.items()} for each in (sampled, whole))
+        errors = {
+            name: _largest(array[..., count:, :] - exact[name][..., copies, :]) for name, array in sampled.items()
+        }
+        differing = _differing((array[..., count:, :], counts[name][..., copies, :]) for name, array in whole.items())
         for summation in SUMMATIONS:
             got, got_whole = self._arrays(self._run(Arithmetic(dtype, summation), self.rows))
-            error = np.maximum(error, _largest([a - e for a, e in zip(got, exact, strict=True)]))
-            error += _differing(got_whole, counts)
-        return _RunResults(error, np.maximum.accumulate(_largest(exact)), _first_rows(noisy, count))
+            errors = {name: np.maximum(error, _largest(got[name] - exact[name])) for name, error in errors.items()}
+            differing = differing + _differing((array, counts[name]) for name, array in got_whole.items())
+        errors = {name: error + differing for name, error in errors.items()}
+        scale = {name: np.maximum.accumulate(_largest(array)) for name, array in exact.items()}
+        return _RunResults(errors, scale, _first_rows(noisy, count))
 
-    def _arrays(self, run: Trajectory) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """The outputs and states by step: first those that are rounded, then those of whole numbers."""
+    def _arrays(self, run: Trajectory) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """y and the states by step, by name: first those that are rounded, then those of whole numbers."""
         states = run.states or {}
-        rounds = {name: self.network.state_dtype(name, "float32") in DTYPES for name in states}
-        whole = [array for name, array in states.items() if not rounds[name]]
-        return [run.y, *(array for name, array in states.items() if rounds[name])], whole
+        rounded = {name: a for name, a in states.items() if self.network.state_dtype(name, "float32") in DTYPES}
+        whole = {name: array for name, array in states.items() if name not in rounded}
+        return {Y: run.y, **rounded}, whole
 
     def _run(self, arithmetic: Arithmetic, rows: np.ndarray) -> Trajectory:
         initial = None if self.state is None else {name: array[:, rows] for name, array in self.state.items()}
@@ -236,7 +260,7 @@ def undecided(error: np.ndarray, margin: np.ndarray) -> np.ndarray:
 def _of_counter(x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: str) -> Rounding:
     """The rounding of a counter: zero while the dtype has every integer up to the largest count, and then infinite."""
     counts = np.cumsum(x, axis=0, dtype=np.float64) + (0.0 if state is None else state["h"][0])
-    largest = np.maximum.accumulate(_largest([counts]))
+    largest = np.maximum.accumulate(_largest(counts))
     return Rounding(np.where(largest <= _largest_exact_integer(dtype), 0.0, np.inf), dtype)
 
 
@@ -258,13 +282,13 @@ def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return from_there_on
 
 
-def _differing(arrays: list[np.ndarray], exact: list[np.ndarray]) -> np.ndarray | float:
+def _differing(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | float:
     """Infinite at each step [steps] at which whole numbers differ, so that nothing can be compared; zero elsewhere."""
-    differs = [(a != e).reshape(len(a), -1).any(axis=1) for a, e in zip(arrays, exact, strict=True)]
+    differs = [(a != e).reshape(len(a), -1).any(axis=1) for a, e in pairs]
     return np.where(np.any(differs, axis=0), np.inf, 0.0) if differs else 0.0
 
 
-def _largest(arrays: list[np.ndarray]) -> np.ndarray:
+def _largest(array: np.ndarray) -> np.ndarray:
     """The largest absolute value at each step [steps]. NaN if a value is NaN."""
-    largest: np.ndarray = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
+    largest: np.ndarray = np.abs(array).reshape(len(array), -1).max(axis=1)
     return largest

@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.ring_trajectory import RING
+from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -113,8 +114,8 @@ class TimedPath:
     def _make_as_timed(self, calls: int, time_calls: Callable[[int], object]) -> None:
         time_calls(calls)
 
-    def _rounding(self, calls: int) -> float:
-        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1)
+    def _rounding(self, calls: int, array: str = Y) -> float:
+        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1, array)
 
     def _follow(self, errors: Errors, counts: Iterable[int]) -> None:
         """Compare after each of `counts` calls, which rise, from the start state and the ring's first chunk."""
@@ -131,10 +132,10 @@ class TimedPath:
         self._compare(errors, f"after {self._calls_since_start} timed calls", last, ring.orbit_y, ring.orbit_states)
 
     def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
-        expected = self._rounding(calls)
-        errors.add(f"y {when}{self.where}", self.bound.output()["y"], y[calls - 1], expected)
+        errors.add(f"y {when}{self.where}", self.bound.output()["y"], y[calls - 1], self._rounding(calls))
         for name, array in self.session.get_state().items():
-            errors.add(f"state {name} {when}{self.where}", array, states[name][calls - 1], expected)
+            rounding = self._rounding(calls, name)
+            errors.add(f"state {name} {when}{self.where}", array, states[name][calls - 1], rounding)
 
     def _call(self, times: int) -> None:
         for _ in range(times):

@@ -20,7 +20,7 @@ from rnnbench.cases import Trial
 from rnnbench.conformance.array_files import ArrayStore, key_digest
 from rnnbench.conformance.kept_references import KeptReferences
 from rnnbench.conformance.ring_trajectory import PASSES, RING, RingReference, RingTrajectory, side_by_side
-from rnnbench.conformance.rounding import Rounding, expected_rounding, run_and_rounding, steps_measured
+from rnnbench.conformance.rounding import Rounding, Y, expected_rounding, run_and_rounding, steps_measured
 from rnnbench.rnn import (
     Trajectory,
     Weights,
@@ -51,9 +51,11 @@ class ReferenceRun:
     y: np.ndarray
     """[steps, batch, width]."""
     rounding: np.ndarray
-    """[steps]: the largest rounding error that is expected up to each step."""
+    """[steps]: the largest rounding error of y that is expected up to each step."""
     final: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The state after the last step, by name."""
+    final_rounding: Mapping[str, float] = field(default_factory=dict)
+    """The rounding error that is expected of each array of `final`."""
 
 
 class ReferenceTrajectories:
@@ -115,7 +117,7 @@ class ReferenceTrajectories:
         """Compute the trajectories of most checks, unless they are in files. This takes longer than everything else."""
         if self.is_stream:
             self.from_zeros()
-        _ = self.ring_trajectory, self.rounding
+        _ = self.ring_trajectory, self.roundings
 
     def from_zeros(self) -> Trajectory:
         """The stream from zeros."""
@@ -126,19 +128,19 @@ class ReferenceTrajectories:
         return self._stream_trajectory(1)
 
     @cached_property
-    def rounding(self) -> Rounding:
-        """The rounding expected in any run over inputs like those of the stream and the ring."""
+    def roundings(self) -> Mapping[str, Rounding]:
+        """The rounding expected in any run over inputs like those of the stream and the ring, of Y and each state."""
         if self.is_stream:
             # The length of the stream or of a short ring, rounded up, so that most chunks of a case share the file.
             ring = min(PASSES * RING * self.trial.strategy.chunk, LONG_RING)
             steps = 1 << (max(self.trial.steps, ring) - 1).bit_length()
             steps = steps_measured(self.trial.model, steps)
-            return self._rounding("rounding", *self._twice(self._inputs(steps)))
-        return self._rounding("rounding", side_by_side(self.ring), None)
+            return self._roundings(*self._twice(self._inputs(steps)))
+        return self._roundings(side_by_side(self.ring), None)
 
-    def rounding_at(self, step: int) -> float:
-        """The expected rounding at a step of a run. Infinite if a comparison is meaningless."""
-        return self.rounding.at(step)
+    def rounding_at(self, step: int, array: str = Y) -> float:
+        """The expected rounding of y, or of a state, at a step of a run. Infinite if a comparison is meaningless."""
+        return self.roundings[array].at(step)
 
     def scaled(self, scale: float) -> ReferenceRun:
         """The run over the stream's inputs times `scale`; with state `none`, over one call.
@@ -169,12 +171,15 @@ class ReferenceTrajectories:
                 trial.model, self.weights, x[:, first], begins, dtype or trial.dtype, trial.seed, ends
             )
             final = {f"final_{name}": array for name, array in exact.final.items()}
-            return {"y": exact.y, "rounding": expected.over(len(x)), **final}
+            rounding = {f"rounding_{name}": np.array(expected[name].at(len(x) - 1)) for name in exact.final}
+            return {"y": exact.y, "rounding": expected[Y].over(len(x)), **final, **rounding}
 
         key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs), "rounding": dtype}
         arrays = self._store.get("run", key, compute)
-        final = {name.removeprefix("final_"): a[:, of_row] for name, a in arrays.items() if name.startswith("final_")}
-        return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final)
+        names = [name.removeprefix("final_") for name in arrays if name.startswith("final_")]
+        final = {name: arrays[f"final_{name}"][:, of_row] for name in names}
+        final_rounding = {name: float(arrays[f"rounding_{name}"]) for name in names}
+        return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final, final_rounding)
 
     @cached_property
     def ring_trajectory(self) -> RingTrajectory:
@@ -233,16 +238,17 @@ class ReferenceTrajectories:
             arrays["margin"] = run.margin
         return arrays
 
-    def _rounding(self, name: str, x: np.ndarray, state: Arrays | None) -> Rounding:
+    def _roundings(self, x: np.ndarray, state: Arrays | None) -> Mapping[str, Rounding]:
         trial = self.trial
 
         def compute() -> dict[str, np.ndarray]:
             lengths = None if self.lengths is None else self.lengths.ravel()
             expected = expected_rounding(trial.model, self.weights, x, state, trial.dtype, trial.seed, lengths)
-            return {"measured": expected.measured}
+            return {f"measured_{name}": rounding.measured for name, rounding in expected.items()}
 
         key = {**self.stream_key, "steps": len(x), "streams": self.is_stream}
-        return Rounding(self._store.get(name, key, compute)["measured"], trial.dtype)
+        arrays = self._store.get("rounding", key, compute)
+        return {name.removeprefix("measured_"): Rounding(array, trial.dtype) for name, array in arrays.items()}
 
     def _compute_ring(self) -> dict[str, np.ndarray]:
         ring = RingReference(self.trial, self.weights, self.ring, self.start)
