@@ -89,7 +89,7 @@ def test_its_keys_are_told_where_they_are_wrong(package):
 
 def test_a_case_to_begin_with_names_the_sizes_that_it_needs(package):
     file = package / "toy_network.py"
-    file.write_text(file.read_text().replace("Field(default=6, ", "Field("))
+    file.write_text(FILE.replace("Field(default=6, ", "Field(").replace("Units of the", "Units of\\nthe"))
     rnnbench(package, "new", "toy", "-o", "begun.yaml")
     assert "# hidden:                         # Needed: Units of the GRU." in (package / "begun.yaml").read_text()
 
@@ -129,3 +129,24 @@ def test_one_that_is_broken_is_told_where_it_is_used_and_nowhere_else(package):
         package, "list", "case.yaml", "--backend=numpy", "--set", "model={cell: lstm, input: 2, hidden: 3}"
     )
     assert other.endswith("1 trial\n")
+
+
+ODD = """
+class Odd(Dense):
+    @property
+    def projected(self) -> int:
+        return self.width + 1
+
+
+class Toy("""
+
+
+def test_layers_that_contradict_themselves_are_told_in_the_case(package):
+    (package / "toy_network.py").write_text(
+        FILE.replace("class Toy(", ODD).replace('Placed("out", Dense', 'Placed("out", Odd')
+    )
+    told = rnnbench(package, "list", "case.yaml", "--backend=numpy", status=2)
+    assert (
+        "case.yaml:3:18: model.network: the layers of toy contradict each other: ValueError: layer 2 projects to"
+        in told
+    )

@@ -18,7 +18,7 @@ from rnnbench.backends.base import Backend, Program, Request
 from rnnbench.backends.explanation import Explanation, Unreadable
 from rnnbench.backends.shared import CompoundProgram, JoiningBackend, joined_explanation
 from rnnbench.backends.timing_tool import NoToolError, Tool
-from rnnbench.outside_text import describe_error
+from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import CompoundNetwork
 from rnnbench.spelling import hint
 
@@ -43,10 +43,13 @@ def find(name: str) -> Backend:
 @cache
 def entry_of(name: str) -> EntryPoint:
     """Where the backend of that name is. Raises BackendError."""
-    for entry in entry_points(group=GROUP):
-        if entry.name == name:
-            return entry
-    raise BackendError(f"unknown backend '{name}'; {hint(name, names())}")
+    places = {entry.value: entry for entry in entry_points(group=GROUP) if entry.name == name}
+    if not places:
+        raise BackendError(f"unknown backend '{name}'; {hint(name, names())}")
+    if len(places) > 1:
+        several = f"several packages have a backend '{name}': {safe_text(', '.join(sorted(places)), 200)}"
+        raise BackendError(f"{several}; rename it in one of them, or uninstall one")
+    return next(iter(places.values()))
 
 
 def tool_for(backend: str, program: Program, request: Request, cache: Path) -> Tool:

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from rnnbench.cases.matrix import Value, Values
 from rnnbench.cases.schema import ITEMSIZE, LEAVES
-from rnnbench.rnn import Model, Network, broken_families, families
+from rnnbench.outside_text import describe_error
+from rnnbench.rnn import Model, Network, broken_families, families, primitives_of
 
 MAX_BYTES = 2 << 30
 """Largest size of the weights, and of one stream's x or y: the limit of a protobuf message, and so of an ONNX model."""
@@ -70,7 +71,10 @@ def model_of(values: Values) -> Network | Fault:
 def faults(values: Values, model: Network) -> Iterator[Fault]:
     """All mistakes in a point whose network is valid."""
     yield from _call_faults(values)
-    yield from _size_faults(values, model)
+    too_large = list(_size_faults(values, model))
+    yield from too_large
+    if not too_large and not isinstance(model, Model) and model.keys_in_case:
+        yield from _layer_faults(model)
     strategy = {leaf: str(values[leaf]) for leaf in ("time", "state", "dtype")}
     if refused := model.refusal(**strategy, chunk=_integer(values, "chunk"), batch=_integer(values, "batch")):
         leaf, message = refused
@@ -80,6 +84,14 @@ def faults(values: Values, model: Network) -> Iterator[Fault]:
             ("state", "direction"),
             f"a {values['direction']} model needs whole sequences, so its state is none, not {values['state']}",
         )
+
+
+def _layer_faults(network: Network) -> Iterator[Fault]:
+    """Layers whose equations give other sizes than they say."""
+    try:
+        primitives_of(network)
+    except Exception as error:  # noqa: BLE001 the equations of any package's layers are run
+        yield Fault(("network",), f"the layers of {network.network} contradict each other: {describe_error(error)}")
 
 
 def _call_faults(values: Values) -> Iterator[Fault]:

@@ -95,7 +95,7 @@ def _runs_in_parallel(family: type[Network]) -> bool:
 def _sizes(family: type[Network]) -> Iterable[str]:
     for key, field in family.model_fields.items():
         value, said = ("", "Needed: ") if field.is_required() else (f" {field.default}", "")
-        yield _commented(f"  # {key}:{value}", f"{said}{field.description or ''}")
+        yield _commented(f"  # {key}:{value}", _in_comment(f"{said}{field.description or ''}"))
 
 
 def _text(name: str, model: Iterable[str], times: str, states: str, chunks: str, batch: int, steps: int = STEPS) -> str:
