@@ -67,7 +67,15 @@ def test_a_release_that_cannot_be_compared_is_skipped_with_the_reason(judge, mon
     assert "could not be made" in reasons["1.2"][1]
 
 
-def test_ends_that_do_not_differ_are_refused(judge, monkeypatch):
-    fake_measurements(monkeypatch, {"1.0": 1.0, "1.3": 0.9})
-    with pytest.raises(SideError, match=r"1.3 is not slower than 1.0: FASTER"):
+@pytest.mark.parametrize(
+    ("latency", "pairs", "seen"),
+    [
+        (0.9, 6, r"FASTER, -10\.0 % \(-10\.2 % to -9\.8 %\);"),
+        (1.1, 1, r"UNDECIDED, \+9\.9 %, of one pair of processes;"),
+    ],
+    ids=["faster", "one pair has no interval"],
+)
+def test_ends_that_do_not_differ_are_refused(judge, monkeypatch, latency, pairs, seen):
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.3": latency}, pairs=pairs)
+    with pytest.raises(SideError, match=rf"1\.3 is not slower than 1\.0: {seen}"):
         bisect_releases(RELEASES[:4], judge, lambda step: None)

@@ -21,6 +21,7 @@ from rnnbench.pipeline.made_environments import SideError
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
 from rnnbench.plan import end_run
+from rnnbench.reports import change_with_interval
 from rnnbench.results import Record, Store, read_run
 from rnnbench.sampling import Context, PairBudget
 from rnnbench.worker import RunFolders
@@ -130,9 +131,8 @@ class LatencyJudge:
         change = next((latency for latency in comparison.latencies if latency.path == self._path), None)
         if change is None:
             return Step(release, "skipped", _why_unmeasured(both), command)
-        low, high = change.judged.interval or (change.ratio, change.ratio)
-        ratio, lowest, highest = (f"{100 * (end - 1):+z.1f} %" for end in (change.ratio, low, high))
-        seen = f"{change.verdict}, {ratio} ({lowest} to {highest})"
+        pairs = "" if change.judged.interval else ", of one pair of processes"
+        seen = f"{change.verdict}, {change_with_interval(change.ratio, change.judged.interval)}{pairs}"
         states: dict[str, State] = {"SLOWER": "bad", "SAME": "good", "FASTER": "good"}
         return Step(release, states.get(change.verdict, "skipped"), seen, command)
 
