@@ -34,6 +34,7 @@ DAMAGED = {
     "cut": (failing(OSError(HDF5)), "it has 9,713 of its 27,552 bytes"),
     "part": (failing(KeyError("Unable to synchronously open object (bad header)")), "HDF5 cannot read a part of it"),
     "read": (failing(OSError("Can't synchronously read data (bad heap)")), "HDF5 cannot read a part of it"),
+    "links": (failing(RuntimeError("Link iteration failed (invalid link name)")), "HDF5 cannot read a part of it"),
     "other": (failing(ValueError("seven")), "ValueError: seven"),
 }
 

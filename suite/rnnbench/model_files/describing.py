@@ -168,8 +168,9 @@ def _notes(
     flow: Flow, arrays: tuple[ArrayDescription, ...], operators: Collection[str], questions: Collection[Question]
 ) -> Iterator[str]:
     inputs = {array.name for array in arrays if array.role not in ("output", "state_out")}
-    yield from state_notes(flow, inputs, {array.name for array in arrays} - inputs)
-    if not (flow.states or questions or any(array.role == "state_in" for array in arrays)):
+    lost = state_notes(flow, inputs, {array.name for array in arrays} - inputs)
+    yield from lost
+    if not (lost or questions or any(array.role == "state_in" for array in arrays)):
         recurrent = ", ".join(name for name in operators if _RECURRENT.search(name))
         yield (
             f"No state was found: {recurrent} begins anew in each call, unless an input is a state "

@@ -19,7 +19,7 @@ _LONGEST = 300
 _NOT_UNPACKED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
 _BZIP2 = "Invalid data stream"
 """All that bz2 says: its OSError has no number."""
-_HDF5 = re.compile(r"(Unable to|Can't) (synchronously )?(open|read|check|get|create|iterate)")
+_HDF5 = re.compile(r"(Unable to|Can't) (synchronously )?(open|read|check|get|create|iterate)|Link iteration failed")
 """Begins what h5py says, whatever it raises."""
 _CUT_HDF5 = re.compile(r"truncated file: eof = (\d+),.* stored_eof = (\d+)")
 

@@ -110,7 +110,7 @@ def test_an_export_that_has_lost_its_state_is_said(tmp_path):
     assert "the export has lost it" in " ".join(description.notes)
 
 
-def test_states_of_a_scan_are_traced(tmp_path):
+def scanned(given, results, weights=()):
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "e"], ["t"]), helper.make_node("Identity", ["t"], ["out"])],
         "body",
@@ -118,10 +118,22 @@ def test_states_of_a_scan_are_traced(tmp_path):
         files.arrays(("t", (2,)), ("out", (2,))),
     )
     scan = helper.make_node("Scan", ["first", "x"], ["last", "y"], body=body, num_scan_inputs=1)
-    proto = files.model(
-        [scan], files.arrays(("first", (2,)), ("x", ("T", 2))), files.arrays(("y", ("T", 2)), ("last", (2,)))
-    )
+    return files.model([scan], files.arrays(*given), files.arrays(*results), weights)
+
+
+def test_states_of_a_scan_are_traced(tmp_path):
+    proto = scanned([("first", (2,)), ("x", ("T", 2))], [("y", ("T", 2)), ("last", (2,))])
     assert pairs(described(tmp_path, proto)) == {"first": ("last", "traced")}
+
+
+def test_a_loop_that_begins_anew_is_told(tmp_path):
+    """As tf2onnx writes a layer of Keras with `stateful=True`, whose state it loses."""
+    proto = scanned([("x", ("T", 2))], [("y", ("T", 2))], [files.weight("first", np.zeros(2, np.float32))])
+    description = described(tmp_path, proto)
+    assert not description.state
+    assert description.notes == (
+        "No state was found: Scan begins anew in each call, unless an input is a state (--set state.INPUT=OUTPUT)",
+    )
 
 
 def test_packed_states_are_traced_through_split_concat_and_both_branches(tmp_path):
