@@ -16,7 +16,6 @@ from rnnbench.cases.trial import State, Strategy
 from rnnbench.rnn.networks.kws import KwsCrnn, KwsSvdf
 from rnnbench.rnn.networks.mamba2 import Mamba2Block
 from rnnbench.rnn.networks.rnnoise import RNNoise
-from rnnbench.rnn.networks.silero_vad import SileroVad
 
 
 def test_a_copy_is_where_its_activation_is() -> None:
@@ -71,11 +70,10 @@ def test_a_convolution_over_time_and_frequency_is_one_operation(
     [
         (KwsSvdf(input=5, hidden=6), {"Sum": 6}),
         (Mamba2Block(input=5, hidden=6, heads=2, keys=4), {"BatchMatMulV2": 1, "Einsum": 0}),
-        (SileroVad(input=32, hidden=6), {"MatMul": 13}),
     ],
 )
 def test_what_one_operation_computes_is_not_many(folder: Path, model: Any, expected: dict[str, int]) -> None:
-    """A sum of taps, a row by the matrices of heads, and the frames of a spectrum: more took 1.2 times as long."""
+    """A sum of taps, and a row by the matrices of heads: more took 1.2 and 1.3 times as long."""
     request = request_for(model, "graph", Strategy("unrolled", "stitched", 1))
     operations = built_and_right(TensorflowBackend(), request, folder, rest=0).artifact.operations["input"]
     assert {name: operations.get(name, 0) for name in expected} == expected

@@ -107,9 +107,6 @@ class ConvolvingPrimitives(Primitives):
         y = tf.nn.bias_add(tf.nn.conv2d(planes, kernel, 1, "VALID"), tf.constant(bias))
         return tf.reshape(y, (x.shape[0], (frequencies - span + 1) * filters))
 
-    def frames(self, x: Any, size: int, starts: Sequence[int]) -> Any:
-        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
-
 
 class SummingPrimitives(ConvolvingPrimitives):
     """For programs of TensorFlow's kernels. XLA makes one kernel of several sums."""
