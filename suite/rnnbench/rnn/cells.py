@@ -164,6 +164,25 @@ class WindowPrimitives(Protocol[V]):
         ...
 
 
+@runtime_checkable
+class FramePrimitives(Protocol[V]):
+    """The additional primitive of a route that computes pieces of x best as one product."""
+
+    def frames(self, x: V, size: int, starts: Sequence[int]) -> V:
+        """The pieces of `size` columns that begin at these columns, one below the other: x [rows, columns] gives
+        [rows·pieces, size]."""
+        ...
+
+
+@runtime_checkable
+class SummingPrimitives(Protocol[V]):
+    """The additional primitive of a route whose runtime calls a kernel for each operation: one sum of many parts."""
+
+    def sum_of_parts(self, x: V, parts: int) -> V:
+        """The sum of equal parts along the columns: x [rows, parts·n], y [rows, n]."""
+        ...
+
+
 class AttentionSizes(NamedTuple):
     """The sizes of `MorePrimitives.linear_attention`."""
 

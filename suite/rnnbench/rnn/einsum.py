@@ -52,6 +52,19 @@ class Contraction:
         )
 
     @property
+    def row_axes(self) -> tuple[int, ...]:
+        """Where new axes of size 1 make rows of the first value, if it is a product of these with matrices; else empty.
+
+        The last axes are then [1, summed] of the rows, and [summed, last letter] of the matrices, which are the second
+        value as it is. Matrices share a row if the first value lacks their letter.
+        """
+        rows, column = self.out[:-1], self.out[-1]
+        if len(self.summed) != 1 or self.b != rows + self.summed + column or column in self.a:
+            return ()
+        order, new = aligned(self.a, f"{rows}1{self.summed}")
+        return new if order == tuple(sorted(order)) else ()
+
+    @property
     def every(self) -> str:
         """All letters, the summed ones last: the axes of an elementwise product."""
         return self.out + self.summed

@@ -32,9 +32,12 @@ def test_a_network_is_its_reference(tmp_path: Path, name: str, chunk: int) -> No
         np.testing.assert_allclose(array, expected.final[key], rtol=1e-9, atol=1e-11)
 
 
-def test_a_convolution_over_time_and_frequency_is_one_product(tmp_path: Path) -> None:
-    """Slices and a product for each of its frequencies took twice as long."""
-    network = small("kws-crnn")
+@pytest.mark.parametrize(
+    ("name", "call", "number"), [("kws-crnn", "dot", 7), ("kws-svdf", "reduce", 6), ("mamba2", "matmul", 1)]
+)
+def test_what_one_call_computes_is_not_many_calls(tmp_path: Path, name: str, call: str, number: int) -> None:
+    """A product for each frequency took twice as long. Others are a sum of taps, and a row by the matrices of heads."""
+    network = small(name)
     strategy = Strategy("looped", "stitched", 1)
     request = Request("eager", network, draw_weights(network, 0), strategy, 1, Precision.of("float32"))
-    assert NumpyBackend().build(request, tmp_path).artifact.operations["compiled"]["dot"] == 7
+    assert NumpyBackend().build(request, tmp_path).artifact.operations["compiled"][call] == number

@@ -22,8 +22,10 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.onnxruntime import OnnxRuntimeBackend
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.networks.kws import KwsCrnn
+from rnnbench.rnn.networks.kws import KwsCrnn, KwsSvdf
+from rnnbench.rnn.networks.mamba2 import Mamba2Block
 from rnnbench.rnn.networks.rnnoise import RNNoise
+from rnnbench.rnn.networks.silero_vad import SileroVad
 from rnnbench.rnn.reference import run_in, run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_weights
@@ -69,6 +71,21 @@ def test_a_convolution_over_time_and_frequency_is_one_node(tmp_path: Path, time:
     copies = {"looped": 1, "unrolled": 4, "unrolled:2": 2}[time]
     assert operations["Conv"] == 2 * copies
     assert operations["Slice"] == 2 * copies
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (KwsSvdf(input=5, hidden=6), {"ReduceSum": 6}),
+        (Mamba2Block(input=5, hidden=6, heads=2, keys=4), {"MatMul": 3, "Transpose": 0}),
+        (SileroVad(input=32, hidden=6), {"MatMul": 13}),
+    ],
+)
+def test_what_one_node_computes_is_not_many_nodes(tmp_path: Path, model: Any, expected: dict[str, int]) -> None:
+    """A sum of taps, a row by the matrices of heads, the frames of a spectrum: more nodes took 1.2 times as long."""
+    request = request_for(model, "onnx", Strategy("unrolled", "stitched", 1))
+    operations = built_and_right(BACKEND, request, tmp_path).artifact.operations["input"]
+    assert {name: operations.get(name, 0) for name in expected} == expected
 
 
 def test_a_convolution_in_float64_has_products_since_the_runtime_has_no_kernel(tmp_path: Path) -> None:

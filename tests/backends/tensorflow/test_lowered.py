@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mixed_network import Mixed, built_and_right, request_for
@@ -12,7 +13,8 @@ from rnnbench.backends.program_store import described
 from rnnbench.backends.tensorflow import TensorflowBackend
 from rnnbench.backends.tensorflow.lowered import AUTHORED, KERAS, tags
 from rnnbench.cases.trial import State, Strategy
-from rnnbench.rnn.networks.kws import KwsCrnn
+from rnnbench.rnn.networks.kws import KwsCrnn, KwsSvdf
+from rnnbench.rnn.networks.mamba2 import Mamba2Block
 from rnnbench.rnn.networks.rnnoise import RNNoise
 
 
@@ -61,6 +63,20 @@ def test_a_convolution_over_time_and_frequency_is_one_operation(
     request = request_for(KwsCrnn(input=9, filters=3, hidden=6), route, Strategy(time, state, 4))
     operations = built_and_right(TensorflowBackend(), request, folder, rest=0).artifact.operations["input"]
     assert operations["Conv2D"] == 2 * copies
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (KwsSvdf(input=5, hidden=6), {"Sum": 6}),
+        (Mamba2Block(input=5, hidden=6, heads=2, keys=4), {"BatchMatMulV2": 1, "Einsum": 0}),
+    ],
+)
+def test_what_one_operation_computes_is_not_many(folder: Path, model: Any, expected: dict[str, int]) -> None:
+    """A sum of taps, and a row by the matrices of heads: more took 1.2 and 1.3 times as long."""
+    request = request_for(model, "graph", Strategy("unrolled", "stitched", 1))
+    operations = built_and_right(TensorflowBackend(), request, folder, rest=0).artifact.operations["input"]
+    assert {name: operations.get(name, 0) for name in expected} == expected
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
-from rnnbench.rnn.networks.kws import KwsCrnn
+from rnnbench.rnn.networks.kws import KwsCrnn, KwsSvdf
+from rnnbench.rnn.networks.mamba2 import Mamba2Block
 from rnnbench.rnn.networks.rnnoise import RNNoise
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.registry import families
@@ -359,6 +360,19 @@ def test_a_convolution_over_time_and_frequency_is_one_product(tmp_path, route, t
     model = KwsCrnn(input=9, filters=3, hidden=6)
     program = build(make_request(model, route, time, chunk=1), tmp_path)
     assert sum(program.artifact.operations["compiled"].get(name, 0) for name in ("mm", "addmm")) == 7
+    x = draw_inputs(model, 8, 1, 0)
+    expected = run_reference(model, program.request.weights, x).y
+    np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "number"),
+    [(KwsSvdf(input=5, hidden=6), "sum", 6), (Mamba2Block(input=5, hidden=6, heads=2, keys=4), "matmul", 1)],
+)
+def test_what_one_call_computes_is_not_many_calls(tmp_path, model, name, number) -> None:
+    """A sum of taps, and a row by the matrices of heads: more calls took 1.1 and 1.3 times as long."""
+    program = build(make_request(model, "eager", "looped", chunk=1), tmp_path)
+    assert program.artifact.operations["compiled"][name] == number
     x = draw_inputs(model, 8, 1, 0)
     expected = run_reference(model, program.request.weights, x).y
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)

@@ -172,6 +172,9 @@ class Primitives(Emitter):
         self.compute(*parts)
         return self.concatenated(parts, (sum(part.shape[0] for part in parts), *parts[0].shape[1:]), 0)
 
+    def frames(self, x: Value, size: int, starts: Sequence[int]) -> Value:
+        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
+
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
         self.compute(a, b)
         parts = contraction(equation)

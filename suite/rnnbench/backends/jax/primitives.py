@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rnnbench.rnn import contraction
+
 Step = tuple[jax.Array, jax.Array]
 
 
@@ -81,6 +83,8 @@ class JaxPrimitives:
         return x.reshape(shape)
 
     def einsum(self, equation: str, a: jax.Array, b: jax.Array) -> jax.Array:
+        if axes := contraction(equation).row_axes:
+            return (jnp.expand_dims(a, axes) @ b)[..., 0, :]
         return jnp.einsum(equation, a, b)
 
     def linear_scan(self, gates: jax.Array, drive: jax.Array) -> jax.Array:

@@ -129,6 +129,8 @@ class Recorder:
             left, right, both = parts.product_letters
             matrices = a.transpose(permutation(parts.a, left)), b.transpose(permutation(parts.b, right))
             return self._record(np.matmul, *matrices).transpose(permutation(both, parts.out))
+        if axes := parts.row_axes:
+            return self._record(np.matmul, np.expand_dims(a, axes), b)[..., 0, :]
         product = self._record(np.multiply, *(_aligned(*pair, parts.every) for pair in ((a, parts.a), (b, parts.b))))
         if not parts.summed:
             return product
@@ -141,6 +143,12 @@ class Recorder:
         planes = x.reshape(len(x), sizes.taps, sizes.frequencies, sizes.channels)
         seen = np.lib.stride_tricks.sliding_window_view(planes, sizes.span, 2)
         return self.reshape(seen.transpose(0, 2, 1, 4, 3), -1, sizes.seen)
+
+    def sum_of_parts(self, x: np.ndarray, parts: int) -> np.ndarray:
+        by_part = x.reshape(len(x), parts, -1)
+        result: np.ndarray = np.add.reduce(by_part, 1)
+        self._calls.append(partial(np.add.reduce, by_part, 1, None, result))
+        return result
 
     def _record(
         self, function: Callable[..., np.ndarray], *operands: object, out: np.ndarray | None = None

@@ -15,9 +15,9 @@ from rnnbench.backends.onnxruntime.placement import placement_notes, record_plac
 from rnnbench.backends.shared import int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.onnx_graphs import (
     INT8_OPERATORS,
-    ConvolvingEmitter,
     Emitter,
     LoopOperator,
+    SummingEmitter,
     build_graph,
     lowered,
     lowered_or_given,
@@ -36,7 +36,7 @@ UNSIGNED = (
 def source_graph(request: Request, operator: LoopOperator) -> onnx.ModelProto:
     """The graph that the runtime is given. The processor has a kernel for Conv in float32 alone."""
     convolves = request.device == HOST and request.precision.uniform == "float32"
-    return build_graph(request, operator, ConvolvingEmitter if convolves else Emitter)
+    return build_graph(request, operator, SummingEmitter if convolves else Emitter)
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:

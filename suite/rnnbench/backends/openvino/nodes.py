@@ -11,7 +11,7 @@ import numpy as np
 import openvino.opset13 as opset
 
 from rnnbench.backends.shared.onnx_graphs import copy_name
-from rnnbench.rnn import Range, in_int8
+from rnnbench.rnn import Range, contraction, in_int8
 
 Value = Any
 """An output of a node."""
@@ -134,7 +134,13 @@ class Nodes:
         return self.joined(parts)
 
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
+        if axes := contraction(equation).row_axes:
+            row = self._one(opset.unsqueeze(a, self._integers(axes)))
+            return self._one(opset.squeeze(self.matmul(row, b), self._integers([-2])))
         return self._one(opset.einsum([a, b], equation))
+
+    def frames(self, x: Value, size: int, starts: Sequence[int]) -> Value:
+        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
 
     def convolution(self, x: Value, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> Value:
         """The channels are before the taps and the frequencies."""

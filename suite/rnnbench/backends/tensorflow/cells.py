@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.backends.tensorflow.support import ROUTES
-from rnnbench.rnn import LayerBody, LayerSpec, run_graph, runs_together, together
+from rnnbench.rnn import LayerBody, LayerSpec, aligned, contraction, run_graph, runs_together, together
 
 States = list[tuple[Any, ...]]
 """The state of every layer and direction, [batch, size] each."""
@@ -88,6 +87,12 @@ class Primitives:
         return tf.reshape(x, shape)
 
     def einsum(self, equation: str, a: Any, b: Any) -> Any:
+        """An elementwise product instead of the matrix product that `tf.einsum` makes of one without a sum."""
+        parts = contraction(equation)
+        if parts.row_axes:
+            return (_with_axes(a, parts.row_axes) @ b)[..., 0, :]
+        if not parts.summed:
+            return _aligned(a, parts.a, parts.out) * _aligned(b, parts.b, parts.out)
         return tf.einsum(equation, a, b)
 
 
@@ -101,6 +106,25 @@ class ConvolvingPrimitives(Primitives):
         kernel = tf.constant(np.ascontiguousarray(weight.transpose(2, 3, 1, 0)))
         y = tf.nn.bias_add(tf.nn.conv2d(planes, kernel, 1, "VALID"), tf.constant(bias))
         return tf.reshape(y, (x.shape[0], (frequencies - span + 1) * filters))
+
+
+class SummingPrimitives(ConvolvingPrimitives):
+    """For programs of TensorFlow's kernels. XLA makes one kernel of several sums."""
+
+    def sum_of_parts(self, x: Any, parts: int) -> Any:
+        return tf.reduce_sum(tf.reshape(x, (x.shape[0], parts, x.shape[1] // parts)), 1)
+
+
+def _aligned(x: Any, letters: str, every: str) -> Any:
+    """x with an axis for each letter of `every`."""
+    order, new = aligned(letters, every)
+    return _with_axes(x if order == tuple(sorted(order)) else tf.transpose(x, order), new)
+
+
+def _with_axes(x: Any, axes: Sequence[int]) -> Any:
+    for axis in axes:
+        x = tf.expand_dims(x, axis)
+    return x
 
 
 class Network:
@@ -124,7 +148,8 @@ class Network:
         padding = None if lengths is None else (tf.range(x.shape[0])[:, None] >= lengths)[..., None]
         final: States = []
 
-        ops = ConvolvingPrimitives() if self._request.route in ROUTES else Primitives()
+        own = {"graph": SummingPrimitives, "xla": ConvolvingPrimitives}
+        ops = own.get(self._request.route, Primitives)()
 
         def run(index: int, x: Any) -> Any:
             body = network.body(ops, self._request.weights, index)

@@ -89,6 +89,9 @@ class Operators:
     def windows(self, x: Tensor, sizes: WindowSizes) -> Tensor:
         return windows(x, sizes).reshape(-1, sizes.seen)
 
+    def sum_of_parts(self, x: Tensor, parts: int) -> Tensor:
+        return x.reshape(x.shape[0], parts, -1).sum(1)
+
 
 def windows(x: Tensor, sizes: WindowSizes) -> Tensor:
     """A view of x [rows, places, taps, span, channels]. A product of it takes half of the time of `torch.conv2d`."""

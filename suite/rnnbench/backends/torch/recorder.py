@@ -157,6 +157,9 @@ class Recorder:
             first, second = a.permute(permutation(parts.a, left)), b.permute(permutation(parts.b, right))
             product = self._record(torch.matmul, (first, second), (*first.shape[:-1], second.shape[-1]))
             return product.permute(permutation(both, parts.out))
+        if parts.row_axes:
+            row = _with_axes(a, parts.row_axes)
+            return self._record(torch.matmul, (row, b), (*b.shape[:-2], 1, b.shape[-1])).squeeze(-2)
         first, second = _aligned(a, parts.a, parts.every), _aligned(b, parts.b, parts.every)
         sizes = dict(zip(parts.a + parts.b, (*a.shape, *b.shape), strict=True))
         shape = [sizes[letter] for letter in parts.every]
@@ -168,6 +171,10 @@ class Recorder:
 
     def windows(self, x: Tensor, sizes: WindowSizes) -> Tensor:
         return self.reshape(windows(x, sizes), -1, sizes.seen)
+
+    def sum_of_parts(self, x: Tensor, parts: int) -> Tensor:
+        by_part = x.view(x.shape[0], parts, -1)
+        return self._record(torch.sum, (by_part, (1,)), (x.shape[0], by_part.shape[2]))
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """[steps, batch, size] each, side by side."""
@@ -187,8 +194,11 @@ class Recorder:
 def _aligned(x: Tensor, letters: str, every: str) -> Tensor:
     """A view of x with an axis for each letter of `every`."""
     order, new = aligned(letters, every)
-    x = x.permute(order)
-    for axis in new:
+    return _with_axes(x.permute(order), new)
+
+
+def _with_axes(x: Tensor, axes: Sequence[int]) -> Tensor:
+    for axis in axes:
         x = x.unsqueeze(axis)
     return x
 

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, V
+from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, SummingPrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -78,8 +78,12 @@ class _Body(OverTimeBody[V], OperatorBody[V]):
 
     def of_window(self, window: V) -> V:
         ops = self.ops
-        of_taps = ops.split(ops.mul(window, self.weight), self.taps)
-        return activated(ops, self.activation, ops.add(reduce(ops.add, of_taps), self.bias))
+        products = ops.mul(window, self.weight)
+        if isinstance(ops, SummingPrimitives):
+            y: V = ops.sum_of_parts(products, self.taps)
+        else:
+            y = reduce(ops.add, ops.split(products, self.taps))
+        return activated(self.ops, self.activation, self.ops.add(y, self.bias))
 
     def fused(self, projected: V, state: tuple[V, ...], steps: int, batch: int) -> Steps[V]:
         y, ring = self.ops.causal_convolution(projected, state[0], self.kernel, steps, batch)

@@ -15,7 +15,7 @@ from typing import Generic
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
+from rnnbench.rnn.cells import FramePrimitives, LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
 
@@ -67,22 +67,33 @@ class Spectrum(LayerKind):
 
 
 class _Frames(Generic[V]):
-    """A frame that reaches beyond x is a product with a basis that is folded at the end of x."""
+    """A frame that reaches beyond x is a product with a basis that is folded at the end of x.
+
+    The frames before are one product where a route is better so.
+    """
 
     def __init__(self, ops: MorePrimitives[V], kind: Spectrum, basis: np.ndarray) -> None:
-        starts = range(0, kind.frames * kind.hop, kind.hop)
         self.ops = ops
+        self.kind = kind
+        starts = range(0, kind.frames * kind.hop, kind.hop)
         self.ends = [(start, min(start + kind.window, kind.input)) for start in starts]
         lengths = {stop - start for start, stop in self.ends}
         self.bases = {length: ops.constant(_folded(basis, length)) for length in sorted(lengths)}
 
     def project(self, x: V) -> V:
-        return self.ops.concat([self._magnitudes(x, *ends) for ends in self.ends])
+        ops, kind = self.ops, self.kind
+        whole = [start for start, stop in self.ends if stop - start == kind.window]
+        magnitudes, rest = [], self.ends
+        if isinstance(ops, FramePrimitives) and len(whole) > 1:
+            frames: V = ops.frames(x, kind.window, whole)
+            magnitudes = [self.ops.reshape(self._magnitudes(frames, kind.window), -1, len(whole) * kind.bins)]
+            rest = self.ends[len(whole) :]
+        magnitudes += [self._magnitudes(self.ops.columns(x, *ends), ends[1] - ends[0]) for ends in rest]
+        return magnitudes[0] if len(magnitudes) == 1 else self.ops.concat(magnitudes)
 
-    def _magnitudes(self, x: V, start: int, stop: int) -> V:
+    def _magnitudes(self, frames: V, length: int) -> V:
         ops = self.ops
-        both = ops.matmul(ops.columns(x, start, stop), self.bases[stop - start])
-        real, imaginary = ops.split(both, 2)
+        real, imaginary = ops.split(ops.matmul(frames, self.bases[length]), 2)
         return ops.sqrt(ops.add(ops.mul(real, real), ops.mul(imaginary, imaginary)))
 
 

@@ -223,6 +223,9 @@ class Emitter:
             left, right, both = parts.product_letters
             product = self.matmul(self._transposed(a, parts.a, left), self._transposed(b, parts.b, right))
             return self._transposed(product, both, parts.out)
+        if parts.row_axes:
+            row = self.one("Unsqueeze", a, self.integers(*parts.row_axes))
+            return self.one("Squeeze", self.matmul(row, b), self.integers(-2))
         product = self.mul(self._aligned(a, parts.a, parts.every), self._aligned(b, parts.b, parts.every))
         if not parts.summed:
             return product
@@ -297,3 +300,13 @@ class ConvolvingEmitter(Emitter):
         y = self.one("Conv", planes, self.constant(weight), self.constant(bias))
         width = (frequencies - weight.shape[3] + 1) * filters
         return self.reshape(self.one("Transpose", y, perm=[0, 2, 3, 1]), -1, width)
+
+    def frames(self, x: str, size: int, starts: Sequence[int]) -> str:
+        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
+
+
+class SummingEmitter(ConvolvingEmitter):
+    """For a reader that does not make one kernel of several sums."""
+
+    def sum_of_parts(self, x: str, parts: int) -> str:
+        return self.one("ReduceSum", self.reshape(x, 0, parts, -1), self.integers(1), keepdims=0)
