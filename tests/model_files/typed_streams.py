@@ -80,7 +80,7 @@ def assert_right(backend: Backend, request: Request, cache: Path) -> None:
     for step in range(2):
         bound()
         bound.sync()
-        errors.add("bound y", bound.output()["y"], exact.y[step : step + 1], rounding.at(step))
+        errors.add("bound y", bound.output()["y"], exact.y[step : step + 1], rounding[Y].at(step))
     assert errors.verdict().verdict == "pass", errors.verdict().detail
     for name, array in start.items():
         np.testing.assert_array_equal(read[name], array)
