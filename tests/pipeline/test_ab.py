@@ -70,6 +70,7 @@ def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_pat
     assert "requested precision" not in done.stdout, "in ab a latency stops with its verdict"
     old, new = (read_run(path) for path in sorted((tmp_path / "results").iterdir()))
     assert (old.name[-2:], new.name[-2:]) == ("-a", "-b")
+    assert old.info.started == new.info.started
     assert [record.outcome for run in (old, new) for record in run.records] == ["ok", "ok"]
     assert new.records[0].latency("bound").median > 1.3 * old.records[0].latency("bound").median
     for run in (old, new):

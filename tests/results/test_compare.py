@@ -292,12 +292,18 @@ def test_a_tenth_of_the_blocks_is_many() -> None:
 
 
 def test_only_the_two_sides_of_one_comparison_are_sides_of_it() -> None:
-    sides = [fake.run([fake.record()], f"20260131T120000Z-fake_case-{side}", side=side) for side in "ab"]
-    later = fake.run([fake.record()], "20260201T120000Z-fake_case-b", side="b")
-    whole = fake.run([fake.record()], "20260131T120000Z-fake_case")
-    assert compare_runs(*sides).of_ab
-    for other in (sides[0], later, whole):
-        assert not compare_runs(sides[0], other).of_ab
+    def side(name: str, of: str | None, started: str) -> Run:
+        return fake.run([fake.record()], name, side=of, started=started)
+
+    a = side("20260131T120000Z-one-a+two-a", "a", "2026-01-31T12:00:00.999+00:00")
+    b = side("20260131T120000Z-one-b+two-b", "b", "2026-01-31T12:00:00.999+00:00")
+    assert compare_runs(a, b).of_ab
+    later = side("20260131T120001Z-one-b+two-b", "b", "2026-01-31T12:00:01.000+00:00")
+    whole = side("20260131T120000Z-one+two", None, a.info.started)
+    for other in (a, later, whole):
+        assert not compare_runs(a, other).of_ab
+    older = [side(f"20260131T120000Z-one-{name}", name, f"2026-01-31T12:00:00.00{name == 'b':d}") for name in "ab"]
+    assert compare_runs(*older).of_ab, "their sides began one after the other, within a second"
 
 
 @pytest.mark.parametrize("broken", ["base", "new"])

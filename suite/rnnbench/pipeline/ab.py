@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench.cases import Trial
@@ -37,7 +38,8 @@ class SideBySide:
     @classmethod
     def begin(cls, trials: Sequence[Trial], sides: tuple[Side, Side], store: Store) -> SideBySide:
         """Begin a run for each side. Raises StoreError."""
-        a, b = (begin_side(trials, side, name, store) for name, side in zip(SIDES, sides, strict=True))
+        started = datetime.now(UTC)
+        a, b = (begin_side(trials, side, name, store, started) for name, side in zip(SIDES, sides, strict=True))
         return cls(sides, (a, b))
 
     @property
@@ -85,9 +87,11 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
     return _comparison(both, judged, budget)
 
 
-def begin_side(trials: Sequence[Trial], side: Side, name: str, store: Store) -> RunPlan:
-    """Begin a run with the versions of this side."""
-    plan = begin_run(trials, store, suffix=f"-{name}")
+def begin_side(
+    trials: Sequence[Trial], side: Side, name: str, store: Store, started: datetime | None = None
+) -> RunPlan:
+    """Begin a run with the versions of this side. Both sides of a comparison have one time in `started`."""
+    plan = begin_run(trials, store, suffix=f"-{name}", started=started)
     note_versions(plan, side.facts.trials)
     info = read_run(plan.folder).info
     machine = {**info.machine, "python": side.facts.python}

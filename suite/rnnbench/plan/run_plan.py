@@ -77,13 +77,14 @@ def begin_run(
     suffix: str = "",
     shard: ShardedPlan | None = None,
     case_files: Sequence[Path] = (),
+    started: datetime | None = None,
 ) -> RunPlan:
     """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError.
 
     With `shard`, the run has the trials of this shard of the plan, and its name ends in the shard's number.
-    `case_files` are what a check was given.
+    `case_files` are what a check was given. Runs that belong together have one time in `started`.
     """
-    started = datetime.now(UTC)
+    started = started or datetime.now(UTC)
     cases = tuple(dict.fromkeys(f"{trial.case}{suffix}" for trial in trials))
     ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
     name = run_name(cases, started, ending)

@@ -203,9 +203,10 @@ def _compared_latencies(records: Iterable[Record]) -> list[Latency]:
 
 
 def _of_ab(base: Run, new: Run) -> bool:
-    """Whether they are the two sides of one `ab`: they begin together, and their names differ in the side alone."""
+    """Whether they are the two sides of one `ab`: they have one time, or older runs one name but for the side."""
     sides = (base.info.side, new.info.side)
-    return None not in sides and sides[0] != sides[1] and base.info.run[:-1] == new.info.run[:-1]
+    is_one = base.info.started == new.info.started or base.info.run[:-1] == new.info.run[:-1]
+    return None not in sides and sides[0] != sides[1] and is_one
 
 
 def _refusal(base: Run, new: Run) -> str:
