@@ -36,6 +36,7 @@ def _collect(printed: Path) -> None:
     os._exit(status)
 
 
+@pytest.mark.proof
 def test_every_benchmark_can_be_collected(tmp_path: Path) -> None:
     """In a fork, which has most of what they import."""
     printed = tmp_path / "printed"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 TESTS = Path(__file__).parent
@@ -26,7 +27,7 @@ def test_another():
 """
 
 
-@pytest.mark.parametrize("first", ["", "def test_before():\n    assert False\n"])
+@pytest.mark.parametrize("first", ["", *for_proof("def test_before():\n    assert False\n")])
 def test_the_driver_may_die_at_the_end(tmp_path: Path, first: str) -> None:
     shutil.copy(TESTS / "backends" / "conftest.py", tmp_path)
     (tmp_path / "test_device.py").write_text(first + LOST)

@@ -219,10 +219,10 @@ PLANS = {
     Target("torch", "aoti"): AHEAD_OF_TIME,
 }
 SLOW = {
-    Target("torch", "compile"): 2,
+    Target("torch", "compile"): 1,
     Target("torch", "aoti"): 1,
-    Target("tvm", "torch"): 2,
-    Target("iree", "torch"): 2,
+    Target("tvm", "torch"): 1,
+    Target("iree", "torch"): 1,
     Target("iree", "tensorflow"): 3,
 }
 """Routes whose builds take the longest, each with the number of its plans that are enough for `make test`."""

@@ -26,6 +26,7 @@ def origins(folder):
     ]
 
 
+@pytest.mark.proof
 def test_a_second_run_builds_nothing_unless_it_is_told_to(rnnbench, folder, cache):
     first = rnnbench(*RUN).stdout
     second = rnnbench(*RUN).stdout

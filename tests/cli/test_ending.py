@@ -351,6 +351,7 @@ def test_a_signal_while_a_command_imports_ends_it_with_130_and_one_line(folder, 
     assert (process.returncode, output, errors.strip()) == (130, "", "Interrupted.")
 
 
+@pytest.mark.proof
 def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
     process = fork(folder, *AB, code="import rnnbench.reports as room; name = 'write_comparison'" + STOP)
     wait_until((folder / "reached").exists, "it never came there", process)
@@ -362,6 +363,7 @@ def test_a_signal_at_the_end_of_a_comparison_says_where_its_trials_are(folder):
     assert [record["outcome"] for record in records(folder)] == ["ok", "ok"]
 
 
+@pytest.mark.proof
 def test_a_comparison_in_progress_is_not_resumed_and_leaves_no_worker(folder, rnnbench):
     process = fork(folder, *AB[:2], "--backend=fake:build-hangs", "--budget=10ms")
     try:

@@ -151,6 +151,7 @@ def test_a_resumed_run_puts_its_files_where_the_first_command_said(folder, tmp_p
     assert not (folder / "my reports").exists()
 
 
+@pytest.mark.proof
 def test_the_report_of_a_resumed_run_that_said_nothing_goes_beside_its_results(folder, tmp_path_factory):
     run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", ONE_TRIAL)
     (run,) = (folder / "results").iterdir()

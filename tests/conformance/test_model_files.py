@@ -154,6 +154,7 @@ def test_a_state_that_is_rounded_to_float16_is_found(tmp_path, on_states, kind):
     assert {"values", "state", "start", "bound"} <= failures(gru(kind, tmp_path), StateInFloat16, tmp_path).keys()
 
 
+@pytest.mark.proof
 def test_a_state_of_float32_that_is_rounded_to_the_float16_of_x_and_y_is_found(tmp_path, on_states):
     """The tolerance of such a file does not show it."""
     trial = replace(file_trial(files.wide_state(), tmp_path, chunk=1, state={"h": "next_h"}), batch=1)

@@ -60,6 +60,7 @@ def test_a_backend_is_told_first_with_night_versions_size_and_trials(slow_backen
         change.run = ""  # type: ignore[misc]
 
 
+@pytest.mark.proof
 def test_the_last_night_with_the_old_level_is_one_on_which_it_was_measured(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record | None:
         if record.backend != "fakelib":
@@ -101,6 +102,7 @@ def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -
     assert moves == ["bound", "public"], "once for each latency, and not for what is divided by one"
 
 
+@pytest.mark.proof
 def test_a_machine_that_moves_is_told_before_a_program_would_be(tmp_path: Path) -> None:
     """It hides no alert that is larger, so a few nights are enough."""
 
@@ -110,6 +112,7 @@ def test_a_machine_that_moves_is_told_before_a_program_would_be(tmp_path: Path) 
     assert {change.level for change in bound(made.make(tmp_path, NIGHTS, night))} == {"machine"}
 
 
+@pytest.mark.proof
 def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record:
         return made.slower(new_version(n, record, "fakebase"), 1.1 if record.baseline and n >= STEP else 1)
@@ -180,6 +183,7 @@ def test_another_gpu_in_a_machine_begins_series_of_its_own(tmp_path: Path) -> No
     assert len(trials.names) == len(made.trials()) + 6
 
 
+@pytest.mark.proof
 def test_a_step_on_one_of_two_gpus_is_told_also_where_some_runs_name_none(tmp_path: Path) -> None:
     """Records of an earlier rnnbench have no device: they stay in the series."""
 
@@ -247,6 +251,7 @@ def test_pinned_trials_are_anchors_and_no_version_of_their_backend(tmp_path: Pat
     assert subjects == {"fakemlir"}, "another pin ends no trial, and its version is not the backend's"
 
 
+@pytest.mark.proof
 def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:
     history = made.make(tmp_path, 12, lambda n, record: None if record.baseline else made.slower(record, 1 + (n > 5)))
     assert {change.level for change in bound(history)} <= {"backend", "trial"}
@@ -258,6 +263,7 @@ def test_targets_of_the_settings_are_anchors(tmp_path: Path) -> None:
     assert {change.level for change in find_changes(history) if change.measure == "bound"} <= {"machine"}
 
 
+@pytest.mark.proof
 def test_a_slow_process_moves_no_series_whose_median_it_is_not(tmp_path: Path) -> None:
     """A third process with more calls moves the median of all calls, and not the median of the processes."""
 
@@ -331,6 +337,7 @@ def test_a_version_explains_a_change_within_three_nights(tmp_path: Path, nights:
     assert change.versions == (("fakemlir-package 1.0", "fakemlir-package 2.0") if cause == "program" else (same, same))
 
 
+@pytest.mark.proof
 def test_of_two_versions_the_nearer_one_explains_a_change(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record:
         version = "1.0" if n < STEP else "2.0" if n < STEP + NEAR else "3.0"
@@ -352,6 +359,7 @@ def test_trials_that_move_within_three_nights_move_together(tmp_path: Path, runs
     assert [len(change.together) for change in changes] == [together] * 2
 
 
+@pytest.mark.proof
 def test_what_moved_the_other_way_did_not_move_together(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record:
         if record.backend not in ("fakemlir", "fakelib"):

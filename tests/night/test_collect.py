@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from decisions import accept, report
+from quick_tests import for_proof
 
 from rnnbench.history import Alert, Alerts, Detection, Measured
 from rnnbench.night import ConformanceCases, MeasuredNight, builds, collect, collect_night, measure
@@ -61,6 +62,7 @@ def test_a_version_that_nothing_holds_back_is_compared_and_judged_by_that(nights
     assert nights.state.good["fake"].version == "1.0"
 
 
+@pytest.mark.proof
 def test_what_releases_one_version_releases_no_later_one(nights):
     alert = begin_slower(nights)
     put(nights, nights.alerts[alert.id].with_(state="mended", mended="2026-01-01", returned="by hand"))
@@ -71,6 +73,7 @@ def test_what_releases_one_version_releases_no_later_one(nights):
     assert nights.state.held["fake"] == Held(version="1.2", alerts=(later.id,)), "the one that is over holds nothing"
 
 
+@pytest.mark.proof
 def test_a_later_version_that_is_slower_too_is_held_back_by_the_same_alert(nights):
     alert = begin_slower(nights)
     nights.index(LATER, SLOW)
@@ -78,7 +81,7 @@ def test_a_later_version_that_is_slower_too_is_held_back_by_the_same_alert(night
     assert nights.state.held["fake"] == Held(version="1.2", alerts=(alert.id,))
 
 
-@pytest.mark.parametrize("latency", [1.0, 1.2], ids=["the slowdown has gone", "it is still there"])
+@pytest.mark.parametrize("latency", [*for_proof(1.0), 1.2], ids=["the slowdown has gone", "it is still there"])
 def test_a_later_version_is_not_good_while_nobody_knows_whether_it_has_the_slowdown_of_the_one_before(nights, latency):
     alert = begin_slower(nights)
     latencies = {**SLOW, "1.2": latency}

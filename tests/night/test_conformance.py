@@ -90,6 +90,7 @@ def test_a_version_that_conforms_again_mends_the_alert(nights):
     assert nights.state.held == {}
 
 
+@pytest.mark.proof
 def test_a_version_that_fails_in_the_same_way_is_the_same_alert(nights):
     begun(nights, {"1.1": "crashed", "1.2": "crashed"})
     (alert,) = nights.alerts.values()
@@ -116,6 +117,7 @@ def test_the_only_trial_of_a_check_is_not_the_whole_backend(nights):
     assert (len(alert.found.members), alert.found.whole_backend) == (1, False)
 
 
+@pytest.mark.proof
 def test_what_a_person_accepted_stays_accepted_where_its_version_is_withdrawn(nights):
     begun(nights, {"1.1": "nonconforming"})
     (alert,) = nights.alerts.values()
@@ -197,6 +199,7 @@ def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
     assert nights.alerts == {}
 
 
+@pytest.mark.proof
 def test_what_fails_in_the_version_that_is_the_newest_again_too_stays_an_alert(nights):
     begun(nights, {"1.1": "nonconforming"})
     (alert,) = nights.alerts.values()

@@ -13,6 +13,7 @@ import fake_records as fake
 import pytest
 from forked_workers import write_python
 from harness_command import run_command
+from quick_tests import for_proof
 
 from rnnbench import pipeline
 from rnnbench.results import append_record, compare_runs, not_believed, read_run
@@ -97,6 +98,7 @@ def test_a_wrong_side_b_is_named_and_no_latency_is_compared(ab):
     assert "0 latency verdicts" in done.stdout
 
 
+@pytest.mark.proof
 def test_there_is_no_verdict_where_a_package_of_a_side_was_replaced_meanwhile(tmp_path):
     """The environment is asked for its versions first, and its workers are started then."""
     installed = Path(str(distribution("rnnbench-fake").locate_file("rnnbench_fake-1.0.dist-info")))
@@ -136,7 +138,7 @@ def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
         assert ends == {"honest": ("ok", ""), "sample-segfaults": ("crashed", "sample")}
 
 
-@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("failing", [0, *for_proof(1)])
 def test_a_trial_that_failed_on_one_side_decides_the_status_where_nothing_regressed(ab, monkeypatch, failing):
     """It is not measured here: the comparison is of two runs without a record, and then one of them gets one."""
 

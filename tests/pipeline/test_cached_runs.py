@@ -171,6 +171,7 @@ def test_a_program_of_another_version_is_built(tmp_path, cache):
     assert build(tmp_path / "2", cache, other).built.figures.origin == "cold"
 
 
+@pytest.mark.proof
 def test_a_run_times_the_build_of_what_a_check_has_built_beside_other_work(tmp_path, cache):
     untimed = replace(cache, times=False)
     origins = [
@@ -194,6 +195,7 @@ def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
         assert build(tmp_path / str(number), cache, other).built.figures.origin == "cold"
 
 
+@pytest.mark.proof
 def test_a_case_of_another_name_shares_its_programs(tmp_path, cache):
     build(tmp_path / "1", cache)
     assert build(tmp_path / "2", cache, replace(TRIAL, case="other")).built.figures.origin == "cached"
@@ -388,6 +390,7 @@ def test_a_run_that_is_killed_leaves_whole_entries(tmp_path, cache):
     assert build(tmp_path / "next", cache).built.figures.origin == "cached"
 
 
+@pytest.mark.proof
 def test_two_runs_at_a_time_share_one_cache(tmp_path, cache):
     children = [in_child(partial(build, tmp_path / name, cache)) for name in "ab"]
     assert [psutil.Process(child).wait(PATIENCE_S) for child in children] == [0, 0]

@@ -125,6 +125,7 @@ def shuffled_cut() -> str:
     return f"{whole.digest} {whole.shards}"
 
 
+@pytest.mark.proof
 def test_the_cut_is_the_same_in_a_process_with_another_hash_seed():
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     path = os.pathsep.join([os.path.dirname(__file__), *sys.path])

@@ -140,6 +140,7 @@ def pytest_sessionfinish(session):
 """
 
 
+@pytest.mark.proof
 def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, junit):
     """A store has one writer: before a build it removes what is on no list, and another's half-made file is on none."""
     tiny.makeconftest(KEEPS_A_LIST_OF_STORES)

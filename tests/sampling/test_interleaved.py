@@ -280,6 +280,7 @@ def test_every_metric_is_in_the_record(everything):
     assert record.metrics["child_processes"] == 0
 
 
+@pytest.mark.proof
 def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
     measure = Measure(budget=0.1, processes=1)

@@ -30,6 +30,7 @@ def growing(tmp_path_factory):
     return {chunk: records[trial.id] for chunk, trial in trials.items()}
 
 
+@pytest.mark.proof
 def test_a_trial_that_grows_while_it_is_sampled_ends_at_its_limit_of_memory(growing):
     """Each block is over long before a first look at the worker's memory would be due."""
     record = growing[FAULTY_CHUNK]

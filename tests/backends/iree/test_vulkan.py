@@ -179,8 +179,10 @@ def test_the_runtime_s_count_has_the_weights_and_not_what_an_empty_device_has(
     [
         ("linalg", {"cell": "rnn"}),
         ("onnx", {"time": "fused"}),
-        ("stablehlo", {"cell": "rnn", "state": "stateful"}),
-        *for_proof(("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"})),
+        *for_proof(
+            ("stablehlo", {"cell": "rnn", "state": "stateful"}),
+            ("tensorflow", {"cell": "rnn", "time": "unrolled", "state": "stateful"}),
+        ),
     ],
 )
 def test_programs_are_right(

@@ -82,6 +82,7 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, time: str, state: St
     built_and_right(TvmBackend(), asked(Mixed(), "relax", Strategy(time, state, 4)), tmp_path, rest)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("time", "copies"), [("looped", 1), *for_proof(("unrolled", 4))])
 def test_a_convolution_over_time_and_frequency_is_one_product(tmp_path: Path, time: str, copies: int) -> None:
     """Slices and a product for each of its frequencies took 1.6 times as long. Dense layers have three products."""
@@ -154,6 +155,7 @@ def test_a_loop_over_tiles_of_time_is_one_loop(built: Built) -> None:
     assert built("tir", "looped", "stitched", 37).artifact.lowered == "looped 1"
 
 
+@pytest.mark.proof
 def test_digests_are_the_same_in_another_process_whose_tvm_leaves_torch_alone(built: Built, tmp_path: Path) -> None:
     script = (
         "import sys, pathlib; sys.path.insert(0, sys.argv[2])\n"
