@@ -41,6 +41,8 @@ _SIG_DFL = 0
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
+KILL_LIMIT_S = 1.5
+"""Seconds to wait for killed processes to end. A process that waits for a disk may take longer."""
 LOOK_AGAIN_S = 0.1
 """The longest wait for killed processes to end, in seconds, before the next look: they may have forked others."""
 _PAUSE_S = 0.002
@@ -121,11 +123,11 @@ def kill_all(processes: Collection[int]) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> None:
+def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float = KILL_LIMIT_S) -> None:
     """Kill the processes that `living` returns, until it returns none: a process may fork while it is killed.
 
     It looks again once the killed processes have ended: a look reads files of every process of the machine. Stops after
-    `limit_s` seconds. A process that waits for a disk may take longer to end.
+    `limit_s` seconds.
     """
     until = time.monotonic() + limit_s
     while (left := living()) and (seconds := until - time.monotonic()) > 0:
