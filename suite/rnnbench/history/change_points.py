@@ -34,7 +34,7 @@ REACH = 28
 LEAST_NOISE = 1e-4
 """Least noise of a latency, as a fraction. Rounded or constant figures have less, which is no estimate of noise."""
 BATCH = 32
-"""Series cut at once: their tables stay in the processor's cache."""
+"""Series that are cut at once: so many have their tables in the processor's cache."""
 CONFIDENCE = 0.95
 
 
@@ -171,7 +171,7 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
 
 
 def _began_later(values: Array, cuts: Sequence[int]) -> bool:
-    """Whether the last piece is as short as one can be, and its first night is still of the level before."""
+    """Whether the last piece is as short as a piece can be, and its first night still has the level before."""
     old, new = values[[0, *cuts][-2] : cuts[-1]], values[cuts[-1] :]
     return len(new) == LEAST_NIGHTS and abs(new[0] - _median(old)) < abs(new[0] - _median(new[1:]))
 

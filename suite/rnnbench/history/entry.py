@@ -1,4 +1,4 @@
-"""The entry of a run in the history: what its rows have in common, and which run it is."""
+"""The entries of the history, and the entry of a run: what its rows have in common, and which run it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA: Literal[1] = 1
 """Version of an entry's file."""
 ID_DIGITS = 16
 EARLIEST_YEAR, LATEST_YEAR = 1970, 9998
-"""Years that a run may be of. Weeks are subtracted from its time, and days are added."""
+"""The first and the last year of a run: weeks are subtracted from its time, and days are added."""
 
 
 def _stored_time(text: str) -> str:
@@ -57,7 +57,7 @@ class RunEntry(Entry):
     finished: StoredTime | None
     rnnbench: str
     machine_earlier: str | None = None
-    """Its fingerprint by the rule that entries without this field were made by."""
+    """Its fingerprint by the earlier rule. An entry without this field has that one in `machine`."""
     cases: tuple[str, ...]
     command: str
     baseline: tuple[str, ...]

@@ -192,11 +192,10 @@ def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
 
 
 def _unmeasured(sampled: Sampled, measured: Sampled) -> dict[str, str]:
-    """Why figures are missing, by figure: for all such devices, for this machine, and for this program."""
-    of_kind: dict[str, str] = dict(KINDS[sampled.trial.device].unmeasured.items())
+    """The reason for each missing figure: of the kind of device, of this machine, or of this program."""
     loaded = sampled.checked.loaded
     of_count = {"allocated": loaded.not_counted} if loaded and loaded.not_counted else {}
-    return {**of_kind, **sampled.unmeasured, **measured.unmeasured, **of_count}
+    return {**KINDS[sampled.trial.device].unmeasured, **sampled.unmeasured, **measured.unmeasured, **of_count}
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -25,7 +25,7 @@ class AddedMemory:
     """Resident bytes that the commands of each trial have added to one process."""
 
     def __init__(self, buffer: int) -> None:
-        """`buffer` are the bytes of the suite's buffer for cold caches, which stays in the process."""
+        """`buffer` is the size in bytes of the suite's buffer for cold caches, which stays in the process."""
         self._buffer = buffer
         self._added: defaultdict[str, int] = defaultdict(int)
 
@@ -52,5 +52,5 @@ class AddedMemory:
             self._added[trial.id] = max(0, self._added[trial.id] + process.resident(look=looks) - before)
 
     def clear(self) -> None:
-        """Call this when another process takes the place of this one."""
+        """Begin anew, with another process."""
         self._added.clear()

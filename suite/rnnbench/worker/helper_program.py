@@ -28,7 +28,7 @@ from rnnbench.worker.supervisor import new_mark, supervise
 STOP_POLL_S = 0.1
 """Seconds between two looks at whether a program has to stop."""
 WAIT_POLL_S = 5.0
-"""Seconds between two looks at a program that need not: it may be one that measures."""
+"""Seconds between two looks at a program that nobody stops: it may be one that measures."""
 
 
 class HelperStoppedError(Exception):

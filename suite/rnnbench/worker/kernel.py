@@ -27,13 +27,14 @@ All marks of one suite begin with the same text (`supervisor.suite_mark`).
 _MARKED_LIMIT = resource.RLIMIT_RTTIME
 """The resource limit that holds the mark too: a process that is started with another environment still inherits it.
 
-It limits the microseconds that a real-time thread may run without a pause. The marks are over a hundred thousand years.
+It limits the microseconds that a real-time thread may run without a pause. As such
+a limit, a mark is over a hundred thousand years, so it limits nothing.
 """
 _BITS = 31
 """Bits of each of the two numbers in the limit: the suite's and the worker's."""
 _ALL_BITS = (1 << _BITS) - 1
 _OOM_SCORE, _MOST_OOM_SCORE = 500, 1000
-"""Thousandths of the memory that count as if a worker used them, and the most that the kernel takes."""
+"""Thousandths of the memory that are added to what a worker uses, and the most that the kernel takes."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

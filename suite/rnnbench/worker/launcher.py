@@ -42,7 +42,7 @@ START_LIMIT_S = 120.0
 EXIT_LIMIT_S = 5.0
 """Seconds in which a worker that has closed its channel must exit. It is then killed."""
 EXIT_GRACE_S = 1.0
-"""Seconds that such a worker may exit later than that, and later than the limit of its command."""
+"""Further seconds in which such a worker may exit, also after the limit of its command."""
 STOPPED_S = 5.0
 """Seconds in which the suite looks at a worker at least once, also on a busy machine. If it did not, it was stopped: by
 Ctrl-Z, or with its container or its machine."""
@@ -57,7 +57,7 @@ Ready = TypeVar("Ready")
 
 @contextmanager
 def called_while_waiting(call: Callable[[], None]) -> Iterator[None]:
-    """Call it every few seconds or more often while this suite waits for a worker or a helper, in any thread."""
+    """While this suite waits for a worker or a helper, in any thread, have `call` called at least every few seconds."""
     _CALLED.append(call)
     try:
         yield
@@ -66,7 +66,7 @@ def called_while_waiting(call: Callable[[], None]) -> Iterator[None]:
 
 
 def waited() -> None:
-    """Some of the time is over in which this suite waits for another process."""
+    """Make the calls of `called_while_waiting`. Each loop that waits for another process calls this."""
     for call in tuple(_CALLED):
         call()
 
