@@ -193,9 +193,10 @@ def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
 
 def _unmeasured(sampled: Sampled, measured: Sampled) -> dict[str, str]:
     """The reason for each missing figure: of the kind of device, of this machine, or of this program."""
+    of_kind: dict[str, str] = dict(KINDS[sampled.trial.device].unmeasured.items())
     loaded = sampled.checked.loaded
     of_count = {"allocated": loaded.not_counted} if loaded and loaded.not_counted else {}
-    return {**KINDS[sampled.trial.device].unmeasured, **sampled.unmeasured, **measured.unmeasured, **of_count}
+    return {**of_kind, **sampled.unmeasured, **measured.unmeasured, **of_count}
 
 
 def _memory(sampled: Sampled) -> MemoryUse:

@@ -149,6 +149,7 @@ class WindowSizes(NamedTuple):
 
     @property
     def seen(self) -> int:
+        """Values of x that one y sees."""
         return self.taps * self.span * self.channels
 
 

@@ -159,6 +159,11 @@ def _wait_for_end(process: int, until: float) -> None:
         os.close(descriptor)
 
 
+def has_ended(child: int) -> bool:
+    """Whether a child has ended. It stays a zombie until it is waited for, so its pid is not reused."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 def signal_name(number: int) -> str:
     """The name of a signal, or `signal 40`: most real-time signals have no name."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

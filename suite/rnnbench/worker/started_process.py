@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from rnnbench.process_tree import descendants
-from rnnbench.worker.kernel import LOOK_AGAIN_S, bind_threads, family, kill_and_wait, kill_until_gone
+from rnnbench.worker.kernel import LOOK_AGAIN_S, bind_threads, family, has_ended, kill_and_wait, kill_until_gone
 from rnnbench.worker.memory import ResidentMemory
 
 
@@ -36,10 +36,7 @@ class StartedProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process has ended. It stays a zombie until it is waited for, so its pid is not reused."""
-        if self._process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        return self._process.returncode is not None or has_ended(self.pid)
 
     def pause(self) -> None:
         """Stop all of its threads: idle threads of runtimes spin."""
