@@ -193,7 +193,7 @@ class SamplingWorker:
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
-        """Test the first `streams` open streams. Returns None if the trial fails."""
+        """Test the first `streams` open streams, a frame every `period` seconds. Returns None if the trial fails."""
         return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period), STREAMS.name)
 
     def serve_requests(
