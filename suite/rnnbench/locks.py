@@ -53,7 +53,7 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False, patience_s: f
         except BlockingIOError:
             if not wait:
                 raise
-            with _said_after(SILENT_S, path):
+            with _said_if_long(path):
                 _wait_for(descriptor, kind, path, patience_s)
         with suppress(OSError):  # A full disk has no room for the note. The lock is as good without it.
             os.ftruncate(descriptor, 0) if shared else note_holder(descriptor)
@@ -103,7 +103,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with _said_after(SILENT_S, folder):
+            with _said_if_long(folder):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError:
             pass  # The file system has no locks of folders, so a second process cannot be noticed.
@@ -133,9 +133,9 @@ def holder_of(path: Path) -> str:
 
 
 @contextmanager
-def _said_after(seconds: float, path: Path) -> Iterator[None]:
-    """Say on standard error who holds the lock, once this has taken so long."""
-    timer = Timer(seconds, _say, [path])
+def _said_if_long(path: Path) -> Iterator[None]:
+    """Say on standard error who holds the lock, once this has taken SILENT_S seconds."""
+    timer = Timer(SILENT_S, _say, [path])
     timer.daemon = True
     timer.start()
     try:

@@ -5,25 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from harness_trials import expected_failure
 
-from rnnbench.cases import ExpectedFailure
 from rnnbench.conformance import TrialEnd, expected_failure_results
 from rnnbench.model_files import FileArray, FileNetwork
 from rnnbench.model_files.file_arrays import CarriedState
 from rnnbench.results.record import CheckResult
 
-ENTRY = ExpectedFailure(
-    place="expectations.yaml:3:5",
-    backend="fake",
-    version={},
-    route=(),
-    where={},
-    check=("values",),
-    also=("batch",),
-    outcome=None,
-    reason="A known fault.",
-    upstream="https://example.org/1",
-)
+ENTRY = expected_failure(also=("batch",))
 ENDS = replace(ENTRY, check=(), also=(), outcome="build-failed")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from honest_adapter import HonestBound, HonestSession
+from faulty_neighbours import Queueing
+from honest_adapter import HonestSession
 from planted import fault, timed
 
 # Owned: arrays in memory that the session has returned, or was given, before.
@@ -63,42 +64,13 @@ class StatesAreTakenByPosition(HonestSession):
 
 
 @timed("mixed")
-class BindingARingDropsTheCallsThatWait(HonestBound):
-    """Calls are carried out when they are waited for, or when another call of the session comes."""
-
-    waiting = 0
+class BindingARingDropsTheCallsThatWait(Queueing):
+    settles_before = ("_read_state", "_advance", "_write_state")
 
     def __init__(self, session, ring):
         super().__init__(session, ring)
-        if not hasattr(session, "bounds"):
-            session.bounds = []
-            for name in ("_read_state", "_advance", "_write_state"):
-                self._settle_before(session, name)
-        for other in session.bounds:
+        for other in session.rings:
             other.waiting = 0
-        session.bounds.append(self)
-
-    @staticmethod
-    def _settle_before(session, name):
-        method = getattr(session, name)
-
-        def settled(*arguments):
-            for bound in session.bounds:
-                bound.sync()
-            return method(*arguments)
-
-        setattr(session, name, settled)
-
-    def __call__(self):
-        for other in self.session.bounds:
-            if other is not self:
-                other.sync()
-        self.waiting += 1
-
-    def sync(self):
-        while self.waiting:
-            self.waiting -= 1
-            super().__call__()
 
 
 # Nan: what is left of a call, times zero.

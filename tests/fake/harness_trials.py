@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rnnbench import pipeline
-from rnnbench.cases import Limits, Measure, State, Strategy, Target, Trial
+from rnnbench.cases import ExpectedFailure, Limits, Measure, State, Strategy, Target, Trial
 from rnnbench.measure.wall_time import WallTime
 from rnnbench.pipeline.batches import Comparing, build_and_check_all
 from rnnbench.plan import RunPlan, begin_run, examine
@@ -80,6 +81,13 @@ def make_trial(
         limits=limits,
         measure=measure,
     )
+
+
+def expected_failure(**changed: Any) -> ExpectedFailure:
+    """An entry by which every trial of the fake backend fails the check `values`, with these changes."""
+    entry = {"place": "expectations.yaml:3:5", "backend": "fake", "version": {}, "route": (), "where": {}}
+    entry |= {"check": ("values",), "also": (), "outcome": None, "reason": "Known."}
+    return ExpectedFailure(**entry | {"upstream": "https://example.org/1"} | changed)
 
 
 def assert_all_figures(record: Record) -> None:

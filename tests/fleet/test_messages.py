@@ -9,9 +9,8 @@ import pickle
 import fake_records as fake
 import numpy as np
 import pytest
-from harness_trials import make_trial
+from harness_trials import expected_failure, make_trial
 
-from rnnbench.cases import ExpectedFailure
 from rnnbench.fleet.messages import (
     GroupDone,
     GroupFailed,
@@ -45,18 +44,8 @@ def test_a_message_is_the_same_at_the_other_end_and_one_line(message):
 
 
 def test_work_is_the_same_at_the_other_end():
-    expected = ExpectedFailure(
-        place="expectations.yaml:3:5",
-        backend="fake",
-        version={"rnnbench-fake": "<2"},
-        route=("honest",),
-        where={"chunk": ("2",)},
-        check=("values",),
-        also=(),
-        outcome=None,
-        reason="a defect",
-        upstream="fake/project#7",
-    )
+    of_trials = {"version": {"rnnbench-fake": "<2"}, "route": ("honest",), "where": {"chunk": ("2",)}}
+    expected = expected_failure(**of_trials, upstream="fake/project#7")
     work = GroupWork((make_trial(), make_trial(chunk=2)), {"harness": (expected,)}, seed=3, timed=True, jobs=2)
     assert decode_work(encode_work(work)) == work
 

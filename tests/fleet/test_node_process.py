@@ -11,10 +11,9 @@ import time
 import fake_records as fake
 import numpy as np
 import pytest
-from harness_trials import make_trial
+from harness_trials import expected_failure, make_trial
 from waiting import PATIENCE_S
 
-from rnnbench.cases import ExpectedFailure
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
 from rnnbench.fleet.messages import GO, GroupWork, decode, decode_samples
@@ -141,17 +140,6 @@ def test_a_group_is_measured_with_the_expected_failures_of_its_work(temporary, m
     plans = []
     monkeypatch.setattr(node_process, "_carry_out", lambda work, plan, sender: plans.append(plan))
     trial = make_trial()
-    entry = ExpectedFailure(
-        place="tiny.yaml:3:5",
-        backend="fake",
-        version={},
-        route=(),
-        where={},
-        check=("values",),
-        also=(),
-        outcome=None,
-        reason="Known.",
-        upstream="https://fake.example/1",
-    )
+    entry = expected_failure()
     node_process.measure(GroupWork((trial,), {trial.case: (entry,)}, seed=7, timed=True), Driver(GO), temporary)
     assert [list(plan.expected_of(trial)) for plan in plans] == [[entry]]

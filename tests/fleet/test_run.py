@@ -6,9 +6,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from harness_trials import SilentObserver, make_trial
+from harness_trials import SilentObserver, expected_failure, make_trial
 
-from rnnbench.cases import ExpectedFailure
 from rnnbench.fleet import Place, run, run_on_cluster
 from rnnbench.fleet.dispatch import UnfinishedTrials
 from rnnbench.fleet.messages import decode_work
@@ -64,18 +63,7 @@ def test_a_node_is_told_all_that_the_command_said(groups, options):
 
 
 def test_a_node_knows_the_expected_failures_of_its_trials(groups, monkeypatch):
-    entry = ExpectedFailure(
-        place="expectations.yaml:3:5",
-        backend="fake",
-        version={},
-        route=(),
-        where={},
-        check=("values",),
-        also=(),
-        outcome=None,
-        reason="a defect",
-        upstream="https://fake.example/1",
-    )
+    entry = expected_failure()
     monkeypatch.setattr(RunPlan, "expected_of", lambda self, trial: (entry,))
     _, _, work = groups([])
     assert [one.expected_failures for one in work] == [{"harness": (entry,)}] * 2

@@ -1,4 +1,4 @@
-"""A stream through a backend, of a file whose arrays are not float32, held to the reference and to the file's types."""
+"""A stream of a file's program, held to the reference and to the file's types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import onnx_files as files
 from onnx import TensorProto
 
-from rnnbench.backends.base import Backend, Request
+from rnnbench.backends.base import Backend, Program, Request
 from rnnbench.backends.shared.sessions import rnn_signature
 from rnnbench.cases import Precision, State, Strategy
 from rnnbench.conformance.rounding import Y, expected_rounding
@@ -54,6 +54,23 @@ def flag_request(folder: Path, state: State = "stitched") -> Request:
     """A cell with a flag that makes its state zero, new in each call."""
     path = files.saved(files.reset(), folder / "reset.onnx")
     return request_for(path, state, FileSection(path.name, {"h": "next_h"}, outputs=("y",)))
+
+
+def assert_as_the_oracle(program: Program, request: Request) -> None:
+    """A float32 program gives the oracle's numbers from a state that is not zero, by either path."""
+    network = request.model
+    x, start = draw_inputs(network, STEPS, request.batch, 0), draw_state(network, request.batch, 0)
+    expected = run_reference(network, Weights(), x, start)
+    session = program.open()
+    session.set_state(start)
+    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
+    np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-6)
+    session.set_state(start)
+    bound = session.bind([{"x": x[:1]}, {"x": x[1:2]}])
+    for step in range(2):
+        bound()
+        np.testing.assert_allclose(bound.output()["y"], expected.y[step : step + 1], atol=1e-6)
+    session.close()
 
 
 def assert_right(backend: Backend, request: Request, cache: Path) -> None:

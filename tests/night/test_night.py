@@ -186,15 +186,15 @@ class Interrupted(KeyboardInterrupt):
     pass
 
 
+def interrupt(*arguments, **named):
+    raise Interrupted
+
+
 def test_an_interrupted_night_goes_on_and_does_nothing_twice(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()
     nights.index({"1.0": "", "1.1": ""}, SLOW)
     compare = measure.compare_sides
-
-    def interrupt(*arguments, **named):
-        raise Interrupted
-
     monkeypatch.setattr(measure, "compare_sides", interrupt)
     with pytest.raises(KeyboardInterrupt):
         nights.measure()
@@ -214,10 +214,6 @@ def test_a_night_goes_on_without_an_environment_that_can_no_longer_be_made(night
     nights.night()
     nights.index({"1.0": "", "1.1": ""}, SLOW)
     compare = measure.compare_sides
-
-    def interrupt(*arguments, **named):
-        raise Interrupted
-
     monkeypatch.setattr(measure, "compare_sides", interrupt)
     with pytest.raises(KeyboardInterrupt):
         nights.measure(same_trials=1)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
-from harness_trials import SilentObserver, context_in, make_trial
+from harness_trials import SilentObserver, context_in, expected_failure, make_trial
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
-from rnnbench.cases import ExpectedFailure, Limits
+from rnnbench.cases import Limits
 from rnnbench.devices import Device
 from rnnbench.pipeline import check, check_trials
 from rnnbench.pipeline.check import CheckPool, WaitingTrials
@@ -151,18 +151,8 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
 
 def test_the_smallest_trials_that_fail_alike_are_given_back_and_expected_failures_are_not(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.pipeline.shrink.BUDGET_S", float("inf"))
-    entry = ExpectedFailure(
-        place="",
-        backend="fake",
-        version={},
-        route=("wrong-bound",),
-        where={},
-        check=("bound",),
-        also=("chunks", "contents", "mixed", "rings"),
-        outcome=None,
-        reason="Known.",
-        upstream="https://example.org/1",
-    )
+    also = ("chunks", "contents", "mixed", "rings")
+    entry = expected_failure(route=("wrong-bound",), check=("bound",), also=also)
     trials = [make_trial(f"fake:{route}", chunk=1) for route in ("honest", "wrong-bound", "wrong-third-step")]
     plan = begin_run(trials, Store(tmp_path), {"harness": [entry]})
     (smallest,) = check_trials(plan, SilentObserver(), jobs=2)

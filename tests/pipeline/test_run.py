@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import psutil
 import pytest
-from harness_trials import SilentObserver, check_trial, context_in, make_trial, run_trials
+from harness_trials import SilentObserver, check_trial, context_in, expected_failure, make_trial, run_trials
 from killed_runs import written
 from planted_package import install, write_later
 from quick_tests import for_proof
@@ -20,7 +20,7 @@ from unasked import unasked_adapters
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench import pipeline
-from rnnbench.cases import ExpectedFailure, Limits, Measure
+from rnnbench.cases import Limits, Measure
 from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
 from rnnbench.pipeline.record import Journal
 from rnnbench.pipeline.same_programs import SamePrograms
@@ -200,17 +200,11 @@ def _hangs(folder):
     return any(HANGING in path.read_text() for path in folder.glob("results/[!.]*/logs/*.log"))
 
 
-def expected_failure(route, **changed):
-    entry = {"route": (route,), "check": (), "also": (), "outcome": None, **changed}
-    upstream = "https://example.org/1"
-    return ExpectedFailure(place="", backend="fake", version={}, where={}, reason="Known.", upstream=upstream, **entry)
-
-
 def test_expected_failures_are_recorded_as_such_and_those_that_pass_too(tmp_path):
     entries = (
-        expected_failure("wrong-third-step", check=("values",), also=("chunks", "start", "state", "batch", "exchange")),
-        expected_failure("build-fails", outcome="build-failed"),
-        expected_failure("honest", check=("values",)),
+        expected_failure(route=("wrong-third-step",), also=("chunks", "start", "state", "batch", "exchange")),
+        expected_failure(route=("build-fails",), check=(), outcome="build-failed"),
+        expected_failure(route=("honest",)),
     )
     trials = [make_trial(f"fake:{route}") for route in ("wrong-third-step", "wrong-bound", "build-fails", "honest")]
     plan = begin_run(trials, Store(tmp_path), {"harness": entries})

@@ -10,9 +10,8 @@ import os
 import signal
 
 import pytest
-from harness_trials import make_trial
+from harness_trials import expected_failure, make_trial
 
-from rnnbench.cases import ExpectedFailure
 from rnnbench.content_digest import DIGEST
 from rnnbench.disk import copy_of, write_with_copy
 from rnnbench.pipeline import not_checked, not_sampled, record_of
@@ -22,18 +21,7 @@ from rnnbench.plan.run_lock import LOCK, hold_run
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.results.journal import INFO, RECORDS, append_record, write_info
 
-KNOWN = ExpectedFailure(
-    place="expectations.yaml:3:5",
-    backend="fake",
-    version={},
-    route=("honest",),
-    where={},
-    check=("values",),
-    also=(),
-    outcome=None,
-    reason="Known.",
-    upstream="https://example.org/1",
-)
+KNOWN = expected_failure(route=("honest",))
 
 
 def test_a_new_run_has_all_of_its_trials_left(tmp_path):

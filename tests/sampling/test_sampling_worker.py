@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from rnnbench.devices import KINDS
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
+from rnnbench.sampling.added_memory import AddedMemory
 from rnnbench.sampling.sampling_worker import SHARED_DEATH, STOPPED, TRIES
 from rnnbench.worker import DeviceTime, Verify, WorkerError
 
@@ -52,16 +52,21 @@ def test_what_the_other_trials_of_a_worker_hold_is_not_charged_to_a_trial(tmp_pa
     assert [record.outcome for record in records.values()] == ["ok"] * 3, [record.reason for record in records.values()]
 
 
+def growing_by(grown: int) -> SimpleNamespace:
+    """A process to which a command adds so many resident bytes."""
+    resident = iter([0, grown])
+    return SimpleNamespace(resident=lambda look: next(resident), ask=lambda *_: None)
+
+
 def test_a_trial_s_limit_is_raised_by_what_other_trials_added_and_not_by_what_it_takes_itself():
     """MiB that are resident before and after each call of two trials in turn."""
-    resident, limits, added = iter([60, 160, 160, 165, 165, 165]), [], defaultdict(int)
+    resident, limits, memory = iter([60, 160, 160, 165, 165, 165]), [], AddedMemory(buffer=8 << 20)
     process = SimpleNamespace(
         resident=lambda look: next(resident) << 20, ask=lambda command, seconds, memory: limits.append(memory >> 20)
     )
-    worker = SimpleNamespace(_added=added, _buffer=8 << 20)
-    first, second = (SimpleNamespace(trial=make_trial(chunk=chunk, limits=MEMORY)) for chunk in (2, 4))
-    for sampling in (first, second, first):
-        SamplingWorker._ask_within_limits(worker, process, sampling, Verify(sampling.trial))
+    first, second = (make_trial(chunk=chunk, limits=MEMORY) for chunk in (2, 4))
+    for trial in (first, second, first):
+        memory.ask(process, trial, Verify(trial))
     assert limits == [170 + 8, 170 + 8 + 100, 170 + 8 + 5], "and by the suite's own buffer"
 
 
@@ -69,22 +74,22 @@ def test_a_trial_s_limit_is_raised_by_what_other_trials_added_and_not_by_what_it
 def test_what_other_trials_hold_is_told_beside_the_limit_that_it_raised(killed_by_suite):
     """The limit at which the kernel kills is another one."""
 
-    def ask(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise WorkerError("out-of-memory", "its end", alive=False, cpu_s=1.0 if killed_by_suite else None)
 
-    sampling = SimpleNamespace(trial=make_trial())
-    worker = SimpleNamespace(_added=defaultdict(int, other=70 << 20), _buffer=0)
-    process = SimpleNamespace(resident=lambda look: 0, ask=ask)
+    trial, memory = make_trial(chunk=2), AddedMemory(buffer=0)
+    memory.ask(growing_by(70 << 20), make_trial(chunk=4), Verify(trial))
     with pytest.raises(WorkerError) as raised:
-        SamplingWorker._ask_within_limits(worker, process, sampling, Verify(sampling.trial))
+        memory.ask(SimpleNamespace(resident=lambda look: 0, ask=fail), trial, Verify(trial))
     told = "its end; 70 MiB of both are of other trials in its process"
     assert raised.value.reason == (told if killed_by_suite else "its end")
 
 
 def test_streams_may_take_half_of_the_memory_that_their_trial_has_left():
-    commands, sampling = [], SimpleNamespace(trial=make_trial(limits=MEMORY))
+    commands, sampling, memory = [], SimpleNamespace(trial=make_trial(limits=MEMORY)), AddedMemory(buffer=0)
+    memory.ask(growing_by(70 << 20), sampling.trial, Verify(sampling.trial))
     worker = SimpleNamespace(
-        _added={sampling.trial.id: 70 << 20},
+        _memory=memory,
         _ask_or_restart=lambda _, command, *__: commands.append(command) or SimpleNamespace(streams=3),
     )
     assert SamplingWorker.open_streams(worker, sampling, 4, "streams") == 3
@@ -103,12 +108,12 @@ def test_a_worker_that_opens_more_streams_than_were_requested_fails_its_trial(tm
 def test_a_new_process_has_nothing_of_what_was_in_the_one_before(tmp_path):
     first, second = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
     worker = SamplingWorker([first, second], context_in(tmp_path), "sample.log")
-    worker._added[second.trial.id] = 1 << 30
+    worker._memory.ask(growing_by(1 << 30), second.trial, Verify(second.trial))
     worker._ran.add(second.trial.id)
     worker.close()
     limits = []
     process = SimpleNamespace(resident=lambda look: 0, ask=lambda command, seconds, memory: limits.append(memory))
-    worker._ask_within_limits(process, first, Verify(first.trial))
+    worker._memory.ask(process, first.trial, Verify(first.trial))
     assert limits == [first.trial.limits.memory]
     assert worker._shared_death(first, WorkerError("crashed", "it died", alive=False)) == "it died"
 

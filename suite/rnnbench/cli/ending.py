@@ -72,8 +72,8 @@ def leaves(remains: Callable[[], str]) -> None:
     click.get_current_context().ensure_object(Ending).leaves(remains)
 
 
-def run_leaves(folder: Path, how_to_go_on: str = "") -> None:
-    """Set this sentence for a command that writes a run in `folder`."""
+def run_leaves(folder: Path, how_to_go_on: str) -> None:
+    """Set this sentence for a command that writes a run in `folder`. `how_to_go_on` is its end."""
 
     def remains() -> str:
         from rnnbench.results import read_run

@@ -57,7 +57,7 @@ def expected_outputs(session: Session, reference: ReferenceTrajectories) -> np.n
 
 
 def compare_expected(errors: Errors, y: np.ndarray, reference: ReferenceTrajectories) -> None:
-    """Add the errors of y against the outputs that the user expects. Another runtime has rounded these too."""
+    """Add the errors of y [steps, batch, width] against the outputs that the user expects, which are rounded too."""
     assert reference.expected is not None
     for step, got in enumerate(y):
         rounding = EXPECTED_ROUNDING * reference.rounding_at(step)
@@ -65,7 +65,7 @@ def compare_expected(errors: Errors, y: np.ndarray, reference: ReferenceTrajecto
 
 
 def first_outputs(session: Session, reference: ReferenceTrajectories) -> list[np.ndarray]:
-    """y of public calls with the first chunks of the ring."""
+    """y [chunk, batch, width] of each public call with the first chunks of the ring."""
     return [session.step(chunk)["y"] for chunk in reference.ring[:FEW_CALLS]]
 
 
@@ -74,7 +74,7 @@ class UndisturbedCalls:
     """The outputs of calls with the first chunks of the ring, in a session of its own."""
 
     outputs: list[np.ndarray]
-    """y of each call."""
+    """y [steps, batch, width] of each call."""
     states: Mapping[str, np.ndarray]
     """The state after the last call."""
 
@@ -103,7 +103,7 @@ def undisturbed_calls(
 def undisturbed_outputs(
     open_session: OpenSession, reference: ReferenceTrajectories, *, from_start: bool = False
 ) -> list[np.ndarray]:
-    """y of the first FEW_CALLS of `undisturbed_calls`."""
+    """y [chunk, batch, width] of each of the first FEW_CALLS of `undisturbed_calls`."""
     return undisturbed_calls(open_session, reference, from_start=from_start).outputs[:FEW_CALLS]
 
 
@@ -130,14 +130,14 @@ def _begun(session: Session, reference: ReferenceTrajectories, *, from_start: bo
 
 
 def called(bound: Bound) -> np.ndarray:
-    """y of one bound call."""
+    """y [chunk, batch, width] of one bound call."""
     bound()
     bound.sync()
     return bound.output()["y"]
 
 
 def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[np.ndarray]:
-    """y of the first bound calls. With `interleaved`, each is followed by a call of another session."""
+    """y [chunk, batch, width] of each of FEW_CALLS bound calls. `interleaved` is called after each: another session."""
     outputs = []
     for _ in range(FEW_CALLS):
         bound()
@@ -149,7 +149,10 @@ def first_bound_outputs(bound: Bound, interleaved: Bound | None = None) -> list[
 
 
 def fed_chunks(session: Session, x: np.ndarray, reference: ReferenceTrajectories, order: Rows = ALL) -> np.ndarray:
-    """y of x, fed in calls of a chunk. If rows have lengths, they are those of the ring's first chunk, in `order`."""
+    """y [steps, batch, width] of x [steps, batch, input], fed in calls of a chunk.
+
+    If rows have lengths, they are those of the ring's first chunk, in `order`.
+    """
     chunk, lengths = reference.trial.strategy.chunk, {n: a[order] for n, a in reference.ring[0].items() if n != "x"}
     return np.concatenate([session.step({"x": x[at : at + chunk], **lengths})["y"] for at in range(0, len(x), chunk)])
 

@@ -38,10 +38,6 @@ def _strided(x: np.ndarray) -> np.ndarray:
     return np.repeat(x, 2, axis=2)[..., ::2]
 
 
-def _transposed(x: np.ndarray) -> np.ndarray:
-    return np.asfortranarray(x)
-
-
 def _offset(x: np.ndarray) -> np.ndarray:
     """Its second item begins a page, so it is aligned to its item size, and not to any larger size."""
     memory = np.empty(x.nbytes + PAGE, np.uint8)
@@ -103,7 +99,7 @@ LAYOUTS: dict[str, LayOut] = {
     "with its last dimension reversed": of_each(_reversed_inputs),
     "every second step of another array": of_each(_every_second_step),
     "every second item of another array": of_each(_strided),
-    "in Fortran's order": of_each(_transposed),
+    "in Fortran's order": of_each(np.asfortranarray),
     "off any vector's boundary": of_each(_offset),
     "at an odd address": of_each(_odd),
     "a part of a larger array": of_each(_part),

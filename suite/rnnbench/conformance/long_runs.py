@@ -30,7 +30,10 @@ def followed_calls(reference: ReferenceTrajectories, most: int) -> int:
 
 
 def exact_after(reference: ReferenceTrajectories, calls: int) -> dict[str, np.ndarray] | None:
-    """y and the state after `calls` calls from `start`, at the ring's first chunk; None if they are not known."""
+    """y [chunk, batch, width] and the state after `calls` calls from `start`, at the ring's first chunk.
+
+    None if they are not known.
+    """
     ring, last = reference.ring_trajectory, (calls - 1) % RING
     if calls <= len(ring.y):
         return {Y: ring.y[calls - 1], **{name: array[calls - 1] for name, array in ring.states.items()}}

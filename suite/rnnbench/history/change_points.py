@@ -34,7 +34,7 @@ REACH = 28
 LEAST_NOISE = 1e-4
 """Least noise of a latency, as a fraction. Rounded or constant figures have less, which is no estimate of noise."""
 BATCH = 32
-"""Series cut at once: their tables stay in the processor's cache."""
+"""Series that are cut at once: so many have their tables in the processor's cache."""
 CONFIDENCE = 0.95
 
 
@@ -90,7 +90,7 @@ def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> li
 
 
 def noise(values: Array) -> float:
-    """Deviation of a night, from the differences between nights: steps and drift hardly enter it."""
+    """Deviation of a night, from the differences of values [nights]: steps and drift hardly enter it."""
     if len(values) < LEAST_NIGHTS:
         return LEAST_NOISE
     differences = np.diff(values)
@@ -99,7 +99,7 @@ def noise(values: Array) -> float:
 
 
 def clip(values: Array, deviation: float) -> Array:
-    """The values with single outliers at the median of their neighbours (Hampel's filter).
+    """The values [nights] with single outliers at the median of their neighbours (Hampel's filter).
 
     The last two nights stay: an outlier there cannot be told from a step.
     """
@@ -114,7 +114,7 @@ def clip(values: Array, deviation: float) -> Array:
 
 
 def find_cuts(series: Sequence[Array], penalty: float) -> list[list[int]]:
-    """For each series, where the pieces begin that minimise squared deviations from their means, plus the penalty.
+    """For each series [nights], where the pieces begin with the least squared deviations from their means plus penalty.
 
     Exact, by dynamic programming over all series at once: as KernelCPD with a linear kernel, O(nights²).
     """
@@ -171,7 +171,7 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
 
 
 def _began_later(values: Array, cuts: Sequence[int]) -> bool:
-    """Whether the last piece is as short as one can be, and its first night is still of the level before."""
+    """Whether the last piece is as short as a piece can be, and its first night still has the level before."""
     old, new = values[[0, *cuts][-2] : cuts[-1]], values[cuts[-1] :]
     return len(new) == LEAST_NIGHTS and abs(new[0] - _median(old)) < abs(new[0] - _median(new[1:]))
 
@@ -186,7 +186,7 @@ def _at_short_levels(steps: Sequence[Step], end: int, nights: int) -> Iterator[S
 
 
 def step_of(values: Array, piece: tuple[int, int, int], deviation: float) -> Step:
-    """The step at a cut, from the beginning of its old level and the end of its new one.
+    """The step of a piece of values [nights]: the first night of its old level, the cut, and the end of its new level.
 
     Its noise is that of the series or of the old level, the larger one.
     """

@@ -134,7 +134,7 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_SeriesStep, Array]]
 
 
 def _environment(series_step: _SeriesStep, trials: Trials, moves: Sequence[Step]) -> str:
-    """Why a step is no doing of the program; empty where it may be."""
+    """Why the program did not cause a step; empty where it may have."""
     if series_step.level == "machine":
         return "the anchors moved, whose versions did not change"
     for move in moves:

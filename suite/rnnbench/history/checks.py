@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
-from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, fingerprint, versions_text
+from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
+from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, versions_text
 
-SCHEMA: Literal[1] = 1
 NOT_CHECKED = ("unsupported", "unavailable")
 
 
@@ -32,17 +30,9 @@ class FailedTrial(FrozenModel):
         return ", ".join(self.failed_checks) or self.outcome
 
 
-class CheckEntry(FrozenModel):
+class CheckEntry(Entry):
     """The check of one backend: the file, and a row of the table `checks`."""
 
-    schema_version: Literal[1] = SCHEMA
-    run_id: str
-    run: str
-    started: StoredTime
-    """UTC, ISO 8601."""
-    machine: str
-    """Fingerprint."""
-    machine_cpu: str | None
     backend: str
     versions: str
     """Versions of its packages, as rows have them."""
@@ -61,7 +51,6 @@ class CheckEntry(FrozenModel):
 
     @property
     def name(self) -> str:
-        """The name of its file, without an ending."""
         return f"{self.run_id}-{file_name(self.backend)}"
 
     @property
@@ -70,11 +59,7 @@ class CheckEntry(FrozenModel):
 
 
 CHECK_TYPES: Mapping[str, str] = {
-    "run_id": "VARCHAR",
-    "run": "VARCHAR",
-    "started": "TIMESTAMP",
-    "machine": "VARCHAR",
-    "machine_cpu": "VARCHAR",
+    **ENTRY_TYPES,
     "backend": "VARCHAR",
     "versions": "VARCHAR",
     "checked": "BIGINT",
@@ -94,21 +79,14 @@ def check_row(entry: CheckEntry) -> dict[str, object]:
 
 def checks_of(run: Run) -> tuple[CheckEntry, ...]:
     """The check of each backend in a run of `rnnbench check`. Raises StoreError where its start is no time."""
-    started = utc_of(run.info.started, run, "milliseconds")
-    backends = sorted({record.backend for record in run.records})
-    return tuple(_check(run, backend, started) for backend in backends)
+    return tuple(_check(run, backend) for backend in sorted({record.backend for record in run.records}))
 
 
-def _check(run: Run, backend: str, started: str) -> CheckEntry:
+def _check(run: Run, backend: str) -> CheckEntry:
     records = [record for record in run.records if record.backend == backend]
-    machine = run.part_of(records[0]).info.machine
     outcomes = Counter(record.outcome for record in records)
     return CheckEntry(
-        run_id=run_id(run),
-        run=run.info.run,
-        started=started,
-        machine=fingerprint(machine),
-        machine_cpu=cpu_of(machine),
+        **fields_of(run, run.part_of(records[0]).info.machine),
         backend=backend,
         versions=versions_text(records[0].version),
         cases=run.info.case_files,

@@ -14,14 +14,13 @@ from pydantic import Field, ValidationError
 
 from rnnbench.content_digest import EditedError, intact
 from rnnbench.disk import read_cached, read_plain
-from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
+from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
 from rnnbench.history.release_file import FILE as RELEASE_FILE
 from rnnbench.history.release_file import Ratio
-from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, fingerprint, visible
+from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, visible
 
 VERDICTS_FILE = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
-SCHEMA: Literal[1] = 1
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -37,18 +36,9 @@ class LatencyVerdict(FrozenModel):
     pairs: int
 
 
-class ComparisonEntry(FrozenModel):
-    """One comparison: the file, and rows of the table `verdicts`."""
+class ComparisonEntry(Entry):
+    """One comparison: the file, and rows of the table `verdicts`. Its run is that of side b."""
 
-    schema_version: Literal[1] = SCHEMA
-    run_id: str
-    """The identity of the run of side b."""
-    run: str
-    started: StoredTime
-    """UTC, ISO 8601."""
-    machine: str
-    """Fingerprint."""
-    machine_cpu: str | None
     a: str
     """The environment of side a, as it was named."""
     b: str
@@ -56,18 +46,9 @@ class ComparisonEntry(FrozenModel):
     """Whether both sides are one environment (A/A): every SLOWER and FASTER is then wrong."""
     verdicts: tuple[LatencyVerdict, ...]
 
-    @property
-    def name(self) -> str:
-        """The name of its file, without an ending."""
-        return self.run_id
-
 
 VERDICT_TYPES: Mapping[str, str] = {
-    "run_id": "VARCHAR",
-    "run": "VARCHAR",
-    "started": "TIMESTAMP",
-    "machine": "VARCHAR",
-    "machine_cpu": "VARCHAR",
+    **ENTRY_TYPES,
     "a": "VARCHAR",
     "b": "VARCHAR",
     "same": "BOOLEAN",
@@ -120,11 +101,7 @@ def comparison_of(run: Run) -> ComparisonEntry:
     if (of_run := content["b"].get("run", run.info.run)) != run.info.run:
         raise StoreError(visible(f"{file}: is of the run {of_run}, and not of {run.info.run}; compare again"))
     return ComparisonEntry(
-        run_id=run_id(run),
-        run=run.info.run,
-        started=utc_of(run.info.started, run, "milliseconds"),
-        machine=fingerprint(run.info.machine),
-        machine_cpu=cpu_of(run.info.machine),
+        **fields_of(run, run.info.machine),
         a=a,
         b=b,
         same=is_same,

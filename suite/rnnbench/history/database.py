@@ -121,7 +121,7 @@ def _make_view(
 
 
 def _value(column: str, kind: str, replaced: Mapping[str, str] | None) -> str:
-    """A column of a file as one of the view."""
+    """The SQL of a column of the view, from the column of the files."""
     cast = f'TRY_CAST("{column}" AS {kind})'
     whens = "".join(f" WHEN {sql_literal(a)} THEN {sql_literal(b)}" for a, b in (replaced or {}).items())
     return f"CASE {cast}{whens} ELSE {cast} END" if whens else cast

@@ -1,4 +1,4 @@
-"""The entry of a run in the history: what its rows have in common, and which run it is."""
+"""The entries of the history, and the entry of a run: what its rows have in common, and which run it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA: Literal[1] = 1
 """Version of an entry's file."""
 ID_DIGITS = 16
 EARLIEST_YEAR, LATEST_YEAR = 1970, 9998
-"""Years that a run may be of. Weeks are subtracted from its time, and days are added."""
+"""The first and the last year of a run: weeks are subtracted from its time, and days are added."""
 
 
 def _stored_time(text: str) -> str:
@@ -31,8 +31,8 @@ StoredTime = Annotated[str, AfterValidator(_stored_time)]
 """UTC without a zone, ISO 8601. A file with another one is damaged."""
 
 
-class RunEntry(FrozenModel):
-    """One run of the history: a row of the table `runs`, and the file `runs/<run_id>.json`."""
+class Entry(FrozenModel):
+    """What every entry of the history has: which run it is of, and on which machine."""
 
     schema_version: Literal[1] = SCHEMA
     run_id: str
@@ -41,13 +41,23 @@ class RunEntry(FrozenModel):
     """Its name when it was made."""
     started: StoredTime
     """UTC, ISO 8601."""
-    finished: StoredTime | None
-    rnnbench: str
     machine: str
     """Fingerprint of the machine."""
-    machine_earlier: str | None = None
-    """Its fingerprint by the rule that entries without this field were made by."""
     machine_cpu: str | None
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without an ending."""
+        return self.run_id
+
+
+class RunEntry(Entry):
+    """One run of the history: a row of the table `runs`, and the file `runs/<run_id>.json`."""
+
+    finished: StoredTime | None
+    rnnbench: str
+    machine_earlier: str | None = None
+    """Its fingerprint by the earlier rule. An entry without this field has that one in `machine`."""
     cases: tuple[str, ...]
     command: str
     baseline: tuple[str, ...]
@@ -70,6 +80,14 @@ class RunEntry(FrozenModel):
         return self.trials, self.finished or ""
 
 
+ENTRY_TYPES: Mapping[str, str] = {
+    "run_id": "VARCHAR",
+    "run": "VARCHAR",
+    "started": "TIMESTAMP",
+    "machine": "VARCHAR",
+    "machine_cpu": "VARCHAR",
+}
+"""Columns of every entry with DuckDB's types. Times are UTC."""
 RUN_TYPES: Mapping[str, str] = {
     "run_id": "VARCHAR",
     "run": "VARCHAR",
@@ -120,18 +138,25 @@ def run_id(run: Run) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:ID_DIGITS]
 
 
+def fields_of(run: Run, machine: Mapping[str, Any], timespec: str = "milliseconds") -> dict[str, Any]:
+    """The fields of `Entry`. Raises StoreError where the run's start is no time."""
+    return {
+        "run_id": run_id(run),
+        "run": run.info.run,
+        "started": utc_of(run.info.started, run, timespec),
+        "machine": fingerprint(machine),
+        "machine_cpu": cpu_of(machine),
+    }
+
+
 def entry_of(run: Run, rows_sha256: str, release: ReleaseInfo | None = None) -> RunEntry:
     """The entry of a run as it was read. Raises StoreError where its start is no time."""
     info = run.info
     return RunEntry(
-        run_id=run_id(run),
-        run=info.run,
-        started=utc_of(info.started, run),
+        **fields_of(run, info.machine, "seconds"),
         finished=utc_of(info.finished, run) if info.finished else None,
         rnnbench=info.rnnbench,
-        machine=fingerprint(info.machine),
         machine_earlier=earlier_fingerprint(info.machine),
-        machine_cpu=cpu_of(info.machine),
         cases=info.cases,
         command=info.command_line,
         baseline=tuple(sorted({record.target for record in run.records if record.baseline})),

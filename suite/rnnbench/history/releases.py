@@ -31,13 +31,13 @@ class ReleasePoint:
 
     @property
     def judged(self) -> Judgement | None:
-        """Against the reference; None where it was not measured."""
+        """The verdict against the reference; None where it was not measured."""
         return judge_once(self.ratios, 1 - ERROR_RATE) if self.ratios else None
 
 
 @dataclass(frozen=True)
 class ReleaseStep:
-    """Two releases that follow each other, those that were not measured left out."""
+    """Two measured releases that follow each other. Releases between them were not measured."""
 
     before: str
     after: str

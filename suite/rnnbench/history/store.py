@@ -25,14 +25,12 @@ from rnnbench.history.checks import CHECK_TYPES, CheckEntry, check_row, checks_o
 from rnnbench.history.columns import ROW_TYPES, rows_of
 from rnnbench.history.comparisons import VERDICT_TYPES, ComparisonEntry, comparison_of, verdict_rows
 from rnnbench.history.database import PURPOSE, Arrays, Content, Database, Table
-from rnnbench.history.entry import RUN_TYPES, SCHEMA, RunEntry, entry_of, run_id, run_row
+from rnnbench.history.entry import RUN_TYPES, SCHEMA, Entry, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.locks import locked
 from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, read_run, sound, unwritable
 
-Entry = TypeVar("Entry", CheckEntry, ComparisonEntry)
-AnyEntry = TypeVar("AnyEntry", bound=CheckEntry | ComparisonEntry | RunEntry)
-ReadEntry = TypeVar("ReadEntry", CheckEntry, ComparisonEntry, RunEntry)
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
 Added = Literal["added", "updated", "already there"]
 LOCK = ".lock"
 """File in the history's folder whose lock a process holds while it adds."""
@@ -123,7 +121,7 @@ class History:
             self._write("checks", entry)
         return entries
 
-    def _write(self, folder: str, entry: CheckEntry | ComparisonEntry) -> None:
+    def _write(self, folder: str, entry: Entry) -> None:
         file = self.root / folder / f"{entry.name}.json"
         try:
             with self._held():
@@ -146,8 +144,8 @@ class History:
     def _read_comparisons(self) -> _Entries[ComparisonEntry]:
         return self._entries("comparisons", ComparisonEntry, "its comparison")
 
-    def _entries(self, folder: str, kind: type[Entry], what: str) -> _Entries[Entry]:
-        files: list[_EntryFile[Entry]] = []
+    def _entries(self, folder: str, kind: type[AnyEntry], what: str) -> _Entries[AnyEntry]:
+        files: list[_EntryFile[AnyEntry]] = []
         damaged: list[str] = []
         for path in _entry_files(self.root / folder):
             entry = read_cached(path, lambda path: _entry_in(path, kind))
@@ -183,7 +181,7 @@ class History:
                 found.setdefault(str(entry.machine_earlier), set()).add(entry.machine)
         return {earlier: machines.pop() for earlier, machines in found.items() if len(machines) == 1}
 
-    def _on_machines_now(self, entries: Sequence[ReadEntry]) -> tuple[ReadEntry, ...]:
+    def _on_machines_now(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
         now = self.machines_now
         return tuple(e.model_copy(update={"machine": now[e.machine]}) if e.machine in now else e for e in entries)
 
@@ -259,7 +257,7 @@ class History:
 
     def _read_entry(self, file: Path) -> RunEntry | None:
         entry = read_cached(file, lambda path: _entry_in(path, RunEntry))
-        return entry if entry is not None and entry.run_id == file.stem else None
+        return entry if entry is not None and entry.name == file.stem else None
 
     def _held(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
@@ -277,7 +275,7 @@ def _entry_files(folder: Path) -> list[Path]:
         raise StoreError(f"{folder}: cannot be read: {what}; see what lies there, and its permissions") from error
 
 
-def _entry_in(path: Path, kind: type[ReadEntry]) -> ReadEntry:
+def _entry_in(path: Path, kind: type[AnyEntry]) -> AnyEntry:
     """The entry in a file. Raises OSError, and ValueError also where it is not as it was written."""
     content = json.loads(intact(read_plain(path)))
     if isinstance(content, dict):

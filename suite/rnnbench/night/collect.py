@@ -7,6 +7,7 @@ effect.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -241,12 +242,9 @@ def _summary(
     ]
     measured = [slower.measured for slower in slower_verdicts if slower.answer == "confirmed"]
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
-    same: dict[str, int] = {}
-    for part in nights:
-        # The verdicts may be missing or damaged. `problems` then says so.
-        comparison = comparisons.get(part.night.same[1]) if part.night.same else None
-        for verdict in comparison.verdicts if comparison else ():
-            same[verdict.verdict] = same.get(verdict.verdict, 0) + 1
+    # The verdicts may be missing or damaged. `problems` then says so.
+    with_themselves = (comparisons.get(part.night.same[1]) for part in nights if part.night.same)
+    same: Counter[str] = Counter(verdict.verdict for found in with_themselves if found for verdict in found.verdicts)
     return NightSummary(
         day=day,
         machine=", ".join(sorted({fingerprint(run.info.machine) for run in runs})) or "none",

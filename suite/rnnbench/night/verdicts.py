@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,10 +48,7 @@ class BackendOutcome:
     @property
     def counts(self) -> dict[str, int]:
         """How often each verdict was reached."""
-        counts: dict[str, int] = {}
-        for verdict in self.comparison.verdicts if self.comparison else ():
-            counts[verdict.verdict] = counts.get(verdict.verdict, 0) + 1
-        return counts
+        return Counter(verdict.verdict for verdict in self.comparison.verdicts) if self.comparison else {}
 
 
 def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:

@@ -117,7 +117,7 @@ def _check_pairs(
 
 
 def _of_one_version(judged: Sequence[JudgedTrial], sides: tuple[Side, Side]) -> list[JudgedTrial]:
-    """With a finding for each trial whose package somebody replaced in its environment while it was sampled."""
+    """The trials. One whose package was replaced in its environment while it was sampled has a finding."""
     changed_a, changed_b = (side.changed() for side in sides)
     found = []
     for one in judged:

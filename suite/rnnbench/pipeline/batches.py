@@ -50,7 +50,7 @@ def build_and_check_all(trials: Sequence[Pair], compare: Comparing = lambda chec
 
 
 def ahead_of(batches: Sequence[Batch], number: int, memory: int) -> list[Batch]:
-    """The next batches whose workers may run beside this batch's: at most AHEAD, and as many as memory holds."""
+    """The next batches whose workers may run beside this batch's: at most AHEAD, and as many as `memory` bytes hold."""
     ahead, taken = [], batches[number].memory
     for following in batches[number + 1 : number + 1 + AHEAD]:
         taken += following.memory
@@ -68,8 +68,8 @@ def _start_next(ahead: Sequence[Batch]) -> None:
 
 
 def in_batches(trials: Sequence[Pair], cores: int, memory: int) -> Iterator[list[Pair]]:
-    """Group trials, in order, whose threads and memory limits fit on the machine together, and whose workers fit on
-    their devices. One trial always fits.
+    """Group trials, in order, whose threads fit on `cores` and limits in `memory` bytes together, and whose workers fit
+    on their devices. One trial always fits.
     """
     batch: list[Pair] = []
     for pair in trials:

@@ -93,7 +93,7 @@ def plain_environment(requirements: Sequence[str], cache: Path, as_of: str = "")
 class _Layer:
     """One layer of an environment, made or not.
 
-    Clones, interpreters and users share no layer: each user has the rights to its own, and to the Python of its own.
+    Each clone, interpreter and user has layers of its own. A user may lack the rights to the layers of another user.
     """
 
     requirements: str

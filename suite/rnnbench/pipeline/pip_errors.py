@@ -17,6 +17,6 @@ def has_no_index(output: str) -> bool:
 
 
 def errors_of(output: str, most: int) -> str:
-    """The last of pip's own errors, and of a pip that it ran. The end of the output if there are none."""
+    """The last `most` errors of pip, and of a pip that it ran. The end of the output if there are none."""
     lines = [line.strip() for line in output.splitlines()]
     return " ".join([line for line in lines if line.startswith("ERROR")][-most:]) or output.strip()[-300:]

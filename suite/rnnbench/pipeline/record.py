@@ -192,7 +192,7 @@ def _accusations(trial: Trial, floor: LatencyFloor | None) -> list[Finding]:
 
 
 def _unmeasured(sampled: Sampled, measured: Sampled) -> dict[str, str]:
-    """Why figures are missing, by figure: for all such devices, for this machine, and for this program."""
+    """The reason for each missing figure: of the kind of device, of this machine, or of this program."""
     of_kind: dict[str, str] = dict(KINDS[sampled.trial.device].unmeasured.items())
     loaded = sampled.checked.loaded
     of_count = {"allocated": loaded.not_counted} if loaded and loaded.not_counted else {}

@@ -11,12 +11,12 @@ from rnnbench.sampling import Context
 from rnnbench.worker import Command, ComputeReference, Reply, WorkerError
 
 CHECKS_REFERENCES = 10
-"""Some checks compute references of their own, from other states and inputs. All of these may take so many times as
-long as the reference that is computed before the checks."""
+"""Some checks compute references of their own, from other states and inputs. Together they may take this many times
+the seconds of the reference that is computed before the checks."""
 
 LEAST_SHARE, START_S = 0.1, 0.1
-"""A worker that used less than this share of its time, less START_S, did not compute the reference: it was stopped or
-hung. This is the fault of its own trial. Others compute the reference then."""
+"""A worker that used fewer CPU seconds than this share of its limit minus START_S was stopped or hung, and did not
+compute the reference. This is the fault of its own trial. Other trials then compute the reference."""
 
 
 class AskableWorker(Protocol):

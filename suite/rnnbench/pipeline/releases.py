@@ -88,7 +88,7 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
 
 
 def require_release(requirement: Requirement, of: str) -> None:
-    """Raise SideError where the package index has no version that meets a requirement, which is one `of` several."""
+    """Raise SideError where the package index has no version that meets a requirement of the text `of`."""
     listed = _versions_of_index(requirement.name, "", "--pre")
     if not any(requirement.specifier.contains(version, prereleases=True) for version in listed):
         newest = ", ".join(listed[:NAMED_VERSIONS])
@@ -167,7 +167,7 @@ def versions_of_index(package: str, *options: str) -> list[str]:
 
 
 def _versions_of_index(package: str, instead: str, *options: str) -> list[str]:
-    """The same. `instead` is the option that needs no index; empty where there is none."""
+    """As `versions_of_index`. `instead` is the option that needs no index; empty where there is none."""
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check", *options]
     other, option = (f"; or give {instead}", " (--package)") if instead else ("", "")
     try:

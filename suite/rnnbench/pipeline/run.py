@@ -115,7 +115,7 @@ def _without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
 
 
 def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
-    """With a finding if a package of the trial changed: some of its processes may have imported another version."""
+    """The trial, with a finding if a package of it changed: some processes may have imported another version."""
     packages = sorted(name for name in sampled.examined.probe.versions if name.lower() in changed)
     if not packages:
         return sampled

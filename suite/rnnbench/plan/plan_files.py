@@ -32,7 +32,7 @@ def write_plan(folder: Path, trials: Sequence[Trial], expected: Mapping[str, tup
     return _digest(content)
 
 
-def restore_damaged(folder: Path, digest: str | None = None) -> Iterator[str]:
+def restore_damaged(folder: Path, digest: str | None) -> Iterator[str]:
     """Restore damaged files of a plan, and a torn `run.json`, from their copies. Yields a sentence for each.
 
     `digest` is that of `trials.json`. A file without a whole copy is left as it is. Raises OSError if a file cannot be
@@ -53,7 +53,7 @@ def restore_damaged(folder: Path, digest: str | None = None) -> Iterator[str]:
             yield f"{name} was damaged, edited or gone, and was written again from {copy_of(file).name}"
 
 
-def read_trials(folder: Path, digest: str | None = None) -> list[Trial]:
+def read_trials(folder: Path, digest: str | None) -> list[Trial]:
     """The trials of a plan. Call `restore_damaged` before. `digest` is that of the file in `run.json`, if it has one.
 
     Raises StoreError, also if this rnnbench does not know a setting in the file.

@@ -185,7 +185,7 @@ def _fastest(ranking: Ranking) -> Markdown:
     if level:
         text = Markdown("{}; same place: {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
-        behind = _median(others[0].entry) / _median(first.entry)
+        behind = others[0].entry.ranked_bound.median / first.entry.ranked_bound.median
         return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))
     return text if level else Markdown("{}; the only one").format(text)
 
@@ -197,13 +197,9 @@ def _named(place: Place) -> Markdown:
 
 
 def _latency(entry: Entry) -> str:
-    call, step = units.seconds(_median(entry)), units.seconds(_median(entry) / entry.chunk)
+    median = entry.ranked_bound.median
+    call, step = units.seconds(median), units.seconds(median / entry.chunk)
     return f"{step} a step" if entry.chunk == 1 else f"{step} a step, {call} a call"
-
-
-def _median(entry: Entry) -> float:
-    assert entry.bound is not None, "ranked entries have a bound latency"
-    return entry.bound.median
 
 
 def _ranking(entries: Sequence[Entry]) -> Iterator[str]:

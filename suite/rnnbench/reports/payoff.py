@@ -35,7 +35,7 @@ def library_payoff_table(entries: Sequence[Entry]) -> Table:
     """
     started = [entry for entry in entries if _started(entry)]
     libraries = [entry for entry in started if entry.origin == "library" and _start_seconds(entry) <= QUICK_START]
-    fastest = _by_chunk(libraries, _call_seconds)
+    fastest = _by_chunk(libraries, lambda entry: entry.ranked_bound.median)
     return _table(
         [entry for entry in started if entry.chunk in fastest],
         fastest,
@@ -83,14 +83,8 @@ def _table(entries: Sequence[Entry], references: dict[int, Entry], words: tuple[
 
 
 def _calls(entry: Entry, reference: Entry) -> str:
-    calls = calls_until_paid(
-        _start_seconds(entry), _call_seconds(entry), _start_seconds(reference), _call_seconds(reference)
-    )
+    call, reference_call = entry.ranked_bound.median, reference.ranked_bound.median
+    calls = calls_until_paid(_start_seconds(entry), call, _start_seconds(reference), reference_call)
     if calls is None:
         return "never"
     return units.number(calls) if calls else "at once"
-
-
-def _call_seconds(entry: Entry) -> float:
-    assert entry.bound is not None, "ranked entries have a bound latency"
-    return entry.bound.median

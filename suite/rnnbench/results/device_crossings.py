@@ -110,13 +110,8 @@ def _crossings(entries: Sequence[Entry], axis: Callable[[Entry], int]) -> list[C
 
 
 def _keep_fastest(entries: dict[int, Entry], at: int, entry: Entry) -> None:
-    if at not in entries or _per_step(entry) < _per_step(entries[at]):
+    if at not in entries or entry.ranked_bound.per_step < entries[at].ranked_bound.per_step:
         entries[at] = entry
-
-
-def _per_step(entry: Entry) -> float:
-    assert entry.bound is not None, "ranked entries have a bound latency"
-    return entry.bound.per_step
 
 
 def _spells(a: str, of_a: Mapping[int, Entry], b: str, of_b: Mapping[int, Entry]) -> tuple[Spell, ...]:

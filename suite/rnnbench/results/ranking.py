@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rnnbench.results.timing import Latency
 from rnnbench.results.verdict import Judgement, judge_apart, judge_once
 from rnnbench.results.views import ORIGINS, Entry
 
@@ -111,7 +110,7 @@ def judge_bound(first: Entry, second: Entry) -> Judgement:
     Where both were sampled in turn in each process, process by process; further processes of one of them are left out.
     Elsewhere as between two runs, which a drift of the machine between the two is part of.
     """
-    medians = _bound(first).process_medians, _bound(second).process_medians
+    medians = first.ranked_bound.process_medians, second.ranked_bound.process_medians
     if _sitting(first) != _sitting(second):
         return judge_apart(base=medians[1], new=medians[0])
     return judge_once([a / b for a, b in zip(*medians, strict=False)], confidence=RATIO_CONFIDENCE)
@@ -125,7 +124,7 @@ def _sitting(entry: Entry) -> tuple[object, ...]:
 
 def _places(entries: Iterable[Entry]) -> Iterator[Place]:
     programs: dict[tuple[str, str], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (_bound(e).median, e.shares, e.record.trial)):
+    for entry in sorted(entries, key=lambda e: (e.ranked_bound.median, e.shares, e.record.trial)):
         programs.setdefault((entry.run, entry.record.same_as or entry.record.trial), []).append(entry)
     numbers: list[int] = []
     leader: Entry | None = None
@@ -135,8 +134,3 @@ def _places(entries: Iterable[Entry]) -> Iterator[Place]:
         numbers.append(numbers[-1] if tied else len(numbers) + 1)
     for number, (first, *sharing) in zip(numbers, programs.values(), strict=True):
         yield Place(number, numbers.count(number) > 1, first, tuple(sharing))
-
-
-def _bound(entry: Entry) -> Latency:
-    assert entry.bound is not None, "ranked entries have a bound latency"
-    return entry.bound

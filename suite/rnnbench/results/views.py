@@ -142,6 +142,12 @@ class Entry:
         return self.latency("bound")
 
     @property
+    def ranked_bound(self) -> Latency:
+        """The bound latency of an entry that is ranked."""
+        assert self.bound is not None, "ranked entries have a bound latency"
+        return self.bound
+
+    @property
     def public(self) -> Latency | None:
         return self.latency("public")
 

@@ -149,6 +149,7 @@ class WindowSizes(NamedTuple):
 
     @property
     def seen(self) -> int:
+        """Values of x that one y sees."""
         return self.taps * self.span * self.channels
 
 
@@ -165,13 +166,10 @@ class WindowPrimitives(Protocol[V]):
 
 
 @runtime_checkable
-class FramePrimitives(Protocol[V]):
-    """The additional primitive of a route that computes pieces of x best as one product."""
+class FramePrimitives(Protocol):
+    """The primitives of a route that computes the frames of x best as one product of all of them."""
 
-    def frames(self, x: V, size: int, starts: Sequence[int]) -> V:
-        """The pieces of `size` columns that begin at these columns, one below the other: x [rows, columns] gives
-        [rows·pieces, size]."""
-        ...
+    joins_frames: bool
 
 
 @runtime_checkable

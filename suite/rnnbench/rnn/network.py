@@ -104,12 +104,12 @@ class Network(BaseModel, ABC):
     @property
     def params(self) -> dict[str, object]:
         """Everything that decides what is computed, as the keys of `model:` in a case file."""
-        return {"network": self.network, **self.model_dump()}
+        return self.case_keys
 
     @property
     def case_keys(self) -> dict[str, Any]:
         """Every key of `model:` with its value, for a command that reproduces a trial."""
-        return dict(self.params)
+        return {"network": self.network, **self.model_dump()}
 
     @property
     def file_format(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -121,10 +121,6 @@ class Model(Network):
     @property
     def params(self) -> dict[str, object]:
         return self.model_dump(exclude_defaults=True)
-
-    @property
-    def case_keys(self) -> dict[str, Any]:
-        return {"network": self.network, **self.model_dump()}
 
     @property
     def other_activations(self) -> str:

@@ -8,6 +8,7 @@
     energy           the energy of calls, in a block of seconds
     trial_sampling   the samples and results of one trial, while it is sampled
     sampling_worker  one process and the trials loaded in it
+    added_memory     the memory limits of trials that share a process
     command_watch    the suite's own clocks around a worker's commands
     started_ahead    processes that import side by side and are stopped until their turn
     verified_beside  the check after sampling, while the next processes are prepared

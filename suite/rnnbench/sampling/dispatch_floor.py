@@ -51,7 +51,7 @@ class DispatchFloor:
             worker.warm_up(smallest, blocks, warmup)
 
     def sample(self, workers: Sequence[SamplingWorker]) -> None:
-        """One block of each program, unless it has BLOCKS of them in this process."""
+        """Sample one block of each program that has fewer than BLOCKS of them in this process."""
         for worker, smallest in self._places(workers):
             blocks = smallest.paths[BOUND.name]
             if len(blocks.processes[-1]) < BLOCKS:

@@ -4,8 +4,8 @@ The trial's paths share the budget, and so do `measure.processes` processes. In 
 then ROUNDS blocks. The process ends early once at least LEAST_ROUNDS blocks give its median precisely enough.
 
 After `measure.processes` processes, and after each further one, sampling stops if the interval of the median is precise
-enough. Time that was saved is spent on further processes, at most twice as many, since more calls in one process do not
-reduce the scatter between processes.
+enough. Saved time is spent on further processes, at most twice as many. More calls in one process would not reduce the
+scatter between processes.
 """
 
 from __future__ import annotations

@@ -3,13 +3,11 @@
 A command for a figure beside the latencies that every trial has costs only this figure: the trial goes on in a new
 process without it.
 
-A trial's limits hold for each of its commands. The memory limit is on the resident bytes of the process, less those
-that other trials' commands have added. So a trial has as much memory here as in a worker of its own.
+A trial's limits hold for each of its commands. `added_memory` has those of memory.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +25,7 @@ from rnnbench.measure import (
     WarmUp,
 )
 from rnnbench.results import Finding, FindingKind
+from rnnbench.sampling.added_memory import AddedMemory
 from rnnbench.sampling.command_watch import CommandWatch
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.groups import eviction_memory
@@ -76,16 +75,11 @@ class SamplingWorker:
         self.trials = trials
         self._replaces_one = True
         """Whether a process that dies without a trial's fault is replaced. This happens once."""
-        self._is_unasked = True
-        """Whether the process has had no command for a trial yet."""
         self._context = context
         self._log = log
         self._process: WorkerProcess[ImportFigures] | None = None
         self._watch: CommandWatch | None = None
-        self._buffer = max(eviction_memory(sampling.trial) for sampling in trials)
-        """Bytes of the suite's buffer for cold caches, which stays in the process."""
-        self._added: defaultdict[str, int] = defaultdict(int)
-        """Resident bytes that each trial's commands have added to the process, by the trial's id."""
+        self._memory = AddedMemory(max(eviction_memory(sampling.trial) for sampling in trials))
         self._timed_on: tuple[int, ...] = ()
         """The cores of the process while it was timed. Empty until it is bound to others."""
         self._ran: set[str] = set()
@@ -98,7 +92,6 @@ class SamplingWorker:
         self.close()
         if not (trials := list(self.trials)):  # `abandon` removes them at any moment.
             return
-        self._is_unasked = True
         self._process = start_trial_worker(trials[0].examined, self._context.folders, self._log)
 
     def keep(self, trials: Container[TrialSampling]) -> None:
@@ -117,7 +110,7 @@ class SamplingWorker:
         while self.trials and not prepared:
             if self._process is None:
                 self.start()
-            elif self._is_unasked and self._process.has_ended and self._replaces_one:
+            elif not self._ran and self._process.has_ended and self._replaces_one:
                 self._start_another("while it waited, before it had a program")
             self.import_framework()
             for sampling in [sampling for sampling in self.trials if not sampling.is_built]:
@@ -191,8 +184,8 @@ class SamplingWorker:
 
         They may use half of the memory that the trial has left, so that the trial does not fail for one more stream.
         """
-        room = (sampling.trial.limits.memory - self._added[sampling.trial.id]) // 2
-        opened = self._ask_or_restart(sampling, OpenStreams(sampling.trial, streams, room), "sample", scenario)
+        command = OpenStreams(sampling.trial, streams, self._memory.left(sampling.trial) // 2)
+        opened = self._ask_or_restart(sampling, command, "sample", scenario)
         if opened is not None and opened.streams > streams:
             problem = f"{opened.streams} streams are open, and {streams} were requested"
             self._drop(sampling, WorkerError("run-failed", problem, alive=True))
@@ -200,7 +193,7 @@ class SamplingWorker:
         return opened.streams if opened else 0
 
     def serve_frames(self, sampling: TrialSampling, streams: int, frames: int, period: float) -> Served | None:
-        """Test the first `streams` open streams. Returns None if the trial fails."""
+        """Test the first `streams` open streams, a frame every `period` seconds. Returns None if the trial fails."""
         return self._serve(sampling, ServeFrames(sampling.trial, streams, frames, period), STREAMS.name)
 
     def serve_requests(
@@ -250,7 +243,7 @@ class SamplingWorker:
         if self._process is not None:
             self._process.close()
             self._process = self._watch = None
-        self._added.clear()
+        self._memory.clear()
         self._ran.clear()
 
     def _time_on_device(self) -> None:
@@ -329,13 +322,12 @@ class SamplingWorker:
         """
         if self._process is None or self._watch is None or sampling not in self.trials:
             return None
-        self._is_unasked = False
         self._ran.add(sampling.trial.id)
         try:
             self._watch.begin(sampling.trial.id)
             self._process.resume()
             with self._context.wall_time.spent_on(purpose):
-                reply = self._ask_within_limits(self._process, sampling, command)
+                reply = self._memory.ask(self._process, sampling.trial, command)
             self._process.pause()
             self._watch.end()
             sampling.note_findings(self._process.take_findings())
@@ -377,24 +369,3 @@ class SamplingWorker:
     def _drop_impossible(self, sampling: TrialSampling, problem: str) -> None:
         """Drop a trial whose program showed impossible times."""
         self._drop(sampling, WorkerError("run-failed", f"times that cannot be: {problem}", alive=True))
-
-    def _ask_within_limits(
-        self, process: WorkerProcess[ImportFigures], sampling: TrialSampling, command: Command[Reply]
-    ) -> Reply:
-        """Send the command with the trial's limits. Raises WorkerError.
-
-        New children of the process are not searched for after each block: it would take too long.
-        """
-        limits, name = sampling.trial.limits, sampling.trial.id
-        looks = not isinstance(command, SamplePath | SampleStateCopy | ServeFrames | ServeRequests)
-        before = process.resident(look=looks)
-        others = sum(self._added.values()) - self._added[name]
-        try:
-            return process.ask(command, limits.trial, limits.memory + others + self._buffer)
-        except WorkerError as error:
-            if error.outcome == "out-of-memory" and others and error.cpu_s is not None:  # The suite killed it.
-                reason = f"{error.reason}; {others >> 20} MiB of both are of other trials in its process"
-                raise WorkerError(error.outcome, reason, error.alive) from error
-            raise
-        finally:
-            self._added[name] = max(0, self._added[name] + process.resident(look=looks) - before)

@@ -39,7 +39,7 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
     """Check the timed calls of `workers` on `cores`, while the body of `with` does other work that is not timed.
 
     Workers that still wait when the body ends are checked on the cores on which they were timed. An exception of the
-    body ends all workers. The time after that, spent waiting for `cores`, counts as a check.
+    body ends all workers. The time spent waiting for `cores` after the body counts as time of checks.
     """
     waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
     trials = list(waiting)

@@ -77,6 +77,11 @@ class Mark:
     at: float
     """Per cent of the drawing's width."""
 
+    @property
+    def side(self) -> Side:
+        """A label near an end of an axis stands on its inner side."""
+        return " class=first" if self.at < NEAR_END else " class=last" if self.at > 100 - NEAR_END else ""
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -99,19 +104,11 @@ class Distribution:
         """The marks whose names are written, each with the height of its row. The figures of all stand below."""
         return [(mark, y) for row, y in ((self.marks[::2], 29), (self.marks[1::2], 14)) for mark in _named(row)]
 
-    def side(self, mark: Mark) -> Side:
-        return side_of(mark)
-
-
-def side_of(mark: Mark) -> Side:
-    """A label near an end of an axis stands on its inner side."""
-    return " class=first" if mark.at < NEAR_END else " class=last" if mark.at > 100 - NEAR_END else ""
-
 
 def span_of(mark: Mark) -> tuple[float, float]:
     """From where to where the label goes on the smallest phone, in per cent of the width."""
     width = LETTER * len(mark.name)
-    begins = mark.at - {"": width / 2, " class=first": 0.0, " class=last": width}[side_of(mark)]
+    begins = mark.at - {"": width / 2, " class=first": 0.0, " class=last": width}[mark.side]
     return begins, begins + width
 
 

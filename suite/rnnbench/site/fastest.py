@@ -169,8 +169,8 @@ def _group(
 def _answer(ranking: Ranking) -> str:
     first, *sharing = ranking.leaders
     names = [f"{place.entry.target} {place.entry.strategy}" for place in (first, *sharing)]
-    assert first.entry.bound is not None, "ranked entries have a bound latency"
-    figure = _per_step(first.entry.bound.median, first.entry.bound.interval, first.entry.chunk)
+    bound = first.entry.ranked_bound
+    figure = _per_step(bound.median, bound.interval, first.entry.chunk)
     tied = f"; same place: {', '.join(names[1:])}" if sharing else ""
     return f"{names[0]}, {figure} a step{tied}"
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rnnbench.reports import seconds
 from rnnbench.results import SAMPLE_COLUMNS, Run, StoreError
-from rnnbench.site.anatomy import Mark, Side, side_of
+from rnnbench.site.anatomy import Mark
 
 MOST_BINS, LEAST_BINS = 48, 8
 BODY = 0.9
@@ -46,9 +46,6 @@ class Histogram:
     """The same of those in disturbed blocks; empty where there is none, and where all are."""
     disturbed_samples: int
     ticks: tuple[Mark, ...]
-
-    def side(self, mark: Mark) -> Side:
-        return side_of(mark)
 
 
 def read_histogram(run: Run, trial: str, path: str) -> Histogram | str:

@@ -3,10 +3,11 @@
 The suite's side:
 
     launcher           starts a process, sends it commands, says why it died: `WorkerProcess`, `WorkerError`
+    started_process    a process with its descendants: stops it, binds it to cores, kills it
     protocol           commands and replies: `Command`, `Done`, `Failed`
     channel            the socket that carries them
     commands           the commands of a trial's worker
-    trial_process      starts a worker for a trial: `start_trial_worker`, `worker_key`
+    trial_process      starts a worker for a trial: `start_trial_worker`, `worker_key`; the folders of a run
     fork_pool          one worker that forks a child for each trial: `ForkingWorker`, `ForkedWorker`
     adapter_process    the process of an adapter: `AdapterProcess`; `adapter_worker` is its other end
     file_process       the process that reads a model file: `describe_file`; `file_worker` is its other end
@@ -71,18 +72,12 @@ if TYPE_CHECKING:
     from rnnbench.worker.helper_program import run_helper
     from rnnbench.worker.kept_programs import remember_build, remembered_build
     from rnnbench.worker.kernel import die_with_parent
-    from rnnbench.worker.launcher import (
-        START_LIMIT_S,
-        Host,
-        RunFolders,
-        WorkerError,
-        WorkerProcess,
-        called_while_waiting,
-    )
+    from rnnbench.worker.launcher import START_LIMIT_S, Host, WorkerError, WorkerProcess, called_while_waiting
     from rnnbench.worker.protocol import Command, Done, Failed, Reply
     from rnnbench.worker.server import open_channel, run_worker
     from rnnbench.worker.supervisor import own_folder
     from rnnbench.worker.trial_process import (
+        RunFolders,
         by_worker,
         log_name,
         start_trial_worker,

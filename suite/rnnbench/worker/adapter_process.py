@@ -15,10 +15,11 @@ from rnnbench.backends import Request, Support
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import AskSupport, LoadAdapter, guard
 from rnnbench.worker.channel import Channel
-from rnnbench.worker.kernel import family, keep_ended_children, kill_until_gone
-from rnnbench.worker.launcher import KILL_LIMIT_S, ChannelProcess, new_mark
+from rnnbench.worker.kernel import KILL_LIMIT_S, family, keep_ended_children, kill_until_gone
+from rnnbench.worker.launcher import ChannelProcess
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import Command, Done, Failed, Reply
+from rnnbench.worker.supervisor import new_mark
 
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
@@ -100,8 +101,4 @@ class AdapterProcess(ChannelProcess[Done]):
 
     def _kill_adopted(self) -> None:
         """Kill what the guard adopted, if the guard still runs. A running guard also adopts new orphans."""
-        guard = self._process.pid
-        kill_until_gone(
-            lambda: set() if self.has_ended else family(guard, self._mark) - {guard},
-            KILL_LIMIT_S,
-        )
+        kill_until_gone(lambda: set() if self.has_ended else family(self.pid, self._mark) - {self.pid})

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 from rnnbench.measure import memory_limit
 from rnnbench.results import Finding
 from rnnbench.worker.channel import MAX_LINE
-from rnnbench.worker.kernel import OomKills, die_with_parent, keep_ended_children, signal_name
+from rnnbench.worker.kernel import OomKills, die_with_parent, has_ended, keep_ended_children, signal_name
 from rnnbench.worker.protocol import BAD_MESSAGE, Answer, Command, Failed, decode_reply, encode_reply
 
 Reply = TypeVar("Reply")
@@ -67,7 +67,7 @@ def _read_answer(pipe: int, child: int) -> bytes:
     poll.register(pipe, select.POLLIN)
     while b"\n" not in line and len(line) < MAX_LINE:
         if not poll.poll(POLL_MS):
-            if not _has_ended(child):
+            if not has_ended(child):
                 continue
             if not poll.poll(0):  # All that it wrote before its end has arrived by now.
                 break
@@ -77,11 +77,6 @@ def _read_answer(pipe: int, child: int) -> bytes:
         line += piece
     first, end, _ = bytes(line).partition(b"\n")
     return first + end
-
-
-def _has_ended(child: int) -> bool:
-    """Whether the child has ended. It is not waited for here, so it stays a zombie."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def _answer(pipe: int, work: Callable[[], object], findings: Callable[[], Sequence[Finding]]) -> NoReturn:

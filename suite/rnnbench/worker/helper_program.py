@@ -13,14 +13,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import Event
 
-from rnnbench.worker.kernel import MARK, family, keep_ended_children, kill_until_gone, mark_process, marked
-from rnnbench.worker.launcher import KILL_LIMIT_S, new_mark, waited
-from rnnbench.worker.supervisor import supervise
+from rnnbench.worker.kernel import (
+    KILL_LIMIT_S,
+    MARK,
+    family,
+    keep_ended_children,
+    kill_until_gone,
+    mark_process,
+    marked,
+)
+from rnnbench.worker.launcher import waited
+from rnnbench.worker.supervisor import new_mark, supervise
 
 STOP_POLL_S = 0.1
 """Seconds between two looks at whether a program has to stop."""
 WAIT_POLL_S = 5.0
-"""Seconds between two looks at a program that need not: it may be one that measures."""
+"""Seconds between two looks at a program that nobody stops: it may be one that measures."""
 
 
 class HelperStoppedError(Exception):
@@ -78,7 +86,7 @@ def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
 
     A descendant that holds the program's output open would block a reader, so killing only the program is not enough.
     """
-    kill_until_gone(lambda: _living(process, mark), KILL_LIMIT_S)
+    kill_until_gone(lambda: _living(process, mark))
     if process is None:
         return
     with suppress(subprocess.TimeoutExpired):

@@ -27,13 +27,14 @@ All marks of one suite begin with the same text (`supervisor.suite_mark`).
 _MARKED_LIMIT = resource.RLIMIT_RTTIME
 """The resource limit that holds the mark too: a process that is started with another environment still inherits it.
 
-It limits the microseconds that a real-time thread may run without a pause. The marks are over a hundred thousand years.
+It limits the microseconds that a real-time thread may run without a pause. As such
+a limit, a mark is over a hundred thousand years, so it limits nothing.
 """
 _BITS = 31
 """Bits of each of the two numbers in the limit: the suite's and the worker's."""
 _ALL_BITS = (1 << _BITS) - 1
 _OOM_SCORE, _MOST_OOM_SCORE = 500, 1000
-"""Thousandths of the memory that count as if a worker used them, and the most that the kernel takes."""
+"""Thousandths of the memory that are added to what a worker uses, and the most that the kernel takes."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -41,6 +42,8 @@ _SIG_DFL = 0
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
+KILL_LIMIT_S = 1.5
+"""Seconds to wait for killed processes to end. A process that waits for a disk may take longer."""
 LOOK_AGAIN_S = 0.1
 """The longest wait for killed processes to end, in seconds, before the next look: they may have forked others."""
 _PAUSE_S = 0.002
@@ -121,11 +124,11 @@ def kill_all(processes: Collection[int]) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float) -> None:
+def kill_until_gone(living: Callable[[], Collection[int]], limit_s: float = KILL_LIMIT_S) -> None:
     """Kill the processes that `living` returns, until it returns none: a process may fork while it is killed.
 
     It looks again once the killed processes have ended: a look reads files of every process of the machine. Stops after
-    `limit_s` seconds. A process that waits for a disk may take longer to end.
+    `limit_s` seconds.
     """
     until = time.monotonic() + limit_s
     while (left := living()) and (seconds := until - time.monotonic()) > 0:
@@ -154,6 +157,11 @@ def _wait_for_end(process: int, until: float) -> None:
         poll.poll(1000 * max(0.0, until - time.monotonic()))
     finally:
         os.close(descriptor)
+
+
+def has_ended(child: int) -> bool:
+    """Whether a child has ended. It stays a zombie until it is waited for, so its pid is not reused."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def signal_name(number: int) -> str:

@@ -1,47 +1,40 @@
-"""Starting a worker process, sending it commands, pausing it, and finding out why it died."""
+"""Starting a worker process, sending it commands, and finding out why it died."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from rnnbench.cache import CacheFolder
 from rnnbench.disk import open_own
 from rnnbench.measure import family_cpu_seconds, memory_limit
 from rnnbench.outside_text import LOG_TAIL, describe_error, quoted_end, safe_text
-from rnnbench.process_tree import descendants, is_stopped
+from rnnbench.process_tree import is_stopped
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
 from rnnbench.worker.kernel import (
-    LOOK_AGAIN_S,
     MARK,
     OomKills,
-    bind_threads,
     end_first_without_memory,
-    family,
     keep_ended_children,
-    kill_and_wait,
-    kill_until_gone,
     mark_process,
     signal_name,
 )
-from rnnbench.worker.memory import POLL_S, ResidentMemory
+from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
-from rnnbench.worker.supervisor import suite_mark, supervise
+from rnnbench.worker.started_process import ChildProcess, StartedProcess
+from rnnbench.worker.supervisor import new_mark, supervise
 
 _CALLED: list[Callable[[], None]] = []
 START_LIMIT_S = 120.0
@@ -49,9 +42,7 @@ START_LIMIT_S = 120.0
 EXIT_LIMIT_S = 5.0
 """Seconds in which a worker that has closed its channel must exit. It is then killed."""
 EXIT_GRACE_S = 1.0
-"""Seconds that such a worker may exit later than that, and later than the limit of its command."""
-KILL_LIMIT_S = 1.5
-"""Seconds to wait for a killed worker and its children. A process that waits for a disk may take longer to end."""
+"""Further seconds in which such a worker may exit, also after the limit of its command."""
 STOPPED_S = 5.0
 """Seconds in which the suite looks at a worker at least once, also on a busy machine. If it did not, it was stopped: by
 Ctrl-Z, or with its container or its machine."""
@@ -66,7 +57,7 @@ Ready = TypeVar("Ready")
 
 @contextmanager
 def called_while_waiting(call: Callable[[], None]) -> Iterator[None]:
-    """Call it every few seconds or more often while this suite waits for a worker or a helper, in any thread."""
+    """While this suite waits for a worker or a helper, in any thread, have `call` called at least every few seconds."""
     _CALLED.append(call)
     try:
         yield
@@ -75,7 +66,7 @@ def called_while_waiting(call: Callable[[], None]) -> Iterator[None]:
 
 
 def waited() -> None:
-    """Some of the time is over in which this suite waits for another process."""
+    """Make the calls of `called_while_waiting`. Each loop that waits for another process calls this."""
     for call in tuple(_CALLED):
         call()
 
@@ -98,28 +89,6 @@ class WorkerError(Exception):
 
 
 @dataclass(frozen=True)
-class RunFolders:
-    """The folders that the workers of a run share."""
-
-    artifacts: Path
-    """The programs that compilers build, and the figures of each cold build."""
-    references: Path
-    """Reference trajectories."""
-    logs: Path
-    cache: CacheFolder | None = None
-    """The cache that later runs read; None if this run makes everything itself."""
-
-    @classmethod
-    def of_run(cls, run: Path, cache: CacheFolder | None = None) -> RunFolders:
-        return cls(run / "artifacts", run / "references", run / "logs", cache)
-
-    def clear(self) -> None:
-        """Remove the artifacts and trajectories of a finished run. They are most of its bytes, and no longer needed."""
-        for folder in (self.artifacts, self.references):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(frozen=True)
 class Host:
     """Where a worker runs."""
 
@@ -131,20 +100,10 @@ class Host:
     """The Python that runs the worker; empty for that of this process."""
 
 
-class ChildProcess(Protocol):
-    """A process that was started here: the parts of `subprocess.Popen` that are used."""
-
-    pid: int
-    returncode: int | None
-
-    def wait(self) -> int: ...
-
-
-class ChannelProcess(Generic[Ready]):
+class ChannelProcess(StartedProcess, Generic[Ready]):
     """A process at the other end of a channel. It takes commands. If it crashes, only it ends.
 
-    `start` is its first command, and `ready` returns the reply. The process and its descendants have `mark` in their
-    environment. Its temporary files are in `temporary`.
+    `start` is its first command, and `ready` returns the reply. Its temporary files are in `temporary`.
     """
 
     def __init__(
@@ -156,12 +115,11 @@ class ChannelProcess(Generic[Ready]):
         mark: str,
         temporary: TemporaryFolder,
     ) -> None:
+        super().__init__(process, mark)
         self._started = time.monotonic()
-        self._process = process
         self._channel = channel
         self._start = start
         self._log = log
-        self._mark = mark
         self._temporary = temporary
         self._number = 0
         """The number of the last command. A reply has that of its command."""
@@ -173,7 +131,6 @@ class ChannelProcess(Generic[Ready]):
         """Bytes of its log before that command."""
         self._oom_kills = OomKills()
         self._findings: list[Finding] = []
-        self._memory = ResidentMemory(process.pid)
         # If the process has ended already, or does not read, `ready` raises.
         with suppress(ChannelClosedError, TimeoutError):
             channel.send(encode_command(start), START_LIMIT_S)
@@ -212,37 +169,6 @@ class ChannelProcess(Generic[Ready]):
         """Seconds since its first command was sent."""
         return time.monotonic() - self._started
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def pause(self) -> None:
-        """Stop all of its threads: idle threads of runtimes spin."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def hold_to(self, cores: Iterable[int]) -> tuple[int, ...]:
-        """Bind all of its threads to these cores, while it is stopped. Threads that it starts later inherit them.
-
-        Returns the cores that it was bound to before; none if it has ended.
-        """
-        before: set[int] = set()
-        with suppress(ProcessLookupError, FileNotFoundError):
-            before = os.sched_getaffinity(self.pid)
-            bind_threads(self.pid, cores)
-        return tuple(sorted(before))
-
-    def resident(self, *, look: bool = False) -> int:
-        """Resident bytes of the process and its descendants; see `ResidentMemory.read`."""
-        return self._memory.read(look=look)
-
-    def kill(self) -> None:
-        """Kill the process and its descendants. A thread that waits for its answer notices that it has ended."""
-        if self._process.returncode is None:
-            self._kill_family()
-
     def close(self) -> None:
         """Kill the process and its descendants, and release the channel and the temporary files."""
         if self._process.returncode is None:
@@ -261,7 +187,8 @@ class ChannelProcess(Generic[Ready]):
         try:
             answer = decode_reply(line, command, self._number)
         except BAD_MESSAGE as error:
-            self._fail("crashed", f"it sent something that is no reply to {_name(command)}: {_fault(error)}; killed")
+            name = type(command).__name__
+            self._fail("crashed", f"it sent something that is no reply to {name}: {_fault(error)}; killed")
         self._findings += answer.findings
         if not isinstance(answer.reply, Failed):
             return answer.reply
@@ -325,10 +252,8 @@ class ChannelProcess(Generic[Ready]):
         """Raise why the process died. The cause is read before anything is killed."""
         has_ended = self._wait_for_end(deadline)
         oom_killed = self._oom_kills.happened()
-        self._kill_family()
+        self.close()
         status = self._process.wait()
-        self._temporary.remove()
-        self._channel.close()
         log_end = quoted_end(self._log)
         if not has_ended:
             raise WorkerError("crashed", f"closed its channel and ran on; killed{log_end}", alive=False)
@@ -351,29 +276,6 @@ class ChannelProcess(Generic[Ready]):
                 return False
             time.sleep(0.01)
         return True
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process has ended. It stays a zombie until it is waited for, so its pid is not reused."""
-        if self._process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-
-    def _kill_family(self) -> None:
-        """Kill the process, its descendants and its orphans, in any process group and session."""
-        known = {self._process.pid, *descendants(self._process.pid)}  # An ended process has no descendants.
-        self._signal(signal.SIGKILL)
-        kill_and_wait(known, LOOK_AGAIN_S)
-        kill_until_gone(lambda: family(self._process.pid, self._mark), KILL_LIMIT_S)
-
-    def _signal(self, number: signal.Signals) -> None:
-        """Signal the worker's process group, unless the worker was waited for: its pid may be reused by then."""
-        if self._process.returncode is not None:
-            return
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
 
 
 class WorkerProcess(ChannelProcess[Ready]):
@@ -398,15 +300,6 @@ class WorkerProcess(ChannelProcess[Ready]):
         mark_process(process.pid, mark)
         end_first_without_memory(process.pid)
         super().__init__(process, Channel(ours), start, host.log, mark, temporary)
-
-
-def new_mark() -> str:
-    """A new mark, by which the descendants of one process are found. It begins with the mark of this suite."""
-    return f"{suite_mark()}-{uuid.uuid4().hex}"
-
-
-def _name(command: Command[Reply]) -> str:
-    return type(command).__name__
 
 
 def _fault(error: Exception) -> str:

@@ -39,7 +39,7 @@ DEVICE_CALLS = 20
 """Calls that are timed with the device's own events, one at a time."""
 Clock = Callable[[Callable[[], object]], float]
 FIRST_CALLS = 2 * RING
-"""Calls in a stream of the suite's that are not counted: a runtime may record something in each chunk's first two."""
+"""Calls in a stream of the suite that are not counted: a runtime may record something in each chunk's first two."""
 NO_STREAM = "The runtime of {} has streams of its own: it names none to its caller, and takes none."
 OTHER_CALL = "The device's events are further apart than the host saw the call take: they are not of this call."
 OTHER_STREAM = "Most of the call's work came after the device's last event: it is in another stream than the events."
@@ -197,7 +197,7 @@ class PreparedProgram:
         return calls * float(block.seconds[0])
 
     def _shortest_block(self, path: LatencyPath) -> int:
-        """Make the calls of a block that takes no longer than it must. Returns their number."""
+        """Make the calls of the shortest block. Returns their number."""
         setting = path.value(self._reference.trial.measure.settings)
         return path.sample(self._calls[path.entry], BlockPlan(0.0, setting=setting)).calls
 

@@ -198,7 +198,7 @@ class ProcessWatch:
         return too_much
 
     def _report(self, who: str, trial: str, name: str, sentence: str) -> None:
-        """Add a finding, once per trial and process: what one call does, every block of calls does."""
+        """Add a finding, once per trial and process: every block of calls would give it again."""
         if (trial, who, name) not in self._reported:
             self._reported.add((trial, who, name))
             self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))

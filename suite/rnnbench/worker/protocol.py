@@ -79,9 +79,8 @@ def encode_reply(reply: object, findings: Sequence[Finding] = (), number: int = 
 
 
 def decode_reply(line: bytes, command: Command[Reply], number: int = 0) -> Answer[Reply]:
-    """The answer in a line. Raises one of `BAD_MESSAGE`, for example if the reply is not of the command's type.
-
-    So it does for a late reply to an earlier command, which has another number.
+    """The answer in a line. Raises one of `BAD_MESSAGE`, for example if the reply is not of the command's type, or has
+    the number of an earlier command.
     """
     message = json.loads(line)
     if not isinstance(message, dict):

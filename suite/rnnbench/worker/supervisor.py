@@ -86,6 +86,11 @@ def suite_mark() -> str:
     return SUITE
 
 
+def new_mark() -> str:
+    """A new mark, by which the descendants of one process are found. It begins with the mark of this suite."""
+    return f"{suite_mark()}-{uuid.uuid4().hex}"
+
+
 def _begin_anew() -> None:
     """Give a fork of the suite its own mark: with a shared one, the end of one would kill the other's processes.
 

@@ -1,10 +1,13 @@
-"""Starting a worker for a trial, with the environment variables and the cores that the trial needs."""
+"""Starting a worker for a trial, with the folders, the environment variables and the cores that the trial needs."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from rnnbench.backends import package_digest, rooms_digest, seen_first, sources_digest
@@ -14,9 +17,31 @@ from rnnbench.devices import KINDS
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
 from rnnbench.worker.kept_programs import CacheUse
-from rnnbench.worker.launcher import Host, RunFolders, WorkerProcess
+from rnnbench.worker.launcher import Host, WorkerProcess
 
 Holder = TypeVar("Holder")
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """The folders that the workers of a run share."""
+
+    artifacts: Path
+    """The programs that compilers build, and the figures of each cold build."""
+    references: Path
+    """Reference trajectories."""
+    logs: Path
+    cache: CacheFolder | None = None
+    """The cache that later runs read; None if this run makes everything itself."""
+
+    @classmethod
+    def of_run(cls, run: Path, cache: CacheFolder | None = None) -> RunFolders:
+        return cls(run / "artifacts", run / "references", run / "logs", cache)
+
+    def clear(self) -> None:
+        """Remove the artifacts and trajectories of a finished run. They are most of its bytes, and no longer needed."""
+        for folder in (self.artifacts, self.references):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_trial_worker(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from pt2_modules import Ring, Streaming
+from typed_streams import assert_as_the_oracle
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.torch import TorchBackend
@@ -26,7 +27,7 @@ from rnnbench.model_files import (
     oracle_of,
     section_of,
 )
-from rnnbench.rnn import Arithmetic, RandomRounding, Weights, draw_inputs, draw_state, run_reference
+from rnnbench.rnn import Arithmetic, RandomRounding, Weights
 
 
 class Stitched(torch.nn.Module):
@@ -300,19 +301,8 @@ def test_torch_runs_it_as_the_oracle(folder, tmp_path, name, rows):
         outputs = [array.name for array in description.arrays if array.role in ("output", "state_out")]
         section = FileSection(path.name, {"h": outputs[1], "c": outputs[2]}, batch=0)
     network = network_of(path, section, description)
-    x, start = draw_inputs(network, 5, rows, 0), draw_state(network, rows, 0)
-    expected = run_reference(network, Weights(), x, start)
     request = Request("eager", network, Weights(), Strategy("given", "stitched", 1), rows, Precision.of("float32"))
-    program = TorchBackend().build(request, tmp_path)
-    session = program.open()
-    session.set_state(start)
-    np.testing.assert_allclose(session.step({"x": x})["y"], expected.y, atol=1e-6)
-    np.testing.assert_allclose(session.get_state()["h"], expected.final["h"], atol=1e-6)
-    session.set_state(start)
-    bound = session.bind([{"x": x[:1]}, {"x": x[1:2]}])
-    for step in range(2):
-        bound()
-        np.testing.assert_allclose(bound.output()["y"], expected.y[step : step + 1], atol=1e-6)
+    assert_as_the_oracle(TorchBackend().build(request, tmp_path), request)
 
 
 def rewritten(source, target, entries=(), **changes):

@@ -22,6 +22,8 @@ SUMS = 4
 class Primitives(Emitter):
     """The primitives of `rnn.cells` in IREE's dialects."""
 
+    joins_frames = True
+
     def constant(self, array: np.ndarray) -> Value:
         name = self.resources.add(array)
         value = self.value(array.shape, f"arith.constant dense_resource<{name}> : {tensor(array.shape)}")
@@ -171,9 +173,6 @@ class Primitives(Emitter):
     def stacked(self, parts: Sequence[Value]) -> Value:
         self.compute(*parts)
         return self.concatenated(parts, (sum(part.shape[0] for part in parts), *parts[0].shape[1:]), 0)
-
-    def frames(self, x: Value, size: int, starts: Sequence[int]) -> Value:
-        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
 
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
         self.compute(a, b)

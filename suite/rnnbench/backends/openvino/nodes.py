@@ -22,6 +22,8 @@ LEVELS = 256
 class Nodes:
     """Makes the nodes of one model and of the bodies of its loops."""
 
+    joins_frames = True
+
     def __init__(self, *, int8: bool = False) -> None:
         """With `int8`, the constants that values are multiplied by are held in int8."""
         self._numbers = itertools.count()
@@ -138,9 +140,6 @@ class Nodes:
             row = self._one(opset.unsqueeze(a, self._integers(axes)))
             return self._one(opset.squeeze(self.matmul(row, b), self._integers([-2])))
         return self._one(opset.einsum([a, b], equation))
-
-    def frames(self, x: Value, size: int, starts: Sequence[int]) -> Value:
-        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
 
     def convolution(self, x: Value, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> Value:
         """The channels are before the taps and the frequencies."""

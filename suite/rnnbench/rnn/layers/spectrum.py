@@ -85,8 +85,9 @@ class _Frames(Generic[V]):
         whole = [start for start, stop in self.ends if stop - start == kind.window]
         magnitudes, rest = [], self.ends
         if isinstance(ops, FramePrimitives) and len(whole) > 1:
-            frames: V = ops.frames(x, kind.window, whole)
-            magnitudes = [self.ops.reshape(self._magnitudes(frames, kind.window), -1, len(whole) * kind.bins)]
+            frames = [self.ops.columns(x, start, start + kind.window) for start in whole]
+            joined = self.ops.reshape(self.ops.concat(frames), -1, kind.window)
+            magnitudes = [self.ops.reshape(self._magnitudes(joined, kind.window), -1, len(whole) * kind.bins)]
             rest = self.ends[len(whole) :]
         magnitudes += [self._magnitudes(self.ops.columns(x, *ends), ends[1] - ends[0]) for ends in rest]
         return magnitudes[0] if len(magnitudes) == 1 else self.ops.concat(magnitudes)

@@ -46,26 +46,25 @@ class TimeFrequencyConvolution(OverTime):
         return self.frequencies * self.channels
 
     @property
+    def sizes(self) -> WindowSizes:
+        return WindowSizes(self.taps, self.frequencies, self.channels, self.span)
+
+    @property
     def frequencies_after(self) -> int:
-        return self.frequencies - self.span + 1
+        return self.sizes.places
 
     @property
     def width(self) -> int:
         return self.frequencies_after * self.filters
 
     @property
-    def seen(self) -> int:
-        """Values of x that one y sees."""
-        return self.taps * self.span * self.channels
-
-    @property
     def cost(self) -> LayerCost:
-        operations = self.width * (2 * self.seen + ACTIVATION_OPERATIONS[self.activation])
-        return LayerCost(step_weights=self.filters * (self.seen + 1), operations=operations)
+        operations = self.width * (2 * self.sizes.seen + ACTIVATION_OPERATIONS[self.activation])
+        return LayerCost(step_weights=self.filters * (self.sizes.seen + 1), operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """weight [filters, channels, taps, span] and bias [filters], uniform in ±1/√seen as torch initialises them."""
-        bound = 1 / math.sqrt(self.seen)
+        bound = 1 / math.sqrt(self.sizes.seen)
         yield WeightSpec("weight", (self.filters, self.channels, self.taps, self.span), bound)
         yield WeightSpec("bias", (self.filters,), bound)
 
@@ -89,20 +88,19 @@ class _Body(OverTimeBody[V]):
 
     def __init__(self, ops: MorePrimitives[V], kind: TimeFrequencyConvolution, weights: Arrays) -> None:
         super().__init__(ops, kind)
-        self.sizes = kind
+        self.kind = kind
         self.kernel = weights["weight"], weights["bias"]
         self.weight = ops.constant(weights["weight"].transpose(2, 3, 1, 0).reshape(-1, kind.filters))
         copies = 1 if isinstance(ops, WindowPrimitives) else kind.frequencies_after
         self.bias = ops.constant(np.tile(weights["bias"], copies))
 
     def of_window(self, window: V) -> V:
-        ops, kind = self.ops, self.sizes
+        ops, kind = self.ops, self.kind
         if isinstance(ops, ConvolvingPrimitives):
             y: V = ops.convolution(window, *self.kernel, kind.frequencies)
             return activated(self.ops, kind.activation, y)
         if isinstance(ops, WindowPrimitives):
-            sizes = WindowSizes(kind.taps, kind.frequencies, kind.channels, kind.span)
-            seen: V = ops.windows(window, sizes)
+            seen: V = ops.windows(window, kind.sizes)
             y = ops.reshape(ops.add(ops.matmul(seen, self.weight), self.bias), -1, kind.width)
             return activated(ops, kind.activation, y)
         frequencies = [ops.matmul(self._seen(window, lowest), self.weight) for lowest in range(kind.frequencies_after)]
@@ -110,7 +108,7 @@ class _Body(OverTimeBody[V]):
         return activated(ops, kind.activation, ops.add(y, self.bias))
 
     def _seen(self, window: V, lowest: int) -> V:
-        kind = self.sizes
+        kind = self.kind
         if kind.span == kind.frequencies:
             return window
         starts = [tap * kind.input + lowest * kind.channels for tap in range(kind.taps)]

@@ -293,6 +293,8 @@ class Emitter:
 class ConvolvingEmitter(Emitter):
     """For a reader that calls a kernel for each node, and has one for ONNX's Conv in float32."""
 
+    joins_frames = True
+
     def convolution(self, x: str, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> str:
         """Conv has the channels before the taps and the frequencies."""
         filters, channels, taps, _ = weight.shape
@@ -300,9 +302,6 @@ class ConvolvingEmitter(Emitter):
         y = self.one("Conv", planes, self.constant(weight), self.constant(bias))
         width = (frequencies - weight.shape[3] + 1) * filters
         return self.reshape(self.one("Transpose", y, perm=[0, 2, 3, 1]), -1, width)
-
-    def frames(self, x: str, size: int, starts: Sequence[int]) -> str:
-        return self.reshape(self.concat([self.columns(x, start, start + size) for start in starts]), -1, size)
 
 
 class SummingEmitter(ConvolvingEmitter):
