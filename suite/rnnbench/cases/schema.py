@@ -242,7 +242,7 @@ CompareSection = _compare_section()
 
 def _model_section() -> type[Section]:
     """The keys of every family of networks. A key that is left out is null, and the family's default holds."""
-    names = (*families(), *broken_families())
+    names = tuple(dict.fromkeys((*families(), *broken_families())))
     network = axis_of(Literal[names])
     description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."
     fields: dict[str, Any] = {"network": (network, Field(default=(names[0],), description=description))}
