@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         WorkerError,
         WorkerProcess,
         called_while_waiting,
+        waited,
     )
     from rnnbench.worker.protocol import Command, Done, Failed, Reply
     from rnnbench.worker.server import open_channel, run_worker
