@@ -445,6 +445,8 @@ def test_a_merge_that_is_killed_at_any_rename_leaves_a_run_or_says_where_it_is(t
         for read in (lambda: store.read(place.name), lambda: read_run(place)):
             with pytest.raises(StoreError, match=r"\.before: a run that .* was replacing .* its name again"):
                 read()
+        with pytest.raises(StoreError, match=r"no run is the latest: .*\.before: a run that .* was replacing"):
+            store.read("latest")
         fake.write_run(tmp_path / "results" / "20200101T000000Z-other", [])
         assert "was replacing" in store.left_out("latest")[0]
 

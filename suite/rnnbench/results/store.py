@@ -106,6 +106,8 @@ class Store:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
         if str(run) == LATEST:
             if not (runs := self._runs_of_the_past()):
+                if hidden := self.left_out(LATEST):
+                    raise StoreError(f"no run is the latest: {hidden[0]}")
                 raise StoreError(
                     f"no folder in {self.root} has the name that `rnnbench run` gives, so none is the latest run; "
                     f"run a case, name the run, or give its folder of runs with --results"
