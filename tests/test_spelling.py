@@ -14,6 +14,12 @@ def test_where_no_name_is_near_all_are_named():
     assert did_you_mean("batch", NAMES) == ""
 
 
+def test_a_short_word_with_another_first_letter_is_another_word():
+    assert did_you_mean("gpu", ["cpu", "cuda"]) == ""
+    assert did_you_mean("cup", ["cpu", "cuda"]) == "did you mean 'cpu'?"
+    assert did_you_mean("Cpu", ["cpu", "cuda"]) == "did you mean 'cpu'?"
+
+
 def test_of_many_names_those_with_the_word_and_the_nearest_are_named():
     many = [f"compiler-{number}-lost-state" for number in range(50)] + ["other-gru"]
     told = hint("GRU", many)

@@ -115,7 +115,8 @@ def require_plain(descriptor: int, path: Path) -> None:
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: bool = False) -> None:
     """Fill the file by `write`, as a whole or not at all, also where other processes write it. Makes its folder.
 
-    With `durable`, return once it is on the disk. Raises OSError, which names the file; what was there before stays.
+    With `durable`, return once it is on the disk. Raises OSError, which names the file, or the other one that `write`
+    could not use; what was there before stays.
     """
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -132,10 +133,14 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        if isinstance(error, FileNotFoundError):  # The folder is there: it takes no files, as those of /proc.
+        of_target = isinstance(error, OSError) and str(error.filename) in ("None", str(part))
+        if (
+            isinstance(error, FileNotFoundError) and of_target
+        ):  # The folder is there: it takes no files, as those of /proc.
             raise PermissionError(errno.EPERM, "no file can be made in this folder", str(path)) from error
         if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+            at_fault = path if of_target else error.filename
+            raise OSError(error.errno, error.strerror or str(error), str(at_fault)) from error
         raise
 
 

@@ -28,13 +28,13 @@ class DamagedError(ValueError):
 
 
 def copy(source: Path, target: Path) -> Content:
-    """Copy a file, with its mode and times. Returns what was copied. Raises OSError."""
+    """Copy a file, with its mode and times. Returns what was copied. Raises OSError, with the file at fault."""
     content = Content(0, "")
 
     def write(file: BinaryIO) -> None:
         nonlocal content
         with source.open("rb") as original:
-            content = _copied(original, file)
+            content = _copied(original, source, file)
 
     write_whole(target, write)
     shutil.copystat(source, target)
@@ -51,7 +51,7 @@ def copy_verified(source: Path, target: Path, content: Content) -> None:
         raise
 
     def write(file: BinaryIO) -> None:
-        if _copied(original, file) != content:
+        if _copied(original, source, file) != content:
             raise DamagedError(f"{source} does not have the expected content")
 
     with original:
@@ -69,9 +69,17 @@ def read_content(path: Path) -> Content:
     return Content(nbytes, digest.hexdigest())
 
 
-def _copied(original: BinaryIO, file: BinaryIO) -> Content:
+def _piece(original: BinaryIO, source: Path) -> bytes:
+    """The next bytes. The error of a broken disk names the file that was read, and not the one that is written."""
+    try:
+        return original.read(_PIECE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(source)) from error
+
+
+def _copied(original: BinaryIO, source: Path, file: BinaryIO) -> Content:
     digest, nbytes = hashlib.sha256(), 0
-    while piece := original.read(_PIECE):
+    while piece := _piece(original, source):
         digest.update(piece)
         nbytes += file.write(piece)
     return Content(nbytes, digest.hexdigest())

@@ -10,6 +10,8 @@ from pathlib import Path
 MOST_NAMES = 40
 """Most names that a message lists; of more, it has the nearest ones."""
 NEAREST_NAMES = 5
+_SHORT = 3
+"""Letters of a word of which one in three makes another word."""
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -24,8 +26,12 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """`did you mean 'hidden'?`; empty where no name is near."""
-    near = get_close_matches(word, list(names), n=1)
+    """`did you mean 'hidden'?`; empty where no name is near.
+
+    A short word with another first letter is another word: gpu is not cpu.
+    """
+    begins = word[:1].lower() if len(word) <= _SHORT else ""
+    near = get_close_matches(word, [name for name in names if name.lower().startswith(begins)], n=1)
     return f"did you mean '{near[0]}'?" if near else ""
 
 

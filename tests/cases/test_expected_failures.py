@@ -27,6 +27,7 @@ CHECKS = {"values": ("values",), "chunks": ("chunks",), "batch": ("batch",), "nu
 TRIAL = replace(make_trial("openvino:onnx", "fused"), model=Model(cell="gru", input=3, hidden=4), batch=2)
 VERSIONS = {"openvino": "2026.4.1", "onnx": "1.23.2"}
 INSTALLED = Probe(("onnx", "opset"), VERSIONS)
+NAMES = ("jax", "openvino")
 
 
 class WithRing(Model):
@@ -237,12 +238,14 @@ def test_a_backend_that_is_not_installed_here_may_be_so_where_its_trials_run(ent
 
 
 def test_each_case_has_the_entries_of_the_backends_that_run(cases):
-    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS)
+    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, names=NAMES)
     assert [[entry.backend for entry in by_case[name]] for name in "abc"] == [["openvino"], ["openvino"], []]
 
 
 def test_one_file_may_be_named_for_all_cases(cases, tmp_path):
-    by_case = expected_failures_for(cases, {"jax": INSTALLED}, CHECKS, tmp_path / "shared" / "expectations.yaml")
+    by_case = expected_failures_for(
+        cases, {"jax": INSTALLED}, CHECKS, tmp_path / "shared" / "expectations.yaml", names=NAMES
+    )
     assert [[entry.backend for entry in by_case[name]] for name in "abc"] == [["jax"]] * 3
 
 
@@ -254,13 +257,18 @@ def test_a_file_is_read_once(cases, monkeypatch):
         return read_expected_failures(path, check_names)
 
     monkeypatch.setattr(expected_failures, "read_expected_failures", read_and_note)
-    expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS)
+    expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, names=NAMES)
     assert len(read_paths) == 1
+
+
+def test_a_backend_that_does_not_exist_is_told_with_its_place_whichever_backends_run(cases):
+    with pytest.raises(CaseError, match=r"expectations\.yaml:11:5: there is no backend 'jax'; did you mean 'jaxx'\?"):
+        expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, names=("jaxx", "openvino"))
 
 
 def test_a_route_that_does_not_exist_is_told_with_its_place(cases):
     with pytest.raises(CaseError, match=r"expectations\.yaml:3:5: openvino has no route 'onnx'"):
-        expected_failures_for(cases, {"openvino": Probe(("opset",), VERSIONS)}, CHECKS)
+        expected_failures_for(cases, {"openvino": Probe(("opset",), VERSIONS)}, CHECKS, names=NAMES)
 
 
 @pytest.mark.parametrize(
@@ -316,5 +324,5 @@ def test_a_failure_is_named_by_checks_or_by_an_outcome_and_not_by_both(refusal):
 def test_a_file_that_is_named_counts_before_the_cases_own(cases, tmp_path):
     named = tmp_path / "named.yaml"
     named.write_text(ENTRY.replace("An exported operator", "A named operator"))
-    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, named)
+    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, named, names=NAMES)
     assert {entry.reason.split()[1] for entries in by_case.values() for entry in entries} == {"named"}

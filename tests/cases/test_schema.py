@@ -93,8 +93,9 @@ def test_a_number_is_said_with_the_limits_that_it_has(node, words):
         ("", "target: {threads: 0}", "case.yaml:6:19: target.threads: expected a whole number from 1 to 1,024, or a"),
         (
             "",
-            "target: {device: tpu}",
-            "case.yaml:6:18: target.device: expected one of cpu, cuda, vulkan, or a list of such,",
+            "target: {device: gpu}",
+            "case.yaml:6:18: target.device: expected one of cpu (the processor), cuda (an NVIDIA GPU), vulkan (a GPU "
+            "with a Vulkan driver, or Mesa's software device), or a list of such, got the text 'gpu'",
         ),
         ("", "limits: {build: 120 sec}", "case.yaml:6:17: limits.build: expected a duration from 100ms to 24h, such"),
         (

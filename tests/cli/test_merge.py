@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def rnnbench(shards, tmp_path):
 
 def runs(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob("results/*-of-4"))
+
+
+def test_what_may_take_long_is_told(rnnbench, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("rnnbench.pipeline.told_if_long", lambda doing: told.append(doing) or nullcontext())
+    rnnbench("merge", *runs(tmp_path), "-o", "whole")
+    assert told == ["reading 4 runs", "copying the files of 3 shards"]
 
 
 def test_the_merged_run_has_the_trials_of_the_whole_plan(rnnbench, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from harness_command import run_command
 
@@ -14,6 +16,13 @@ def test_the_site_of_a_run_is_written_where_the_command_says(finished, tmp_path)
     shown = run_command(folder, "site", "latest", "-o", str(tmp_path / "site"))
     assert shown.stdout == f"{tmp_path / 'site' / 'index.html'}\n"
     assert "fake:honest" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_what_may_take_long_is_told(finished, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("rnnbench.pipeline.told_if_long", lambda doing: told.append(doing) or nullcontext())
+    run_command(finished[0], "site", "latest", "-o", str(tmp_path / "site"))
+    assert told == ["reading the runs", f"writing the pages of 1 run into {tmp_path / 'site'}"]
 
 
 def test_without_a_run_and_a_history_there_is_a_sentence(rnnbench):

@@ -293,7 +293,7 @@ class AStateThatAnotherThreadReadsIsOld(OfAThread):
 class RingsThatAreBoundAtOnceAreOne(HonestSession):
     def _bind(self, ring):
         self._program.__dict__["binding"] = ring
-        let_others_run()
+        let_others_run(lambda: self._program.binding is not ring, patience_s=0.5)
         return super()._bind(self._program.binding)
 
 

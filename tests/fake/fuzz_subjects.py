@@ -20,7 +20,7 @@ from fuzzer import Subject
 from rich.console import Console
 from stablehlo_files import FILES as MODULES
 
-from rnnbench.backends import Probe
+from rnnbench.backends import Probe, names
 from rnnbench.cases import Case, CaseError, Target, expected_failures_for, expected_failures_of, load_case
 from rnnbench.cli import main
 from rnnbench.conformance import CHECKS_BY_NAME
@@ -77,7 +77,7 @@ def expected_failures(folder: Path) -> Subject:
 
     def read(data: bytes) -> None:
         file.write_bytes(data)
-        entries = expected_failures_for([case], probes, CHECKS_BY_NAME, file)[case.name]
+        entries = expected_failures_for([case], probes, CHECKS_BY_NAME, file, names=names())[case.name]
         for trial in _smoke_trials(case):
             expected_failures_of(trial, probes[trial.target.backend].versions, entries)
 

@@ -46,7 +46,14 @@ def timed(found_by: str, **trial: Any) -> Callable[[type[HonestBound]], type[Hon
     return enlist
 
 
-def let_others_run() -> None:
-    """Give another thread time to be in the same place, without waiting for it: it may have gone."""
-    if threading.current_thread() is not threading.main_thread():
+def let_others_run(have_run: Callable[[], bool] = lambda: True, patience_s: float = 0.0) -> None:
+    """Give another thread time to be in the same place, without waiting for it: it may have gone.
+
+    Where there is one chance alone, wait up to `patience_s` until `have_run`: on a busy machine, a thread begins late.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return
+    until = time.monotonic() + patience_s
+    time.sleep(1e-3)
+    while not have_run() and time.monotonic() < until:
         time.sleep(1e-3)

@@ -18,6 +18,7 @@ from rnnbench.fleet.messages import GroupDone, GroupFailed, NodeFacts, StageBegu
 from rnnbench.fleet.same_suite import SuiteFacts
 from rnnbench.plan import begin_run
 from rnnbench.results import Conditions, Store, read_run
+from rnnbench.worker import called_while_waiting
 
 SUITE = SuiteFacts("digest", "3.11", {"fake": {"rnnbench-fake": "1.0"}})
 MACHINE = {"cpu": "a processor of this test", "cores": 4}
@@ -168,15 +169,17 @@ class Slow(ScriptedCluster):
         return replies[:1] if self._replies >= 0 else []
 
 
-@pytest.mark.parametrize(("replies", "times"), [(0, 1), (1, 0)], ids=["none has begun", "one has begun"])
-def test_a_run_that_waits_for_a_task_to_begin_says_so_once(plan, monkeypatch, replies, times):
+@pytest.mark.parametrize(("replies", "times"), [(0, 2), (1, 0)], ids=["none has begun", "one has begun"])
+def test_a_run_that_waits_for_a_task_to_begin_says_so_from_time_to_time(plan, monkeypatch, replies, times):
     seconds = count()
     monkeypatch.setattr(dispatch_module, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     told = []
     journal = FleetJournal(plan, SilentObserver(), timed=True)
+    looks = []
     whole = Dispatch(Slow([begun(), []], replies=replies), journal, SUITE, SilentObserver(), told.append)
-    with pytest.raises(KeyboardInterrupt):
+    with called_while_waiting(lambda: looks.append(1)), pytest.raises(KeyboardInterrupt):
         whole.run([Group(plan.trials)], lambda group: b"work", patience_s=5.0)
+    assert len(looks) == 10, "a bar can say what goes on"
     assert [said.partition(":")[0] for said in told] == ["waiting for a task to begin"] * times
 
 

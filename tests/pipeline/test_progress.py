@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from io import StringIO
+from threading import Event
 
 import fake_records as fake
 import pytest
@@ -67,6 +68,22 @@ def test_what_takes_long_is_said_at_once_and_again_while_a_helper_runs(
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "installing x"
     assert set(told[1:]) == {"0:00:00  installing x"}
+
+
+def test_long_work_of_this_process_is_said_again_and_short_work_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress.told_if_long("joining files"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "SILENCE_S", 0.01)
+    said = Event()
+    monkeypatch.setattr(progress, "visible", lambda text: said.set() or text)
+    with progress.told_if_long("joining files"):
+        assert said.wait(PATIENCE_S)
+    assert set(capsys.readouterr().err.splitlines()) == {"0:00:00  joining files"}
+    said.clear()
+    assert not said.wait(0.05), "it has ended"
 
 
 def test_a_terminal_of_80_columns_shows_the_current_trial() -> None:

@@ -379,14 +379,28 @@ def test_a_full_disk_leaves_what_was_there_and_no_parts(tmp_path, monkeypatch):
     first = write_merged(merge_shards(shards[:2]), tmp_path / "results").run
     before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
 
-    def full(source, target, **_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
 
     with monkeypatch.context() as patch:
-        patch.setattr("rnnbench.results.merge.shutil.copyfile", full)
-        with pytest.raises(StoreError, match="No space left on device"):
+        patch.setattr("rnnbench.results.merge.copy", full)
+        with pytest.raises(StoreError, match=f"cannot write to {first.path}: No space left on device"):
             write_merged(merge_shards(shards), tmp_path / "results", first.path)
     assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()} == before
+
+
+def test_a_file_of_a_shard_that_the_disk_does_not_give_is_told_as_such(tmp_path, monkeypatch):
+    shards = made.make_shards(tmp_path)
+    merging = merge_shards(shards)
+
+    def broken(source, target):
+        raise OSError(errno.EIO, "Input/output error", str(source))
+
+    monkeypatch.setattr(
+        "rnnbench.results.merge.copy", lambda *files: broken(*files) if PLAN not in str(files) else None
+    )
+    with pytest.raises(StoreError, match=rf"{shards[0]}/records\S* cannot be read: Input/output error; its disk is"):
+        write_merged(merging, tmp_path / "results")
 
 
 def test_a_plan_that_the_disk_does_not_give_is_told_and_the_copy_merged(tmp_path, monkeypatch):
@@ -431,6 +445,8 @@ def test_a_merge_that_is_killed_at_any_rename_leaves_a_run_or_says_where_it_is(t
         for read in (lambda: store.read(place.name), lambda: read_run(place)):
             with pytest.raises(StoreError, match=r"\.before: a run that .* was replacing .* its name again"):
                 read()
+        with pytest.raises(StoreError, match=r"no run is the latest: .*\.before: a run that .* was replacing"):
+            store.read("latest")
         fake.write_run(tmp_path / "results" / "20200101T000000Z-other", [])
         assert "was replacing" in store.left_out("latest")[0]
 

@@ -131,6 +131,19 @@ def test_one_that_is_broken_is_told_where_it_is_used_and_nowhere_else(package):
     assert other.endswith("1 trial\n")
 
 
+@pytest.mark.parametrize("name", ["rnnoise", "toy"])
+def test_a_name_that_several_packages_have_is_refused_where_it_is_used(package, name):
+    """Of the suite and of another package, or of two other ones."""
+    other = package / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text(f"[rnnbench.networks]\n{name} = other_network:Other\n")
+    told = rnnbench(package, "list", "case.yaml", "--backend=numpy", "--set", f"model={{network: {name}}}", status=2)
+    assert f"model.network: several packages have a network '{name}': other_network:Other, " in told
+    assert "rename it in one of them, or uninstall one" in told
+    rnnbench(package, "list", "case.yaml", "--backend=numpy", "--set", "model={network: mingru, input: 4, hidden: 4}")
+
+
 ODD = """
 class Odd(Dense):
     @property

@@ -779,9 +779,10 @@ def test_a_side_b_that_failed_or_is_not_believed_has_no_verdict(made, desktop, p
 def test_of_one_verdict_the_largest_change_comes_first(made, desktop):
     page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
     page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
-    changes = [abs(np.log(float(row[4].removesuffix("×")))) for row in rows(page, "#compared") if row[0] == "SLOWER"]
-    assert len(set(changes)) > 1
-    assert changes == sorted(changes, reverse=True)
+    found = [change for change in compare_runs(made.runs[5], made.runs[13]).latencies if change.path == "bound"]
+    slower = sorted((change.new / change.base for change in found if change.verdict == "SLOWER"), reverse=True)
+    assert len(set(slower)) > 1
+    assert [row[4] for row in rows(page, "#compared") if row[0] == "SLOWER"] == [f"{ratio:.3f}×" for ratio in slower]
 
 
 def choice(name: str, origin: str, call: float, **changes: Any) -> dict[str, Any]:

@@ -153,10 +153,25 @@ def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(page
 
 def test_devices_and_threads_of_one_program_are_compared(page, tmp_path):
     one = fake.record(spread=0)
-    records = [one, changed(fake.record(bound=5e-5, spread=0), "more", threads=2)]
+    records = [one, changed(fake.record(bound=4.321e-5, spread=0), "more", threads=2)]
     (row,) = Compared(page, site_of(tmp_path, records), "by=devices").rows
-    assert row[4] == "0.500×"
+    assert row[4] == "0.432×"
     assert "fakelib:ops, 16 steps a call; fake_case: lstm, input 64, hidden 128" in row[1]
+
+
+def test_ratios_are_those_of_the_records_to_their_last_digit(page, tmp_path):
+    old, new = fake.record(spread=0), fake.record(bound=1.3579e-4, spread=0)
+    new = new.model_copy(
+        update={
+            "timing": new.timing.model_copy(update={"build_s": 4.321}),
+            "artifact": new.artifact.model_copy(update={"nbytes": 543_210}),
+            "memory": new.memory.model_copy(update={"run_peak": 123_456_789}),
+        }
+    )
+    (row,) = Compared(page, site_of(tmp_path, [old], [new]), "by=nights").rows
+    assert row[4] == "1.358×"
+    ratios = (4.321 / old.timing.build_s, 543_210 / old.artifact.nbytes, 123_456_789 / old.memory.run_peak)
+    assert row[6:] == [f"{ratio:.2f}×" for ratio in ratios]
 
 
 def test_two_nodes_of_a_run_are_not_compared(page, tmp_path):

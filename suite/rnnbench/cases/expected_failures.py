@@ -212,6 +212,8 @@ def expected_failures_for(
     backends: Mapping[str, KnownBackend],
     check_names: Mapping[str, Sequence[str]],
     file: Path | None = None,
+    *,
+    names: Collection[str],
 ) -> dict[str, tuple[ExpectedFailure, ...]]:
     """The expected failures of some backends, by the name of the case. Each file is read once.
 
@@ -219,26 +221,32 @@ def expected_failures_for(
       installed here may be installed in a trial's own environment.
     - `check_names`: the checks that each name stands for.
     - `file`: the file of entries; None means each case's own `expected_failures_file`.
+    - `names`: the backends that there are. An entry of another one is a mistake.
 
-    Raises CaseError if a file cannot be used, or if an entry names an unknown check, or a route or distribution that
-    its installed backend does not have.
+    Raises CaseError if a file cannot be used, or if an entry names an unknown check or backend, or a route or
+    distribution that its installed backend does not have.
     """
     entries: dict[Path, tuple[ExpectedFailure, ...]] = {}
     by_case: dict[str, tuple[ExpectedFailure, ...]] = {}
     for case in cases:
         path = file or case.expected_failures_file
         if path is not None and path not in entries:
-            entries[path] = _entries_of(path, backends, check_names)
+            entries[path] = _entries_of(path, backends, check_names, names)
         by_case[case.name] = entries[path] if path is not None else ()
     return by_case
 
 
 def _entries_of(
-    path: Path, backends: Mapping[str, KnownBackend], check_names: Mapping[str, Sequence[str]]
+    path: Path, backends: Mapping[str, KnownBackend], check_names: Mapping[str, Sequence[str]], names: Collection[str]
 ) -> tuple[ExpectedFailure, ...]:
     every_entry = read_expected_failures(Path(os.path.relpath(path)), check_names)
     entries = tuple(entry for entry in every_entry if entry.backend in backends)
     problems = [
+        Problem(Place(entry.place), f"there is no backend '{entry.backend}'; {hint(entry.backend, sorted(names))}")
+        for entry in every_entry
+        if entry.backend not in names
+    ]
+    problems += [
         Problem(Place(entry.place), sentence)
         for entry in entries
         for sentence in entry.unknown_names(backends[entry.backend])

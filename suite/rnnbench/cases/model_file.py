@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
-from rnnbench.cases.errors import CaseError
+from rnnbench.cases.errors import CaseError, Problem
 from rnnbench.model_files import (
     FileDescription,
     FileNetwork,
@@ -24,7 +24,7 @@ from rnnbench.model_files import (
 )
 from rnnbench.optional import MissingExtraError
 from rnnbench.rnn import Network, Size
-from rnnbench.yaml_files import Source, TitleGenerator, problems_of
+from rnnbench.yaml_files import Source, TitleGenerator, dotted, problems_of
 
 ReadModel = Callable[[Path], FileDescription]
 """Describes a model file. Raises ModelFileError, and MissingExtraError if the package that reads it is missing."""
@@ -80,7 +80,6 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     if not isinstance(section, dict) or ("file" not in section and section.get("network") != FileNetwork.network):
         return None, source
     written = _validated(source, {key: value for key, value in section.items() if key != "network"})
-    place = source.place(("model", "file"))
     path = folder / written.file
     try:
         description = read_model(path)
@@ -91,11 +90,19 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
     except (ModelFileError, MissingExtraError) as error:
         reason = str(error).removeprefix(f"{path}: ")
         more = f"; `rnnbench inspect {path}` shows what it has" if path.exists() else ""
-        raise CaseError.at(place, f"model.file: {reason}{more}") from error
+        raise CaseError([_problem(error, f"{reason}{more}", source)]) from error
     data: dict[str, Any] = {**whole, "model": {"network": network.network}}
     if isinstance(workload := whole.get("workload"), dict):
         data["workload"] = {"dtype": network.dtype, **workload}  # What is left out is read from the file.
     return network, replace(source, data=data)
+
+
+def _problem(error: ModelFileError | MissingExtraError, message: str, source: Source) -> Problem:
+    """A mistake at the key that has it, where the case has this key, and else at the file."""
+    if isinstance(error, ModelFileError) and (key := ("model", *error.key)) in source.values and error.key:
+        place = source.key_place(key) if error.is_name else source.place(key)
+        return Problem(place, f"{dotted(key)}: {message}")
+    return source.problem(("model", "file"), message)
 
 
 def _beside(written: FileModelSection, folder: Path) -> UserInputs:

@@ -105,7 +105,16 @@ Dtype = Literal["float16", "bfloat16", "float32", "float64", "int8_weights", "in
 """The names of `rnn.DTYPES`."""
 ITEMSIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 """Bytes of one element."""
-DeviceName: Any = Literal[tuple(KINDS)]
+DeviceName: Any = Annotated[
+    Literal[tuple(KINDS)],
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": [*KINDS],
+            "title": "one of " + ", ".join(f"{name} ({kind.meaning})" for name, kind in KINDS.items()),
+        }
+    ),
+]
 BuildTime = Annotated[float, Quantity("duration", SECONDS, "100ms", "24h", "120s or 5min", "seconds")]
 Endurance = Annotated[float, Quantity("duration", SECONDS, "1ms", "1h", "50ms or 10s", "seconds")]
 Budget = Annotated[float, Quantity("duration", SECONDS, "10ms", "1h", "500ms or 2s", "seconds")]
@@ -242,7 +251,7 @@ CompareSection = _compare_section()
 
 def _model_section() -> type[Section]:
     """The keys of every family of networks. A key that is left out is null, and the family's default holds."""
-    names = (*families(), *broken_families())
+    names = tuple(dict.fromkeys((*families(), *broken_families())))
     network = axis_of(Literal[names])
     description = f"The family of networks. `{names[0]}`, a stack of cells, where it is not given."
     fields: dict[str, Any] = {"network": (network, Field(default=(names[0],), description=description))}

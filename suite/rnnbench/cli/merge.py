@@ -30,16 +30,20 @@ def merge(runs: tuple[str, ...], results: Path, output: Path | None, incomplete:
 
     Example: rnnbench merge shard-1 shard-2 -o results/whole
     """
+    from rnnbench.pipeline import told_if_long
     from rnnbench.reports import print_shards
     from rnnbench.results import Store, StoreError, merge_shards, write_merged
+    from rnnbench.spelling import count
 
     store = Store(results)
-    merging = merge_shards([store.resolve(run) for run in runs])
+    with told_if_long(f"reading {count(len(runs), 'run')}"):
+        merging = merge_shards([store.resolve(run) for run in runs])
     print_shards(merging.shards, merging.plan, console())
     tell_warnings(merging.warnings)
     if merging.missing and not incomplete:
         raise StoreError(
             "trials are missing, so nothing was written; add what is missing, or merge what is there with --incomplete"
         )
-    merged = write_merged(merging, results, output)
+    with told_if_long(f"copying the files of {count(len(merging.shards), 'shard')}"):
+        merged = write_merged(merging, results, output)
     tell(f"{merged.what}  {merged.run.path}")

@@ -36,8 +36,10 @@ def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file:
     Example: rnnbench site latest -o reports/site
     """
     from rnnbench.history import Alerts, History
+    from rnnbench.pipeline import told_if_long
     from rnnbench.results import Store, StoreError
     from rnnbench.site import newest_runs, write_site
+    from rnnbench.spelling import count
 
     is_named = click.get_current_context().get_parameter_source("history_folder") is not ParameterSource.DEFAULT
     if is_named and not history_folder.is_dir():
@@ -46,8 +48,10 @@ def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file:
     if not runs and history is None:
         raise StoreError("the site needs the records of a run: rnnbench site RUN…, for example 'latest'")
     store = Store(results)
-    shown = [store.read(name) for name in runs] if runs or history is None else newest_runs(history, results)
-    page = write_site(shown, history, output, Alerts.read(alerts_file))
+    with told_if_long("reading the runs"):
+        shown = [store.read(name) for name in runs] if runs or history is None else newest_runs(history, results)
+    with told_if_long(f"writing the pages of {count(len(shown), 'run')} into {output}"):
+        page = write_site(shown, history, output, Alerts.read(alerts_file))
     tell_warnings(warning for run in shown for warning in run.warnings)
     tell_warnings(history.warnings if history else ())
     tell(page)

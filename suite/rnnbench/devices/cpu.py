@@ -35,7 +35,7 @@ def _roof(working_sets: Sequence[int], dtype: str, threads: int) -> RoofMeasurer
 
 KIND = DeviceKind(
     name="cpu",
-    meaning="The processor.",
+    meaning="the processor",
     everywhere=True,
     describe=_describe,
     open_energy=open_rapl,

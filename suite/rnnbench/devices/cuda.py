@@ -42,7 +42,7 @@ def _process_memory(pid: int) -> int:
 
 KIND = DeviceKind(
     name="cuda",
-    meaning="An NVIDIA GPU through CUDA.",
+    meaning="an NVIDIA GPU",
     driver_threads=2,  # Of the runtimes, only IREE has such threads, at most two.
     worker_memory=512 << 20,
     install="pip install 'rnnbench[cuda]', on a machine with NVIDIA's driver",

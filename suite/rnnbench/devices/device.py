@@ -52,7 +52,7 @@ class DeviceKind:
     name: str
     """`target.device` in a case file."""
     meaning: str
-    """A sentence for readers of a case file."""
+    """What it is, for readers of a case file."""
     install: str = ""
     """The command that installs a driver; empty if there is nothing to install."""
     variables: Mapping[str, str] = field(default_factory=dict)

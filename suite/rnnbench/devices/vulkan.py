@@ -6,7 +6,7 @@ from rnnbench.devices.device import DeviceKind
 
 KIND = DeviceKind(
     name="vulkan",
-    meaning="A GPU through its Vulkan driver, or Mesa's software device.",
+    meaning="a GPU with a Vulkan driver, or Mesa's software device",
     driver_threads=2,  # Of the runtimes, only IREE has such threads, at most two.
     install="apt-get install --no-install-recommends libvulkan1 mesa-vulkan-drivers",
     unmeasured={

@@ -27,6 +27,7 @@ from rnnbench.fleet.messages import (
 from rnnbench.fleet.same_suite import SuiteFacts, unlike
 from rnnbench.pipeline import Observer
 from rnnbench.spelling import listed
+from rnnbench.worker import waited
 
 ATTEMPTS = 2
 """The most attempts for a group of which nothing was measured."""
@@ -91,7 +92,6 @@ class Dispatch:
         """The running tasks, by the reference of the awaited reply."""
         self._left: list[UnfinishedTrials] = []
         self._waits_since = time.monotonic()
-        self._told_busy = False
 
     def run(
         self, groups: Sequence[Group], work_of: Callable[[Group], bytes], patience_s: float = PATIENCE_S
@@ -107,6 +107,7 @@ class Dispatch:
                 self._start_tasks(work_of, patience_s)
                 for reply in self._cluster.ready([*self._running], LOOK_S):
                     self._take(reply)
+                waited()
         finally:
             for running in self._running.values():
                 self._cluster.end(running.task)
@@ -128,10 +129,9 @@ class Dispatch:
             return
         if not offering:
             raise FleetError(self._cluster.missing())
-        if not self._told_busy:
-            self._told_busy = True
-            names = ", ".join(node.name for node in offering)
-            self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; others may have taken it")
+        self._waits_since = time.monotonic()
+        names = ", ".join(node.name for node in offering)
+        self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; others may have taken it")
 
     def _take(self, reply: Any) -> None:
         """Process a reply. If it raises, its task is still in `_running`, and is ended with the others."""

@@ -67,12 +67,12 @@ def network_of(
     steps, rows = (_fixed_along(streams, axis) for axis in axes)
     outputs = tuple(_array(array, _axes_of_output(array, streams[0], axes, rows)) for array in results)
     if beside.expected is not None and beside.inputs is None:
-        raise ModelFileError("outputs are expected of inputs that are given: write inputs too")
+        raise ModelFileError("outputs are expected of inputs that are given: write inputs too", "expected")
     carried = tuple(_carried(before, after.name, rows, section.batch, streams[0]) for before, after in states)
     called = {state.before.name: state.name for state in carried}
     return FileNetwork(
-        given=given_arrays(beside.inputs, inputs) if beside.inputs is not None else None,
-        expected=given_arrays(beside.expected, outputs) if beside.expected is not None else None,
+        given=given_arrays("inputs", beside.inputs, inputs) if beside.inputs is not None else None,
+        expected=given_arrays("expected", beside.expected, outputs) if beside.expected is not None else None,
         ranges=tuple((name, low, high) for name, (low, high) in _ranges(streams, beside).items()),
         file=section.file,
         path=os.path.abspath(path),  # A link keeps its name, whose end says the format.
@@ -146,14 +146,18 @@ def _check_types(streams: Sequence[ArrayDescription], beside: UserInputs, floats
     flags = {array.name for array in streams if array.dtype == "bool"}
     if unknown := beside.ranges.keys() - {array.name for array in streams}:
         named = ", ".join(array.name for array in streams)
-        raise ModelFileError(f"it has no input {min(unknown)} that is new in each call; those that it has: {named}")
+        told = f"it has no input {min(unknown)} that is new in each call; those that it has: {named}"
+        raise ModelFileError(told, "ranges", min(unknown), is_name=True)
     for name, (low, high) in beside.ranges.items():
         if name in flags and not 0 <= low <= high <= 1:
-            raise ModelFileError(f"the range of {name} is {low} to {high}; it is true or false, which is [0, 1]")
+            told = f"the range of {name} is {low} to {high}; it is true or false, which is [0, 1]"
+            raise ModelFileError(told, "ranges", name)
         if not -LARGEST_INTEGER <= low <= high <= LARGEST_INTEGER:
             raise ModelFileError(
                 f"the range of {name} is {low} to {high}; expected the smaller number first, "
-                f"and both up to {LARGEST_INTEGER:,}"
+                f"and both up to {LARGEST_INTEGER:,}",
+                "ranges",
+                name,
             )
     for array in streams:
         if array.name in flags:
@@ -191,34 +195,46 @@ def _check_fits(before: ArrayDescription, after: ArrayDescription) -> None:
     """Raises ModelFileError where a state that a call gives cannot be the one that the next call takes."""
     if after.dtype != before.dtype or not same_elements(before, after):
         shapes = (f"{array.name} is {array.dtype} {array.shown_shape}" for array in (before, after))
-        raise ModelFileError(f"{' and '.join(shapes)}, so the one cannot be the next value of the other")
+        raise ModelFileError(
+            f"{' and '.join(shapes)}, so the one cannot be the next value of the other", "state", before.name
+        )
 
 
 def _require_known(section: FileSection, inputs: Mapping[str, object], outputs: Mapping[str, object]) -> None:
-    for name in (*section.state, *section.constants):
+    for key, name in [
+        *(("state", name) for name in section.state),
+        *(("constants", name) for name in section.constants),
+    ]:
         if name not in inputs:
-            raise ModelFileError(f"it has no input {name}; its inputs are {', '.join(inputs)}")
+            told = f"it has no input {name}; its inputs are {', '.join(inputs)}"
+            raise ModelFileError(told, key, name, is_name=True)
     if both := section.state.keys() & section.constants.keys():
-        raise ModelFileError(f"{min(both)} is a state and a constant as the case has it; write it as one of them")
-    for name in (*section.state.values(), *section.outputs):
+        told = f"{min(both)} is a state and a constant as the case has it; write it as one of them"
+        raise ModelFileError(told, "constants", min(both), is_name=True)
+    named: list[tuple[str, str | int, str]] = [("state", before, after) for before, after in section.state.items()]
+    named += [("outputs", index, name) for index, name in enumerate(section.outputs)]
+    for key, which, name in named:
         if name not in outputs:
-            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(outputs)}")
+            raise ModelFileError(f"it has no output {name}; its outputs are {', '.join(outputs)}", key, which)
 
 
 def constant_of(array: ArrayDescription, value: Constant | None) -> Constant:
     """The value of an input that is the same in every call. Raises ModelFileError where its type cannot hold it."""
     name, kind = array.name, array.dtype
     if value is None:
-        raise ModelFileError(f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}")
+        told = f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}"
+        raise ModelFileError(told, "constants", name)
     if kind not in (*INTEGERS, *CONSTANT_FLOATS, "bool"):
         raise ModelFileError(
             f"{name} is {kind}; constants are {', '.join(CONSTANT_FLOATS)}, whole numbers, true and false; "
-            "export the file with float32 there, and cast it inside"
+            "export the file with float32 there, and cast it inside",
+            "constants",
+            name,
         )
     low, high = _range_of(kind)
     whole = isinstance(value, int) or value.is_integer()
     if not low <= value <= high or (kind in INTEGERS and not whole):
-        raise ModelFileError(f"the constant {name} is {kind}, which cannot be {value}")
+        raise ModelFileError(f"the constant {name} is {kind}, which cannot be {value}", "constants", name)
     return value
 
 
@@ -241,7 +257,9 @@ def constant_shape(
     for axis, dim in enumerate(array.shape):
         if not isinstance(dim, int) and (dim is None or dim not in rows):
             raise ModelFileError(
-                f"size {axis} of the constant {array.name} is open; write sizes: {{{array.name}.{axis}: 1}}"
+                f"size {axis} of the constant {array.name} is open; write sizes: {{{array.name}.{axis}: 1}}",
+                "constants",
+                array.name,
             )
     return tuple(dim if isinstance(dim, int) else BATCH for dim in array.shape)
 
@@ -315,7 +333,8 @@ def _array(array: ArrayDescription, axes: Axes) -> FileArray:
     named = {axis: name for axis, name in zip(axes, (TIME, BATCH), strict=True) if axis is not None}
     if any(axis >= len(array.shape) for axis in named):
         raise ModelFileError(
-            f"{array.name} has {len(array.shape)} axes, and the case says that axis {max(named)} is one"
+            f"{array.name} has {len(array.shape)} axes, and the case says that axis {max(named)} is one",
+            "time" if named[max(named)] == TIME else "batch",
         )
     shape = tuple(named.get(axis, dim) for axis, dim in enumerate(array.shape))
     for axis, dim in enumerate(shape):

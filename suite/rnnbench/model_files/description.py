@@ -187,7 +187,8 @@ def sized(description: FileDescription, sizes: Mapping[str, int]) -> FileDescrip
     )
     if unknown := sorted(sizes.keys() - known):
         shown = ", ".join(sorted(known)) or "none"
-        raise ModelFileError(f"it leaves no size {unknown[0]} open; those that it does: {shown}")
+        told = f"it leaves no size {unknown[0]} open; those that it does: {shown}"
+        raise ModelFileError(told, "sizes", unknown[0], is_name=True)
     return replace(description, arrays=arrays)
 
 

@@ -27,11 +27,14 @@ _CUT_HDF5 = re.compile(r"truncated file: eof = (\d+),.* stored_eof = (\d+)")
 class ModelFileError(Exception):
     """A model file cannot be read, or not be computed. The message says what is wrong, and what is expected instead.
 
-    It is one line of safe text, whatever names of the file are in it.
+    It is one line of safe text, whatever names of the file are in it. `key` is the path of what is wrong in a case's
+    section `model`; empty where it is the file itself. With `is_name`, its last part is wrong, and not its value.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *key: str | int, is_name: bool = False) -> None:
         super().__init__(one_line(message))
+        self.key = key
+        self.is_name = is_name
 
 
 @contextmanager

@@ -42,12 +42,15 @@ class GivenArrays(BaseModel):
         return np.concatenate(parts, axis=2)
 
 
-def given_arrays(path: Path, arrays: Sequence[FileArray]) -> GivenArrays:
-    """The `.npz` at `path`, which must have just these arrays of a model file. Raises ModelFileError."""
+def given_arrays(key: str, path: Path, arrays: Sequence[FileArray]) -> GivenArrays:
+    """The `.npz` at `path`, which must have just these arrays of a model file. Raises ModelFileError.
+
+    `key` is the key of the case that names it.
+    """
     try:
         return _given(path, arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
+        raise ModelFileError(f"{path}: {error}", key) from error
 
 
 def _given(path: Path, arrays: Sequence[FileArray]) -> GivenArrays:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
-from threading import RLock
+from threading import Event, RLock, Thread
 from types import TracebackType
 
 from rich.console import Console
@@ -28,19 +28,42 @@ def told_again(doing: str) -> Iterator[None]:
     """Say on standard error what is done, at once and again after each SILENCE_S of waiting for other processes."""
     started = said = time.monotonic()
 
-    def say(text: str) -> None:
-        with suppress(OSError, ValueError):  # Nobody reads it.
-            print(visible(text), file=sys.stderr, flush=True)
-
     def say_again() -> None:
         nonlocal said
         if (now := time.monotonic()) - said >= SILENCE_S:
             said = now
-            say(f"{timedelta(seconds=round(now - started))}  {doing}")
+            _say(f"{_since(started)}  {doing}")
 
-    say(doing)
+    _say(doing)
     with called_while_waiting(say_again):
         yield
+
+
+@contextmanager
+def told_if_long(doing: str) -> Iterator[None]:
+    """Say on standard error what this process does, after each SILENCE_S. A thread says it: nothing may be timed."""
+    started, is_over = time.monotonic(), Event()
+
+    def say_again() -> None:
+        while not is_over.wait(SILENCE_S):
+            _say(f"{_since(started)}  {doing}")
+
+    thread = Thread(target=say_again, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):  # Nobody reads it.
+        print(visible(text), file=sys.stderr, flush=True)
+
+
+def _since(started: float) -> timedelta:
+    return timedelta(seconds=round(time.monotonic() - started))
 
 
 class NoProgress:
@@ -104,8 +127,7 @@ class ProgressBar:
         """Say what began last of all that goes on, if nothing was said for long."""
         with self._lock:
             if self._doing and time.monotonic() - self._printed >= SILENCE_S:
-                elapsed = timedelta(seconds=round(time.monotonic() - self._started))
-                self._print(Text(f"{elapsed}  {[*self._doing.values()][-1]}", "dim"))
+                self._print(Text(f"{_since(self._started)}  {[*self._doing.values()][-1]}", "dim"))
 
     def finished(self, record: Record, side: str = "") -> None:
         self._doing.pop(record.trial, "")

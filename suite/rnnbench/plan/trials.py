@@ -82,4 +82,4 @@ def expected_failures(
     """
     backends = sorted({trial.target.backend for trial in trials})
     probes = {backend: probe_or_stand_in(backend) for backend in backends}
-    return expected_failures_for(cases, probes, CHECKS_BY_NAME, file)
+    return expected_failures_for(cases, probes, CHECKS_BY_NAME, file, names=names())

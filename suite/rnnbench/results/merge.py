@@ -20,7 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, exchange, is_json, read_plain, unfinished
+from rnnbench.disk import copy_of, exchange, is_json, read_plain, unfinished, write_bytes
+from rnnbench.file_copies import copy
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -29,7 +30,7 @@ from rnnbench.results.run import Run
 from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
-from rnnbench.results.store import BEFORE, read_info, read_run, run_name
+from rnnbench.results.store import BEFORE, read_info, read_run, run_name, unreadable
 from rnnbench.spelling import count
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json")
@@ -118,6 +119,8 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
             return MergedRun(read_run(place), "already merged")
         _put(part, folder)
     except OSError as error:
+        if any(Path(error.filename or "").is_relative_to(shard.path) for shard in merging.shards):
+            raise unreadable(Path(error.filename), error) from error
         raise unwritable(folder, error, "-o") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -210,14 +213,12 @@ def _fill(part: Path, name: str, merging: Merging) -> None:
     for shard, number in zip(merging.shards, info.merged.numbers, strict=True):
         folder = info.merged.folder(part, number)
         folder.mkdir(parents=True)
-        shutil.copyfile(part / PLAN, folder / PLAN)
+        copy(part / PLAN, folder / PLAN)
         for file, content in _kept_files(shard.path, merging.foreign):
-            copy = folder / file
-            copy.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(content, bytes):
-                copy.write_bytes(content)
+                write_bytes(folder / file, content)
             else:
-                shutil.copyfile(content, copy, follow_symlinks=False)
+                copy(content, folder / file)
     write_info(part, info)
 
 

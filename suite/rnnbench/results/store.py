@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rnnbench.content_digest import EDITED, without_digest
-from rnnbench.disk import copy_of, is_json, open_plain, read_or_copy, unfinished
+from rnnbench.disk import copy_of, is_disk_error, is_json, open_plain, read_or_copy, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.dates import ahead_of_others
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
@@ -106,6 +106,8 @@ class Store:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
         if str(run) == LATEST:
             if not (runs := self._runs_of_the_past()):
+                if hidden := self.left_out(LATEST):
+                    raise StoreError(f"no run is the latest: {hidden[0]}")
                 raise StoreError(
                     f"no folder in {self.root} has the name that `rnnbench run` gives, so none is the latest run; "
                     f"run a case, name the run, or give its folder of runs with --results"
@@ -224,7 +226,7 @@ def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     try:
         content, why_copy = read_or_copy(file)
     except OSError as error:
-        raise _unreadable(file, error) from error
+        raise unreadable(file, error) from error
     reader = Reader(str(file))
     content, is_as_written = without_digest(content)
     info = reader.parse(RunInfo, upgrade_info, content)
@@ -252,7 +254,7 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
             else:
                 records, torn = _read_records(stream, reader, keep)
     except OSError as error:
-        raise _unreadable(file, error) from error
+        raise unreadable(file, error) from error
     told = (*warnings, *reader.warnings(), *(torn or _lost(file, info, len(records))))
     return Run(path, info, tuple(records.values()), told)
 
@@ -340,13 +342,14 @@ def _lost(file: Path, info: RunInfo, found: int) -> tuple[str, ...]:
     )
 
 
-def _unreadable(file: Path, error: OSError) -> StoreError:
-    return StoreError(f"{file}: cannot be read: {error.strerror or error}; check its permissions")
+def unreadable(file: Path, error: OSError) -> StoreError:
+    what_to_do = "its disk is broken; restore it" if is_disk_error(error) else "check its permissions"
+    return StoreError(f"{file}: cannot be read: {error.strerror or error}; {what_to_do}")
 
 
 def _not_a_run(path: Path) -> StoreError:
     if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
-        return _unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+        return unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     if hidden := _replaced_at(path):
         return StoreError(f"there is no run {path}; {_was_replaced(hidden)}")
     if (copy := copy_of(path / INFO)).is_file():

@@ -11,6 +11,8 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rnnbench.lazy import declared
@@ -31,7 +33,7 @@ def families() -> dict[str, type[Network]]:
 
 
 def broken_families() -> dict[str, str]:
-    """Why a family that another package brings cannot be used, a sentence by its name."""
+    """Why the family of a name cannot be used: another package has it, too, or brings one that cannot be loaded."""
     return _found()[1]
 
 
@@ -43,16 +45,23 @@ def _found() -> tuple[dict[str, type[Network]], dict[str, str]]:
     for several in listed:
         for family in several:
             found[family.network] = family
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        if entry.name in found:
+    brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP)}
+    own = [(name, f"{family.__module__}:{family.__qualname__}") for name, family in found.items()]
+    for name, same_name in groupby(sorted({*own, *brought}), key=itemgetter(0)):
+        values = [value for _, value in same_name]
+        shown = f"'{safe_text(name, 40)}'"
+        if len(values) > 1:
+            several = f"several packages have a network {shown}: {safe_text(', '.join(values), 200)}"
+            broken[name] = f"{several}; rename it in one of them, or uninstall one"
+        if len(values) > 1 or name in found:
             continue
         try:
-            found[entry.name] = _loaded(entry)
+            found[name] = _loaded(brought[name, values[0]])
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 a module of any package is run
-            what = f"the network '{safe_text(entry.name, 40)}' ({safe_text(entry.value, 100)}) cannot be loaded"
-            broken[entry.name] = f"{what}: {describe_error(error)}; repair or uninstall the package that provides it"
+            what = f"the network {shown} ({safe_text(values[0], 100)}) cannot be loaded"
+            broken[name] = f"{what}: {describe_error(error)}; repair or uninstall the package that provides it"
     return found, broken
 
 

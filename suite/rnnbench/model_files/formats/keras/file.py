@@ -25,13 +25,14 @@ from rnnbench.outside_text import safe_text
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 
 
-def read_keras(path: Path, folder: Path) -> KerasFile:
-    """The file, with a copy of its weights in a folder, where nobody else changes them.
+def read_keras(path: Path, weights: Path) -> KerasFile:
+    """The file, of which the weights are copied into the HDF5 file `weights`, where nobody else changes them.
+
+    They may be of gigabytes, so they are not in memory beside the layers.
 
     Raises ModelFileError, and MissingExtraError without h5py, which Keras installs.
     """
     data = read_bytes(path)
-    weights = folder / WEIGHTS
     try:
         with parsing("it is no file of Keras, or it is damaged"):
             if data.startswith(SIGNATURE):  # Also a `.keras` file of TensorFlow 2.11 and before.
@@ -40,7 +41,7 @@ def read_keras(path: Path, folder: Path) -> KerasFile:
             with zipfile.ZipFile(BytesIO(data)) as archive:
                 return _file(archive, weights)
     except OSError as error:
-        full = f"its weights cannot be copied to {folder}: {error.strerror}"
+        full = f"its weights cannot be copied to {weights.parent}: {error.strerror}"
         raise ModelFileError(f"{full}; TMPDIR names another folder for temporary files") from error
 
 
@@ -68,7 +69,6 @@ def _file(archive: zipfile.ZipFile, weights: Path) -> KerasFile:
             arrays = list(datasets(h5py, stored))
     return KerasFile(
         config=config,
-        weights=weights,
         is_whole=False,
         elements=sum(math.prod(dataset.shape) for dataset in arrays),
         weight_bytes=sum(dataset.nbytes for dataset in arrays),

@@ -51,7 +51,6 @@ def read_hdf5(path: Path) -> KerasFile:
         require_structure(config)
         return KerasFile(
             config=in_keras_3(config, version),
-            weights=path,
             is_whole=True,
             elements=sum(math.prod(dataset.shape) for dataset in kept),
             weight_bytes=sum(dataset.nbytes for dataset in kept),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.keras.file import read_keras
+from rnnbench.model_files.formats.keras.file import WEIGHTS, read_keras
 from rnnbench.model_files.formats.keras.hdf5 import load_weights
 from rnnbench.model_files.formats.keras.layers import (
     CELLS,
@@ -47,8 +47,9 @@ class KerasProgram:
         """Raises ModelFileError for a file that is not read, or whose layers Keras cannot build."""
         self._keras = require_keras()
         with tempfile.TemporaryDirectory() as folder:
-            self.file: KerasFile = read_keras(path, Path(folder))
-            self._model = _built(self._keras, self.file, dtype)
+            weights = Path(folder) / WEIGHTS
+            self.file: KerasFile = read_keras(path, weights)
+            self._model = _built(self._keras, self.file, weights, dtype)
         file = self.file
         tree = self._keras.tree
         if isinstance(self._model, self._keras.Sequential):
@@ -82,7 +83,7 @@ class KerasProgram:
         return dict(zip((array.name for array in self.outputs), outputs, strict=True)) | after
 
 
-def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
+def _built(keras: Any, file: KerasFile, weights: Path, dtype: str) -> Any:
     """The model with the file's weights. Raises ModelFileError."""
     bounded = _bounded(keras, file.elements)
     initializer: Config = {"module": None, "class_name": BOUNDED, "config": {}, "registered_name": BOUNDED}
@@ -93,9 +94,9 @@ def _built(keras: Any, file: KerasFile, dtype: str) -> Any:
         if not model.built or not model.inputs:
             raise ModelFileError("it was saved before it knew the shape of its input; call it once, and save it again")
         if file.is_whole:
-            load_weights(model, file.weights, names_in_tensorflow(file.config))
+            load_weights(model, weights, names_in_tensorflow(file.config))
             return model
-        model.load_weights(file.weights)
+        model.load_weights(weights)
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rnnbench.model_files import limits
@@ -22,10 +21,8 @@ EXTRA = "tensorflow"
 class KerasFile:
     config: dict[str, Any]
     """The layers as a `.keras` file has them. `layers.safe_config` says which of them are read."""
-    weights: Path
-    """A copy of the weights, HDF5. They may be of gigabytes, so they are not in memory beside the layers."""
     is_whole: bool
-    """Whether `weights` is of the whole file, as a `.h5` file is, with the weights of each layer by its name."""
+    """Whether the weights are copied with the whole file, as of `.h5`, and lie there under the name of their layer."""
     elements: int
     """Elements of all weights together."""
     weight_bytes: int
