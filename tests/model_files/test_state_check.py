@@ -279,6 +279,22 @@ def test_the_rows_of_a_call_are_no_size_that_it_shows(tmp_path):
     assert checked(tmp_path, proto, "time=null", "batch=0").made_sizes == {"y.2": 5}
 
 
+def test_a_call_of_several_steps_shows_the_sizes_that_do_not_follow_them(tmp_path):
+    """As of a loop whose exporter leaves the sizes of its results open. A step has as many products as there are."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        helper.make_node("Transpose", ["x"], ["turned"]),
+        helper.make_node("MatMul", ["x", "turned"], ["products"]),
+    ]
+    proto = files.model(
+        nodes,
+        files.arrays(("x", ("T", 6))),
+        files.arrays(("y", ("T", "rows", "units")), ("products", ("T", "steps"))),
+        [files.weight("shape", np.array([-1, 2, 3]))],
+    )
+    assert checked(tmp_path, proto, "time=0", "batch=null").made_sizes == {"y.1": 2, "y.2": 3}
+
+
 def test_inputs_that_are_no_numbers_are_named(tmp_path):
     nodes = [helper.make_node("StringNormalizer", ["s"], ["t"])]
     proto = files.model(nodes, files.arrays(("s", 8, [1])), files.arrays(("t", 8, [1])))

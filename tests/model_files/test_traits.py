@@ -18,6 +18,8 @@ from pt2_modules import Ring, Streaming
 from rnnbench.model_files import answered, describe, network_of, section_of
 from rnnbench.model_files.traits import TRAITS, Operation, dependences, reached
 
+OF_QUANTISED_FILES = "quantised-states"
+"""What every quantised file with a state has. It has a test of its own."""
 SCALED = ["scale", "zero"]
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 CACHES = """
@@ -40,7 +42,8 @@ func.func public @main(%x: tensor<1x4xf32> loc("x"), %k: tensor<3x4xf32> loc("k"
 def traits(path, *answers: str) -> dict[str, set[str]]:
     found = describe(path)
     section = answered(section_of(found, path.name), found, answers)
-    return {name: {*arrays} for name, arrays in network_of(path, section, found).traits.items()}
+    told = network_of(path, section, found).traits
+    return {name: {*arrays} for name, arrays in told.items() if name != OF_QUANTISED_FILES}
 
 
 def of_onnx(tmp_path, model, *answers):
@@ -412,6 +415,16 @@ def test_a_convolution_of_a_quantised_concat_is_told(tmp_path, parts, told):
 def test_a_concat_that_is_quantised_twice_is_told(tmp_path, parts, told):
     found = of_quantised_concat(tmp_path, last=QUANTISERS, **parts)
     assert found == ({"concat-quantised-twice": {"y"}} if told else {})
+
+
+@pytest.mark.parametrize(("state", "quantised", "told"), [("h", True, True), ("h", False, False), ("", True, False)])
+def test_states_of_a_quantised_file_are_told(tmp_path, state, quantised, told):
+    path = files.saved(files.quantised_cell() if quantised else files.recurrent("GRU"), tmp_path / "network.onnx")
+    found = describe(path)
+    answers = [] if state else ["state={}", "constants.h=0"]
+    traits = network_of(path, answered(section_of(found, path.name), found, answers), found).traits
+    assert (OF_QUANTISED_FILES in traits) is told
+    assert not told or {*traits[OF_QUANTISED_FILES]} == {"y", "h", "h_out"}
 
 
 @pytest.mark.parametrize(("largest", "told"), [(63, False), (127, True)])

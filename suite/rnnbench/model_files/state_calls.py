@@ -104,19 +104,22 @@ class _Calls:
         halves, why = self._halves((first_x, second_x), zero, (first, second))
         large = None if halves is None else self._large_halves((first_x, second_x), zero)
         failing = {steps: failure for steps in CALLS_OF if (failure := self._failure(steps, zero))}
-        return StateCheck(moved, used, halves, large, why, self._made_sizes(first), failing_steps=failing)
+        return StateCheck(moved, used, halves, large, why, self._made_sizes(first, zero), failing_steps=failing)
 
     def _failure(self, steps: int, zero: Arrays) -> str:
         """Why a call of so many steps fails; empty where it does not, and where the file has their number."""
         if not self._has_open_steps():
             return ""
-        self._steps = steps
         try:
-            self._run(self._inputs(), zero)
+            self._run_steps(steps, zero)
         except ModelFileError as error:
             return str(error)
-        else:
-            return ""
+        return ""
+
+    def _run_steps(self, steps: int, zero: Arrays) -> dict[str, np.ndarray]:
+        self._steps = steps
+        try:
+            return self._run(self._inputs(), zero)
         finally:
             self._steps = STEPS
 
@@ -127,13 +130,21 @@ class _Calls:
             array.shape is not None and not isinstance(array.shape[axis], int) for array in self._streams
         )
 
-    def _made_sizes(self, outputs: Arrays) -> dict[str, int]:
-        sizes = {}
-        for name, axis in open_sizes(self._description, self._section):
-            size = outputs[name].shape[axis]
-            if self._section.batch is None or self.rows == 1 or size != self.rows:  # It may be the axis of the batch.
-                sizes[f"{name}.{axis}"] = size
-        return sizes
+    def _made_sizes(self, outputs: Arrays, zero: Arrays) -> dict[str, int]:
+        """The sizes that the call shows, but for those that may be the batch's, or follow the number of steps."""
+        opened, others = open_sizes(self._description, self._section), outputs
+        if opened and self._has_open_steps():
+            try:
+                others = self._run_steps(STEPS + 1, zero)
+            except ModelFileError:
+                return {}
+        shown = {f"{name}.{axis}": (outputs[name].shape[axis], others[name].shape[axis]) for name, axis in opened}
+        may_be_rows = self._section.batch is not None and self.rows > 1
+        return {
+            axis: size
+            for axis, (size, other) in shown.items()
+            if size == other and not (may_be_rows and size == self.rows)
+        }
 
     def row_sizes(self) -> dict[str, int]:
         """One row, for each axis of the batch whose size the file leaves open, as `array.axis`."""

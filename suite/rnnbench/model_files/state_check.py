@@ -65,17 +65,15 @@ class StateCheck:
 
 
 def open_sizes(description: FileDescription, section: FileSection) -> list[tuple[str, int]]:
-    """Outputs with an axis whose size only a call shows: one call is one step, and it is not that of the batch."""
-    if section.time is not None:
-        return []
-    has_rows = section.batch is not None
+    """Outputs with an axis whose size only a call shows: the caller chooses those of time and of the batch alone."""
     return [
         (array.name, axis)
         for array in description.of_role("output", "state_out")
         for axis, size in enumerate(array.shape or ())
         if array.name not in section.state.values()
         and not isinstance(size, int)
-        and not (has_rows and axis in (section.batch, array.batch))
+        and not (section.time is not None and axis in (section.time, array.time))
+        and not (section.batch is not None and axis in (section.batch, array.batch))
     ]
 
 

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"(.*?)[_.]?(\d*|t[01])", re.DOTALL)
 """A name and the number at its end. It is the number of a layer, or says before and after: h0 and h1."""
 _FIRST, _SECOND = ("", "0", "t0"), ("", "1", "t1")
 _GIVEN_ANEW, _RESULT = re.compile(r"x|in|inputs?"), re.compile(r"y|out|outputs?")
-"""Names that speak against a state."""
+"""Names that speak against a state, with any number at their end."""
 _SIGNAL = re.compile(
     "audio|sound|wav|wave|waveform|pcm|mic|microphone|left|right|mix|speech|voice|noisy|signal|samples|feats?|features?|"
     "mel|mfcc|spec|spectrum|spectrogram|frames?|images?|video|tokens?|enhanced|denoised|clean|logits|probs|"
@@ -306,12 +306,12 @@ def _alike_shapes(one: ArrayDescription, other: ArrayDescription) -> bool:
 
 def _are_given_and_made(before: str, after: str) -> bool:
     """Whether a name says that an array is given anew in each call, or is its result: x and y."""
-    return _is_new(before) or _is_signal(after) or bool(_RESULT.fullmatch(after.lower()))
+    return _is_new(before) or _is_signal(after) or bool(_RESULT.fullmatch(_numbered(after.lower())[0]))
 
 
 def _is_new(name: str) -> bool:
     """Whether the name of an input says that it is given anew in each call."""
-    return _is_signal(name) or bool(_GIVEN_ANEW.fullmatch(name.lower()))
+    return _is_signal(name) or bool(_GIVEN_ANEW.fullmatch(_numbered(name.lower())[0]))
 
 
 def _is_signal(name: str) -> bool:

@@ -32,6 +32,7 @@ TRAITS = {
     "other-activations": "ONNX: an LSTM or GRU operator with another activation than sigmoid, tanh and relu",
     "peepholes": "ONNX: an LSTM operator with peepholes",
     "quantised-concat": "ONNX: a convolution with quantised weights of a quantised Concat",
+    "quantised-states": "ONNX and TFLite: states of a file with arrays that are quantised by fixed ranges",
     "quantised-products": "TFLite: a product of another one's result, both quantised, of which one has no bias",
     "ring": "a state whose next value is a part of it with new values behind or before",
     "rnn-directions": "TFLite: an RNN of both directions with whole weights or an auxiliary input, in some orders",
@@ -106,6 +107,8 @@ def traits_of(description: FileDescription, state: Mapping[str, str]) -> Iterato
     depends = description.depends
     if single := _computed_from_single(states, state, depends):
         yield "one-element-state", _spoiled(single, state, description)
+    if state and description.activations == "static":
+        yield "quantised-states", _spoiled(state, state, description)
     for name, feature in features.items():
         arrays = set(feature.arrays)
         if name == "rows-in-equal-states":

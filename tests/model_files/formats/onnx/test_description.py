@@ -340,7 +340,7 @@ def test_a_shape_that_nothing_else_has_makes_a_pair(tmp_path):
     assert pairs(described(tmp_path, proto)) == {"a": ("b", "shape")}
 
 
-@pytest.mark.parametrize(("before", "after"), [("input", "b"), ("a", "output"), ("X", "b")])
+@pytest.mark.parametrize(("before", "after"), [("input", "b"), ("a", "output"), ("X", "b"), ("x0", "b"), ("a", "y_1")])
 def test_x_and_y_are_no_pair_by_their_shape_alone(tmp_path, before, after):
     """As where an operator's optional state is left away, and its weights are given."""
     proto = files.model(

@@ -154,16 +154,42 @@ def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
     np.testing.assert_array_equal(batch_first["hn"], time_first["hn"].swapaxes(0, 1))
 
 
-@pytest.mark.parametrize(("hidden", "rows"), [(7, 12), (4, 24)])
+@pytest.mark.parametrize(("hidden", "rows"), [(7, 16), (4, 24)])
 def test_a_hidden_size_that_is_not_that_of_the_weights_is_refused(tmp_path, hidden, rows):
     """As exporters write an LSTM with a projection, which ONNX does not have."""
-    proto = files.recurrent("GRU")
+    proto = files.recurrent("LSTM")
     next(entry for entry in proto.graph.node[0].attribute if entry.name == "hidden_size").i = hidden
     for tensor, values in zip(proto.graph.initializer, ((1, rows, 3), (1, rows, 4), (1, 2 * rows)), strict=False):
         tensor.CopyFrom(files.weight(tensor.name, np.zeros(values, np.float32)))
-    oracle = oracle_of(files.saved(proto, tmp_path / "gru.onnx"))
+    oracle = oracle_of(files.saved(proto, tmp_path / "lstm.onnx"))
     with pytest.raises(ModelFileError, match=rf"hidden_size of {hidden}, .* R is \[1, {rows}, 4\]; ONNX has no"):
-        oracle.run({"x": np.zeros((1, 1, 3)), "h0": np.zeros((1, 1, 4))})
+        oracle.run({"x": np.zeros((1, 1, 3)), "h0": np.zeros((1, 1, 4)), "c0": np.zeros((1, 1, 4))})
+
+
+@pytest.mark.parametrize("peepholes", [False, True])
+def test_a_state_of_another_width_than_the_weights_is_refused(tmp_path, peepholes):
+    """As torch's exporter writes an LSTM with a projection. A width of 1 would fit each other one."""
+    proto = files.recurrent("LSTM", input_forget=int(peepholes))
+    proto.graph.input[2].type.tensor_type.shape.dim[2].dim_value = 1
+    oracle = oracle_of(files.saved(proto, tmp_path / "network.onnx"))
+    given = {"x": np.zeros((5, 2, 3)), "h0": np.zeros((1, 2, 4)), "c0": np.zeros((1, 2, 1))}
+    said = r"initial c of the shape \[1, 2, 1\]; x and the weights call for \[1, 2, 4\]; ONNX has no projection"
+    with pytest.raises(ModelFileError, match=said):
+        oracle.run(given)
+    with pytest.raises(ModelFileError, match=r"initial h of the shape \[1, 1, 4\]; .* call for \[1, 2, 4\]$"):
+        oracle.run(given | {"h0": np.zeros((1, 1, 4))})
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU"])
+def test_weights_that_do_not_fit_each_other_are_told_as_a_fault_of_the_file(tmp_path, operator):
+    proto = files.recurrent(operator)
+    proto.graph.node[0].input[1] = "joined"
+    proto.graph.node.insert(0, helper.make_node("Concat", ["W", "B"], ["joined"], axis=0))
+    oracle = oracle_of(files.saved(proto, tmp_path / "network.onnx"))
+    given = {"x": np.zeros((5, 2, 3)), "h0": np.zeros((1, 2, 4)), "c0": np.zeros((1, 2, 4))}
+    with pytest.raises(ModelFileError, match="no call of it is right: export the network again") as told:
+        oracle.run({name: given[name] for name in oracle.inputs})
+    assert ("proj_size" in str(told.value)) is (operator == "LSTM")
 
 
 def test_an_output_without_a_name_is_no_later_input(tmp_path):

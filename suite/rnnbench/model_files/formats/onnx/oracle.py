@@ -20,7 +20,13 @@ from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ra
 from rnnbench.model_files.formats.onnx.recurrent_operators import OPERATORS, recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
-from rnnbench.model_files.formats.onnx.tensors import all_nodes, load_external, opset_version, shape_of
+from rnnbench.model_files.formats.onnx.tensors import (
+    all_nodes,
+    load_external,
+    names_inside,
+    opset_version,
+    shape_of,
+)
 from rnnbench.optional import MissingExtraError
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn import Arithmetic, Range
@@ -40,6 +46,8 @@ _WHY = {
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
 _INSTEAD = "export the network with ONNX's own operators, and save it before a runtime optimises it"
+_WRONG_WEIGHTS = "All of these are in the file, so no call of it is right: export the network again"
+_OF_PROJECTION = " (torch's exporter writes such weights for an LSTM with proj_size: write a cell of your own)"
 _TRAINING = 2
 """Index of `training_mode` in the inputs of Dropout."""
 _OLDEST = 7
@@ -69,6 +77,28 @@ class _Quantised:
         return cls(fixed, own)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a file beside its nodes."""
+
+    narrow: Mapping[str, str]
+    """The types of values that are narrower than the arithmetic, by name."""
+    quantised: _Quantised
+    constant: frozenset[str]
+    """The values that are the same in every call."""
+    has_lstm: bool
+
+    @classmethod
+    def of(cls, model: Any) -> _Known:
+        """Raises ModelFileError for quantised forms that are not computed here."""
+        constant = {tensor.name for tensor in model.graph.initializer}
+        for node in model.graph.node:
+            if constant.issuperset(names_inside(node)) and constant.issuperset(filter(None, node.input)):
+                constant.update(node.output)
+        has_lstm = any(node.op_type == "LSTM" for node in all_nodes(model))
+        return cls(narrow_values(model), _Quantised.of(model), frozenset(constant), has_lstm)
+
+
 class OnnxOracle(Oracle):
     """An ONNX file in an arithmetic."""
 
@@ -80,8 +110,7 @@ class OnnxOracle(Oracle):
             load_external(self._model, path.parent, type_names())
             use_onnx_quantisers(self._model)
             _refuse(self._model)
-            self._narrow = narrow_values(self._model)
-            self._quantised = _Quantised.of(self._model)
+            self._known = _Known.of(self._model)
         self.use(Arithmetic())
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -97,7 +126,7 @@ class OnnxOracle(Oracle):
         model = retyped(self._model, arithmetic)
         self.inputs = {value.name: value for value in graph_inputs(model.graph)}
         with self._named():
-            self._evaluator = _evaluator_class(arithmetic, self._narrow, self._quantised, opset_version(model))(model)
+            self._evaluator = _evaluator_class(arithmetic, self._known, opset_version(model))(model)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -146,7 +175,7 @@ def _refuse(model: Any) -> None:
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {_INSTEAD}")
 
 
-def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], quantised: _Quantised, opset: int) -> Any:
+def _evaluator_class(arithmetic: Arithmetic, known: _Known, opset: int) -> Any:
     """ONNX's evaluator, with each node in the arithmetic. It makes evaluators of its own class for inner graphs."""
     base = require_onnx("onnx.reference").ReferenceEvaluator
     operator = require_onnx("onnx.reference.op_run").OpRun
@@ -158,7 +187,7 @@ def _evaluator_class(arithmetic: Arithmetic, narrow: Mapping[str, str], quantise
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
         base.__init__(self, *arguments, **{**options, "new_ops": classes})
         for node in self.rt_nodes_:
-            node.run = _run_of(node, arithmetic, narrow, quantised)
+            node.run = _run_of(node, arithmetic, known)
 
     return type("EvaluatorInArithmetic", (base,), {"__init__": initialise})
 
@@ -167,10 +196,10 @@ def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
     raise AssertionError("`_run_of` replaces what would call this")
 
 
-def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quantised: _Quantised) -> Any:
+def _run_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
     """What replaces the method `run` of a node of the evaluator."""
-    proto = node.onnx_node
-    dtype = next((narrow[name] for name in proto.output if name in narrow), "")
+    proto, quantised = node.onnx_node, known.quantised
+    dtype = next((known.narrow[name] for name in proto.output if name in known.narrow), "")
     node_arithmetic = arithmetic.narrowed(dtype) if dtype else arithmetic
     if dynamic.is_own(proto, *OPERATORS):
         run: Any = recurrent_operator(proto, node_arithmetic.unquantised(), _attributes(proto))
@@ -199,6 +228,8 @@ def _run_of(node: Any, arithmetic: Arithmetic, narrow: Mapping[str, str], quanti
             pairs = zip(proto.input, inputs, strict=False)
             of = safe_text(", ".join(f"{name} {[*getattr(given, 'shape', ())]}" for name, given in pairs), 200)
             message = f"ONNX's reference fails in {proto.op_type} of {of}: {describe_error(error)[:200]}"
+            if known.constant.issuperset(filter(None, proto.input)):
+                message += f". {_WRONG_WEIGHTS}{_OF_PROJECTION if known.has_lstm else ''}"
             raise ModelFileError(message) from error
         outputs = [output if name else None for name, output in zip(names, results, strict=False)]
         if proto.op_type not in ("Constant", "Cast"):

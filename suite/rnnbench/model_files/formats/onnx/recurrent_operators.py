@@ -33,6 +33,10 @@ _READ = frozenset(
 _PEEPHOLES = 7
 """Index of the input that has them."""
 _NOT_COMPUTED = "is not computed here; export its step as products, sums and activations, in a Scan or one step a call"
+_NO_PROJECTION = (
+    "; ONNX has no projection (proj_size), so export such a network as products, sums and activations, with a cell of "
+    "your own"
+)
 _HARD_SIGMOID = {"activation_alpha": 0.2, "activation_beta": 0.5}
 """Values of a hard sigmoid by the standard, which converters write down."""
 
@@ -54,7 +58,7 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
         if batch_first:
             x = x.swapaxes(0, 1)
             h, c = (None if array is None else array.swapaxes(0, 1) for array in (h, c))
-        state, lengths = _state(model, x, h, c), _checked(lengths, x)
+        state, lengths = _state(operator, model, x, h, c), _checked(lengths, x)
         if cell is not None:
             y, *ends = run_cell(arithmetic, cell, (w, r, b, p), x, list(state.values()), lengths)
         else:
@@ -125,8 +129,8 @@ def _model(
     hidden = attributes.get("hidden_size", r.shape[-1])
     if r.shape[-1] != hidden or {w.shape[-2], r.shape[-2]} != {len(_ORDERS[operator]) * hidden}:
         raise ModelFileError(
-            f"{operator} has a hidden_size of {hidden}, and other weights: W is {[*w.shape]}, R is {[*r.shape]}; "
-            "ONNX has no projection (proj_size), so export such a network as products, sums and activations"
+            f"{operator} has a hidden_size of {hidden}, and other weights: W is {[*w.shape]}, R is {[*r.shape]}"
+            f"{_NO_PROJECTION if operator == 'LSTM' else ''}"
         )
     try:
         return Model.model_validate(
@@ -162,9 +166,19 @@ def _layer(operator: str, row: int, w: np.ndarray, r: np.ndarray, b: np.ndarray 
     )
 
 
-def _state(model: Model, x: np.ndarray, h: np.ndarray | None, c: np.ndarray | None) -> dict[str, np.ndarray]:
+def _state(
+    operator: str, model: Model, x: np.ndarray, h: np.ndarray | None, c: np.ndarray | None
+) -> dict[str, np.ndarray]:
     states = {name: array for name, array in (("h", h), ("c", c)) if array is not None}
     shapes = model.state_shapes(x.shape[1]) if x.ndim == 3 else {}
+    for name, array in states.items():
+        if array.shape != shapes.get(name, array.shape):
+            may_be_projected = operator == "LSTM" and array.shape[-1:] != shapes[name][-1:]
+            raise ModelFileError(
+                f"{operator} has an initial {name} of the shape {[*array.shape]}; x and the weights call for "
+                f"{[*shapes[name]]}"
+                f"{_NO_PROJECTION if may_be_projected else ''}"
+            )
     return {name: states.get(name, np.zeros(shape)) for name, shape in shapes.items()}
 
 
