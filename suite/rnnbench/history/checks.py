@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from rnnbench.history.entry import StoredTime, cpu_of, run_id, utc_of
-from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, fingerprint, versions_text
+from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, fingerprint, read_info, versions_text
 
 SCHEMA: Literal[1] = 1
 NOT_CHECKED = ("unsupported", "unavailable")
@@ -90,6 +91,11 @@ def check_row(entry: CheckEntry) -> dict[str, object]:
     """The row of a check in the table `checks`."""
     of_check = entry.model_dump(include=set(CHECK_TYPES) - {"failed"})
     return {**of_check, "checked": len(entry.trials), "failed": [failed.trial for failed in entry.failed]}
+
+
+def is_check(folder: Path) -> bool:
+    """Whether a run is one of `rnnbench check`. Those of rnnbench before the field `case_files` do not say it."""
+    return bool(read_info(folder)[0].case_files)
 
 
 def checks_of(run: Run) -> tuple[CheckEntry, ...]:
