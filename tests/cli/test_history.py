@@ -40,9 +40,28 @@ def test_a_comparison_is_added_by_its_verdicts_and_neither_side_becomes_a_night(
     assert added.stdout == "run-b: added as a comparison (1 verdict)\n"
     assert not (folder / "results" / "history" / "runs").exists()
     assert len(list((folder / "results" / "history" / "comparisons").iterdir())) == 1
+    assert rnnbench("history", "list").stdout.splitlines()[-1].split()[-2:] == ["1", "comparison"]
+    assert "UNDECIDED" in rnnbench("history", "sql", "SELECT verdict FROM verdicts").stdout
+    assert "has no run, only comparisons or checks" in rnnbench("history", "changes", status=2).stderr
     (folder / "run-b" / "verdicts.json").write_text("[1")
     assert "is damaged; compare again" in rnnbench("history", "add", "run-b", status=2).stderr
     assert f"other-a: added ({TRIALS} trials)" in rnnbench("history", "add", "other-a").stdout
+
+
+def test_a_check_is_added_as_a_check_and_once_damaged_is_added_again(rnnbench, folder):
+    shutil.copytree(STORED, folder / "run")
+    info = json.loads((folder / "run" / "run.json").read_text())
+    (folder / "run" / "run.json").write_text(json.dumps({**info, "case_files": ["cases"]}))
+    assert rnnbench("history", "add", "run").stdout.startswith("run: added as a check (")
+    assert not (folder / "results" / "history" / "runs").exists()
+    listed = rnnbench("history", "list").stdout
+    assert "  check of iree" in listed
+    file = next((folder / "results" / "history" / "checks").iterdir())
+    file.write_text("{")
+    assert "delete it, or add the run of its check again" in rnnbench("history", "list").stderr
+    rnnbench("history", "add", "run")
+    repaired = rnnbench("history", "list")
+    assert (repaired.stdout, repaired.stderr) == (listed, "")
 
 
 def test_a_query_that_fails_ends_in_a_sentence(rnnbench):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.metadata import version
 from shlex import quote
 
@@ -127,8 +128,16 @@ def test_an_environment_without_the_backend_is_refused_with_what_to_install(fork
 
 
 def test_an_environment_with_another_source_of_the_suite_is_refused(forked, tmp_path, monkeypatch):
-    monkeypatch.setattr(environments, "source_digest", lambda: "another")
+    monkeypatch.setattr(environments, "source_digest", cache(lambda: "another"))
     with pytest.raises(SideError, match="another source of rnnbench"):
+        open_side(None, TRIALS, tmp_path)
+
+
+def test_a_suite_that_was_edited_while_the_command_ran_is_told_as_that(forked, tmp_path, monkeypatch):
+    read = cache(iter(["before the edit", "after it"]).__next__)
+    read()
+    monkeypatch.setattr(environments, "source_digest", read)
+    with pytest.raises(SideError, match="the source of rnnbench was edited while this command ran"):
         open_side(None, TRIALS, tmp_path)
 
 

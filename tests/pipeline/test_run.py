@@ -20,11 +20,13 @@ from unasked import unasked_adapters
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
 from rnnbench import pipeline
+from rnnbench.backends import unchanged
 from rnnbench.cases import Limits, Measure
 from rnnbench.cli.exit_status import NONCONFORMING, OK, exit_status
 from rnnbench.pipeline.record import Journal
+from rnnbench.pipeline.run import see_files
 from rnnbench.pipeline.same_programs import SamePrograms
-from rnnbench.plan import begin_run, resume_run
+from rnnbench.plan import begin_run, examine_all, resume_run
 from rnnbench.results import Store, not_believed, read_run
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -276,6 +278,18 @@ def test_a_package_that_is_edited_while_a_run_is_on_is_named_in_it(tmp_path, mon
             assert run.info.edited == edited
             told = [warning for warning in run.warnings if "files of planted changed while the run was on" in warning]
             assert bool(told) == bool(edited)
+
+
+def test_an_edit_of_the_suite_is_seen_where_another_environment_runs_the_trials(monkeypatch):
+    """As in a night: each version has an environment, and all of them have the files of this suite."""
+    (examined,) = examine_all([make_trial()])
+    elsewhere = dataclasses.replace(
+        examined, support=dataclasses.replace(examined.support, interpreter="/other/bin/python")
+    )
+    files = see_files([elsewhere])
+    assert files.changed() == ()
+    monkeypatch.setattr(unchanged, "_sources", lambda place: "edited")
+    assert "rnnbench" in files.changed()
 
 
 def test_no_figures_are_believed_of_a_trial_whose_package_was_replaced_while_it_was_measured(tmp_path, monkeypatch):

@@ -62,6 +62,7 @@ def test_the_answer_names_the_fastest_of_each_origin_and_chunk(whole: str) -> No
         assert explained in answer
     assert "kernel: " not in answer, "no program is one"
     assert "80 trials: 67 ok" in answer
+    assert "A single process" not in whole, "each trial has several"
 
 
 def test_a_lone_or_level_program_is_not_said_to_lead() -> None:
@@ -318,6 +319,7 @@ def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
     memory = entry.memory.model_copy(update={"steady": None})
     text = markdown(entry.model_copy(update={"timing": timing, "memory": memory}))
     row = rows(section(text, "Ranking"))[0]
+    assert "A single process has no verdict." in section(text, "Ranking")
     assert (row[7], row[8], row[11], row[12], row[13]) == ("—", "—", "—", "—", "—")
     reasons = {tuple(row) for row in rows(section(text, "Dashes in the tables, and why"))}
     assert ("cold build", "its artifact was found in the cache", "1") in reasons

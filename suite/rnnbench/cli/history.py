@@ -49,19 +49,24 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
     """Add each RUN: a folder, a name, or 'latest'. A run is never added twice; one that was resumed is updated.
 
     Each shard of a merged run is added as a run of its own. Of a comparison by 'rnnbench ab', the run of side b adds
-    its verdicts; neither side becomes a night.
+    its verdicts; neither side becomes a night, nor does a run of 'rnnbench check'.
 
     Example: rnnbench history add latest
     """
-    from rnnbench.history import History, side_of
+    from rnnbench.history import History, is_check, side_of
     from rnnbench.plan import compress_run
     from rnnbench.results import Store, shard_folders
     from rnnbench.spelling import count
 
     store = Store(results)
     tell_warnings(warning for run in runs for warning in store.left_out(run))
-    folders = [folder for run in runs for folder in shard_folders(store.resolve(run))]
-    for folder in folders:
+    named = [store.resolve(run) for run in runs]
+    for folder in (part for run in named for part in ((run,) if is_check(run) else shard_folders(run))):
+        if is_check(folder):
+            checks = History(history_folder).add_checks(folder)
+            of = ", ".join(f"{check.backend}: {count(len(check.trials), 'trial')}" for check in checks)
+            tell(f"{folder}: added as a check ({of})")
+            continue
         if side := side_of(folder):
             _add_side(side, folder, history_folder)
             continue
@@ -86,14 +91,21 @@ def _add_side(side: str, folder: Path, history_folder: Path) -> None:
     tell(f"{folder}: added as a comparison ({count(len(entry.verdicts), 'verdict')})")
 
 
-@history.command(name="list", short_help="List the runs.")
+LISTED = """
+    SELECT run_id, run, started, machine, trials, if(release IS NULL, 'run', 'release') AS kind FROM runs
+    UNION ALL SELECT run_id, run, started, machine, count(DISTINCT trial), 'comparison' FROM verdicts GROUP BY ALL
+    UNION ALL SELECT run_id, run, started, machine, checked, 'check of ' || backend FROM checks
+    ORDER BY started, kind
+"""
+
+
+@history.command(name="list", short_help="List the runs, comparisons and checks.")
 @HISTORY
 def list_runs(history_folder: Path) -> None:
-    """List the runs of the history, oldest first."""
+    """List the runs, comparisons and checks of the history, oldest first."""
     from rnnbench.history import plain_table
 
-    statement = "SELECT run_id, run, started, machine, trials FROM runs ORDER BY started"
-    for line in plain_table(_open(history_folder).sql(statement)):
+    for line in plain_table(_open(history_folder).sql(LISTED)):
         click.echo(line)
 
 
@@ -134,7 +146,7 @@ def changes(screen: bool, last: int | None, history_folder: Path) -> None:
         without_anchors,
     )
 
-    opened = _open(history_folder)
+    opened = _open(history_folder, series=True)
     level_changes, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
     for machine in machines_without_anchors(opened, read_settings(history_folder).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
@@ -182,7 +194,7 @@ def look(history_folder: Path, alerts_file: Path, last: int) -> tuple[Alerts, Ne
     from rnnbench.history import Alerts, News, update
 
     alerts = Alerts.read(alerts_file)
-    news = News.of(_open(history_folder), datetime.now(UTC).replace(tzinfo=None), last)
+    news = News.of(_open(history_folder, series=True), datetime.now(UTC).replace(tzinfo=None), last)
     return update(alerts, news), news
 
 
@@ -190,8 +202,11 @@ history.add_command(backfill)
 history.add_command(confirm)
 
 
-def _open(history_folder: Path) -> History:
-    """Open the history in a folder, and warn of damaged files. Raises StoreError if it has no run."""
+def _open(history_folder: Path, *, series: bool = False) -> History:
+    """Open the history in a folder, and warn of damaged files.
+
+    Raises StoreError if it is empty; with `series` also if it has comparisons and checks alone, which are in none.
+    """
     from rnnbench.history import History
     from rnnbench.results import StoreError
     from rnnbench.spelling import near_path
@@ -202,6 +217,8 @@ def _open(history_folder: Path) -> History:
         raise StoreError(f"the folder {history_folder} does not exist; {near}")
     opened = History(history_folder)
     tell_warnings(opened.warnings)
-    if not opened.runs:
-        raise StoreError(f"the history in {history_folder} has no run; add one with: rnnbench history add RUN")
+    others = opened.comparisons or opened.checks
+    if not opened.runs and (series or not others):
+        only = ", only comparisons or checks, which are in no series" if others else ""
+        raise StoreError(f"the history in {history_folder} has no run{only}; add one with: rnnbench history add RUN")
     return opened

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.changes import Change, find_changes
-    from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes
+    from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import SERIES_DEVICE
     from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict, side_of
     from rnnbench.history.database import Table, require_history

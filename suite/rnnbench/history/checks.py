@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
-from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, versions_text
+from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, read_info, versions_text
 
 NOT_CHECKED = ("unsupported", "unavailable")
 
@@ -75,6 +76,11 @@ def check_row(entry: CheckEntry) -> dict[str, object]:
     """The row of a check in the table `checks`."""
     of_check = entry.model_dump(include=set(CHECK_TYPES) - {"failed"})
     return {**of_check, "checked": len(entry.trials), "failed": [failed.trial for failed in entry.failed]}
+
+
+def is_check(folder: Path) -> bool:
+    """Whether a run is one of `rnnbench check`. Those of rnnbench before the field `case_files` do not say it."""
+    return bool(read_info(folder)[0].case_files)
 
 
 def checks_of(run: Run) -> tuple[CheckEntry, ...]:

@@ -150,7 +150,9 @@ class History:
         for path in _entry_files(self.root / folder):
             entry = read_cached(path, lambda path: _entry_in(path, kind))
             if entry is None or entry.name != path.stem:
-                damaged.append(_of_newer(path) or f"{path}: damaged, and skipped; delete it, or add {what} again")
+                damaged.append(
+                    _of_newer(path) or f"{path}: damaged, and skipped; delete it, or add the run of {what} again"
+                )
             else:
                 files.append(_EntryFile(path, entry.name, entry))
         return _Entries.of(files, damaged)

@@ -79,6 +79,11 @@ def open_environment(text: str | None, trials: Sequence[Trial], cache: Path) -> 
         name, interpreter = text, make_environment(text, extras_of(trials), cache).python
     facts = _describe(name, interpreter, trials)
     if facts.source != source_digest():
+        if source_digest.__wrapped__() != source_digest():
+            raise SideError(
+                f"{name}: not used: the source of rnnbench was edited while this command ran, so that programs before "
+                "and after the edit would be compared; give the command again, and edit nothing until it has ended"
+            )
         raise SideError(
             f"{name}: has another source of rnnbench than the running one, so that adapters would be compared and not "
             f"packages; install this one there: {quote(interpreter)} -m pip install --no-deps {join(this_suite())}"

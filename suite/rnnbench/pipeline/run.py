@@ -54,12 +54,13 @@ def run_trials(
 
 
 def see_files(examined: Iterable[Examined]) -> SeenFiles:
-    """The files of the packages that these trials use in the running environment. Other environments are left out.
+    """The files of the suite, and of the packages that these trials use in the running environment.
 
-    A package that changes during a run would give it trials of two versions.
+    Packages of other environments are left out. A package that changes during a run would give it trials of two
+    versions.
     """
-    usable = [one for one in examined if one.failure is None and _runs_here(one)]
-    packages = {name for one in usable for name in one.probe.versions}
+    usable = [one for one in examined if one.failure is None]
+    packages = {name for one in usable if _runs_here(one) for name in one.probe.versions}
     return SeenFiles({one.trial.target.backend for one in usable}, {*packages, "numpy"})
 
 

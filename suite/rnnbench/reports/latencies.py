@@ -21,10 +21,13 @@ from rnnbench.results import (
     strategy_pairs,
 )
 
-PLACES = (
-    "The first program of a place is SLOWER, by verdict, than the first one of the place above. A single process has "
-    "no verdict."
-)
+PLACES = "The first program of a place is SLOWER, by verdict, than the first one of the place above."
+
+
+def places(entries: Sequence[Entry]) -> str:
+    """What a place means for these programs."""
+    single = any(e.ranked and e.bound is not None and len(e.bound.process_medians) < 2 for e in entries)
+    return f"{PLACES} A single process has no verdict." if single else PLACES
 
 
 def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
@@ -52,7 +55,7 @@ def ranking_tables(entries: Sequence[Entry]) -> Iterator[Table]:
             ),
             tuple(rows),
             text=5,
-            note=f"{PLACES} ± processes: half the range of the process medians, relative to the median. × of "
+            note=f"{places(entries)} ± processes: half the range of the process medians, relative to the median. × of "
             "floor: bound latency over the latency floor, with its 95 % interval. p99 in brackets: several calls were "
             "timed as one sample.",
         )

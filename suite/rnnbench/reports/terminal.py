@@ -14,7 +14,7 @@ from rnnbench.reports.devices import crossing_tables, devices_sentence
 from rnnbench.reports.energy import energy_table
 from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.expected_failures import XPASS, expected_failures_table
-from rnnbench.reports.latencies import PLACES, software_device_table
+from rnnbench.reports.latencies import places, software_device_table
 from rnnbench.reports.paths import narrow_path_table, plain_path_answer
 from rnnbench.reports.reliability import measurement_warnings, reliability_sentences
 from rnnbench.reports.scenarios import offline_table, server_table, streams_table
@@ -59,7 +59,7 @@ def print_summary(run: Run, console: Console) -> None:
         print_table(offline, console, folds=False)
         show(console, offline.note, style="dim")
     if any(entry.ranked for entry in shown.entries):
-        show(console, f"Medians, ranked by bound latency. {PLACES} {_legend(shown, wide)}", style="dim")
+        show(console, f"Medians, ranked by bound latency. {places(shown.entries)} {_legend(shown, wide)}", style="dim")
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
         show(console, sentence)

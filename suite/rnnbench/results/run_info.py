@@ -73,7 +73,7 @@ class RunInfo(FrozenModel):
     """`a` or `b`, of a comparison of two environments; None for a run by itself, and in runs of earlier versions."""
     edited: tuple[str, ...] = ()
     """Packages of which files changed while the run was on, the suite among them: its trials may be of two states of
-    these. Empty in runs of earlier versions, and where other environments ran the trials."""
+    these. Packages of other environments are not seen. Empty in runs of earlier versions."""
     merged: MergedInfo | None = None
     """The shards that it was merged of. Its `machine` and `versions` are then those of all of them."""
     nodes: dict[str, NodeInfo] = Field(default_factory=dict)
