@@ -134,9 +134,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
         with suppress(OSError):
             part.unlink(missing_ok=True)
         of_target = isinstance(error, OSError) and str(error.filename) in ("None", str(part))
-        if (
-            isinstance(error, FileNotFoundError) and of_target
-        ):  # The folder is there: it takes no files, as those of /proc.
+        if of_target and isinstance(error, FileNotFoundError):
+            # The folder is there: it takes no files, as those of /proc.
             raise PermissionError(errno.EPERM, "no file can be made in this folder", str(path)) from error
         if isinstance(error, OSError):
             at_fault = path if of_target else error.filename
