@@ -137,7 +137,7 @@ def test_a_smallest_program_without_a_block_in_some_process_is_no_floor(blocks):
     floor = DispatchFloor([examined])
     (smallest,) = floor.for_trials([TrialSampling(examined)])
     smallest.paths["bound"] = SimpleNamespace(samples=lambda: SimpleNamespace(processes=blocks))
-    assert floor.samples_of(examined).unmeasured == "the rounds ended before it had a block"
+    assert floor.samples_of(examined).unmeasured == "sampling ended before it had a block"
 
 
 def test_trials_of_another_state_have_a_smallest_program_of_their_own():
@@ -241,7 +241,7 @@ def test_on_a_software_device_there_is_no_floor(monkeypatch):
     monkeypatch.setattr(Examined, "on_software_device", True)
     floor = DispatchFloor([examined])
     assert floor.for_trials([TrialSampling(examined)]) == []
-    assert floor.samples_of(examined).unmeasured == "a floor of a software device would say nothing"
+    assert floor.samples_of(examined).unmeasured == "a software device has no dispatch floor"
 
 
 def test_the_smallest_program_has_few_blocks_of_a_process():
