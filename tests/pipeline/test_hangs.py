@@ -23,7 +23,7 @@ MEASURE = Measure(budget=0.05, processes=1, settings={"cold": 1.0, "period": 0.0
 COMMANDS = ("prepare", "sample_state_copy", "verify", *HANGING_PATHS)
 FURTHER = {"sample_state_copy": "state_copy", "cold": "cold", "paced": "paced"}
 """The commands for figures beside the latencies that every trial has, and these figures."""
-NO_ANSWER = "no answer within 1 s, what its limits leave; killed"
+NO_ANSWER = "no answer within 1 s, the rest of its limit; killed"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import TrialSampling, dispatch_floor, groups, interleaved
 from rnnbench.sampling.dispatch_floor import DispatchFloor
-from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, anchor_figure, shuffled_turns
+from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, anchor_figure
 from rnnbench.stages import Built, Checked, Examined, Failure, PathSamples, Sampled
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -137,7 +137,7 @@ def test_a_smallest_program_without_a_block_in_some_process_is_no_floor(blocks):
     floor = DispatchFloor([examined])
     (smallest,) = floor.for_trials([TrialSampling(examined)])
     smallest.paths["bound"] = SimpleNamespace(samples=lambda: SimpleNamespace(processes=blocks))
-    assert floor.samples_of(examined).unmeasured == "the rounds ended before it had a block"
+    assert floor.samples_of(examined).unmeasured == "sampling ended before it had a block"
 
 
 def test_trials_of_another_state_have_a_smallest_program_of_their_own():
@@ -187,8 +187,8 @@ def test_a_trial_that_fails_while_the_next_set_is_prepared_is_left_out_of_it():
 def test_each_round_has_an_order_of_its_own():
     """Or a drift of the machine would be one trial's more than another's."""
     samplings = [TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (1, 2, 3)]
-    shuffled, workers = random.Random(0), [SimpleNamespace(trials=samplings)]
-    rounds = [[turn.sampling for turn in shuffled_turns(workers, samplings, shuffled)] for _ in range(30)]
+    prepared = ProcessSet(0, samplings, [SimpleNamespace(trials=samplings)], None, random.Random(0))
+    rounds = [[turn.sampling for turn in prepared.turns()] for _ in range(30)]
     for place in range(3):
         assert {id(order[place]) for order in rounds} == {id(sampling) for sampling in samplings}
 
@@ -241,7 +241,7 @@ def test_on_a_software_device_there_is_no_floor(monkeypatch):
     monkeypatch.setattr(Examined, "on_software_device", True)
     floor = DispatchFloor([examined])
     assert floor.for_trials([TrialSampling(examined)]) == []
-    assert floor.samples_of(examined).unmeasured == "a floor of a software device would say nothing"
+    assert floor.samples_of(examined).unmeasured == "a software device has no dispatch floor"
 
 
 def test_the_smallest_program_has_few_blocks_of_a_process():

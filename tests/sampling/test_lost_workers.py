@@ -63,7 +63,7 @@ def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_tri
         _kill(worker)
         assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
         assert one.failure.outcome == "crashed"
-        assert one.failure.reason.endswith("; 1 other trial had run in its process, and may have led to it")
+        assert one.failure.reason.endswith("; 1 other trial had run in its process, and may be the cause")
         assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
         assert SHARED_DEATH in other._findings
         assert SHARED_DEATH not in one._findings

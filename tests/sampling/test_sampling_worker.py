@@ -81,7 +81,7 @@ def test_what_other_trials_hold_is_told_beside_the_limit_that_it_raised(killed_b
     memory.ask(growing_by(70 << 20), make_trial(chunk=4), Verify(trial))
     with pytest.raises(WorkerError) as raised:
         memory.ask(SimpleNamespace(resident=lambda look: 0, ask=fail), trial, Verify(trial))
-    told = "its end; 70 MiB of both are of other trials in its process"
+    told = "its end; 70 MiB of both belong to other trials in its process"
     assert raised.value.reason == (told if killed_by_suite else "its end")
 
 

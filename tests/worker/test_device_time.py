@@ -34,13 +34,13 @@ TRIAL = make_trial()
 class RecordedClock:
     """A clock of a device. It makes the calls that it times, and keeps of which stream it was opened.
 
-    `waits` is how long the host waits for its events, and `seconds_told` what they tell of a warm call.
+    `waits` is how long the host waits for its events, and `measures` what it says of a call, both in seconds.
     """
 
-    def __init__(self, waits: float = CALL_S, seconds_told: float = CALL_S) -> None:
+    def __init__(self, waits: float = CALL_S, measures: float = CALL_S) -> None:
         self.streams: list[int] = []
         self.calls = 0
-        self.waits, self.seconds_told = waits, seconds_told
+        self.waits, self.measures = waits, measures
 
     def __call__(self, stream: int) -> Callable[[Callable[[], object]], float]:
         self.streams.append(stream)
@@ -50,7 +50,7 @@ class RecordedClock:
         call()
         time.sleep(self.waits)
         self.calls += 1
-        return self.seconds_told if self.calls > 3 else 9.0
+        return self.measures if self.calls > 3 else 9.0
 
 
 def time_on_device(worker: TrialWorker) -> commands.DeviceTime:
@@ -136,7 +136,7 @@ def test_events_that_are_further_apart_than_the_host_saw_the_call_take_are_of_no
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(HonestBound, "stream", 5, raising=False)
-    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(waits=0.0, seconds_told=9.0))
+    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(waits=0.0, measures=3600.0))
     assert time_on_device(worker) == commands.DeviceTime(unmeasured={"device_time": OTHER_CALL})
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass"
 

@@ -178,5 +178,6 @@ def utc_of(time: str, run: Run, timespec: str = "seconds") -> str:
     except (ValueError, OverflowError) as error:
         raise StoreError(f"{run.path}: '{time}' is no time in ISO 8601; restore its run.json") from error
     if not EARLIEST_YEAR <= began.year <= LATEST_YEAR:
-        raise StoreError(f"{run.path}: '{time}' is the time of no run; restore its run.json")
+        years = f"the years {EARLIEST_YEAR} to {LATEST_YEAR}"
+        raise StoreError(f"{run.path}: '{time}' is outside of {years}; restore its run.json")
     return began.isoformat(timespec=timespec)

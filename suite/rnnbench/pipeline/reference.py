@@ -50,7 +50,7 @@ def compute_reference(trial: Trial, worker: AskableWorker, context: Context) -> 
 
 def _not_computed(limit: float, cpu_s: float) -> str:
     return (
-        f"its worker was to compute the float64 reference within {limit:.4g} s (limits.reference), and used "
+        f"its worker had {limit:.4g} s (limits.reference) to compute the float64 reference, and used "
         f"{cpu_s:.2g} s of the processor: it hung, was stopped, or found no free core; killed"
     )
 

@@ -45,7 +45,7 @@ class AddedMemory:
             return process.ask(command, trial.limits.trial, trial.limits.memory + others + self._buffer)
         except WorkerError as error:
             if error.outcome == "out-of-memory" and others and error.cpu_s is not None:  # The suite killed it.
-                reason = f"{error.reason}; {others >> 20} MiB of both are of other trials in its process"
+                reason = f"{error.reason}; {others >> 20} MiB of both belong to other trials in its process"
                 raise WorkerError(error.outcome, reason, error.alive) from error
             raise
         finally:

@@ -68,7 +68,7 @@ class DispatchFloor:
         if smallest.not_believed:
             return DispatchFloorSamples(strategy, unmeasured=f"not believed: {smallest.not_believed}")
         if not processes or not all(processes):
-            return DispatchFloorSamples(strategy, unmeasured="the rounds ended before it had a block")
+            return DispatchFloorSamples(strategy, unmeasured="sampling ended before it had a block")
         return DispatchFloorSamples(strategy, processes)
 
     def _places(self, workers: Sequence[SamplingWorker]) -> list[tuple[SamplingWorker, TrialSampling]]:
@@ -90,13 +90,13 @@ def _smallest_program(examined: Examined) -> TrialSampling:
         small = replace(trial, model=COUNTER, strategy=strategy, steps=1, batch=1, seed=0)
         counter = replace(small, dtype=dtype, lengths="full")
         smallest = TrialSampling(examine(counter), is_built=False)
-        smallest.note_unmeasured({DEVICE_TIME: "the floor is one of bound calls alone"})
+        smallest.note_unmeasured({DEVICE_TIME: "the floor is of bound calls only"})
         smallest.failure = smallest.examined.failure
         if smallest.failure is None and worker_key(smallest.examined) != worker_key(examined):
             reason = "a counter needs another environment than this trial"
             smallest.failure = Failure("support", "unsupported", reason)
         if smallest.failure is None and examined.on_software_device:
-            smallest.failure = Failure("support", "unsupported", "a floor of a software device would say nothing")
+            smallest.failure = Failure("support", "unsupported", "a software device has no dispatch floor")
         if smallest.failure is None:
             break
     return smallest

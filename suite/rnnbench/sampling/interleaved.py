@@ -88,6 +88,13 @@ class ProcessSet:
     def doing(self) -> str:
         return f"sample, process {self.number + 1}"
 
+    def turns(self) -> list[Turn]:
+        """The trials that have not failed, with their workers, in a new random order."""
+        ids = {id(sampling) for sampling in self.samplings}
+        turns = [Turn(worker, sampling) for worker in self.workers for sampling in worker.trials if id(sampling) in ids]
+        self.shuffled.shuffle(turns)
+        return turns
+
     def leave_out_failed(self) -> None:
         """Remove the trials that have failed since the set was prepared."""
         self.samplings = [sampling for sampling in self.samplings if not sampling.has_failed]
@@ -158,21 +165,20 @@ class InterleavedSampling:
 
     def _time(self, timed: ProcessSet) -> None:
         """Time everything in one set of processes, from the warm-ups on."""
-        workers, samplings, shuffled = timed.workers, timed.samplings, timed.shuffled
-        self._warm_up(samplings, workers, shuffled, timed.doing)
-        while turns := [turn for turn in shuffled_turns(workers, samplings, shuffled) if turn.running()]:
+        self._warm_up(timed)
+        while turns := [turn for turn in timed.turns() if turn.running()]:
             timed.roof.read()
-            self._floor.sample(workers)
+            self._floor.sample(timed.workers)
             for turn in turns:
                 self._context.on_stage(turn.sampling.trial, timed.doing)
-                for path in shuffled.sample(running := turn.running(), len(running)):
+                for path in timed.shuffled.sample(running := turn.running(), len(running)):
                     _take_turn(turn, path)
-        for turn in shuffled_turns(workers, samplings, shuffled):
+        for turn in timed.turns():
             say = partial(self._context.on_stage, turn.sampling.trial)
             sample_scenarios(turn.worker, turn.sampling, say)
             self._energy.sample(turn.worker, turn.sampling, say)
         timed.roof.close()
-        for worker in workers:
+        for worker in timed.workers:
             worker.end_sampling()
             for sampling in worker.trials:
                 for path in _unfinished(sampling):
@@ -202,22 +208,16 @@ class InterleavedSampling:
         workers = by_worker((checked.examined, checked) for checked in self._trials)
         return sets_at_once(len(workers), memory_of(self._trials))
 
-    def _warm_up(
-        self,
-        samplings: Sequence[TrialSampling],
-        workers: Sequence[SamplingWorker],
-        shuffled: random.Random,
-        doing: str,
-    ) -> None:
-        warmups = {id(path): path.begin() for sampling in samplings for path in _unfinished(sampling)}
-        for turn in shuffled_turns(workers, samplings, shuffled):
-            self._context.on_stage(turn.sampling.trial, doing)
+    def _warm_up(self, timed: ProcessSet) -> None:
+        warmups = {id(path): path.begin() for sampling in timed.samplings for path in _unfinished(sampling)}
+        for turn in timed.turns():
+            self._context.on_stage(turn.sampling.trial, timed.doing)
             for path in turn.unfinished():
                 warmup = warmups[id(path)]
                 if warmup is not None:
                     turn.worker.warm_up(turn.sampling, path, warmup)
             _copy_state(turn)
-        self._floor.warm_up(workers)
+        self._floor.warm_up(timed.workers)
 
 
 def _sampling_of(checked: Checked) -> TrialSampling:
@@ -229,16 +229,6 @@ def _sampling_of(checked: Checked) -> TrialSampling:
 def _unfinished(sampling: TrialSampling) -> list[PathSampling]:
     """The paths of a trial whose sampling has not stopped."""
     return [path for path in sampling.paths.values() if isinstance(path, PathSampling) and path.stopped_by is None]
-
-
-def shuffled_turns(
-    workers: Sequence[SamplingWorker], samplings: Sequence[TrialSampling], shuffled: random.Random
-) -> list[Turn]:
-    """The trials that have not failed, with their workers, in a new random order."""
-    ids = {id(sampling) for sampling in samplings}
-    turns = [Turn(worker, sampling) for worker in workers for sampling in worker.trials if id(sampling) in ids]
-    shuffled.shuffle(turns)
-    return turns
 
 
 def _copy_state(turn: Turn) -> None:

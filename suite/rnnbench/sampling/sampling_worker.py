@@ -57,7 +57,7 @@ from rnnbench.worker import (
 
 SHARED_DEATH = Finding(
     kind=FindingKind.PROCESS,
-    detail="a process that it shared with other trials ended while another one was asked; either may have led to that",
+    detail="a process that it shared with other trials ended while another one was sampled; either may be the cause",
 )
 TRIES = 3
 """Times that the same calls are timed at most, because the suite was stopped meanwhile."""
@@ -357,7 +357,7 @@ class SamplingWorker:
             if sampling.trial.id in others:
                 sampling.note_findings([SHARED_DEATH])
         counted = count(len(others), "other trial")
-        return f"{error.reason}; {counted} had run in its process, and may have led to it"
+        return f"{error.reason}; {counted} had run in its process, and may be the cause"
 
     def _drop(self, sampling: TrialSampling, error: WorkerError) -> None:
         sampling.fail(error)

@@ -211,7 +211,7 @@ class ChannelProcess(StartedProcess, Generic[Ready]):
             left = deadline + self.stopped_s - looked
             if left <= 0:
                 is_told = "; a signal or a debugger had stopped it" if is_stopped(self.pid) else ""
-                self._fail("timed-out", f"no answer within {timeout:.4g} s, what its limits leave{is_told}; killed")
+                self._fail("timed-out", f"no answer within {timeout:.4g} s, the rest of its limit{is_told}; killed")
             line = self._channel.receive(min(left, POLL_S))
             waited()
             if line is None and self.has_ended:

@@ -209,7 +209,9 @@ class TrialPrograms:
         if seen is None or seen * TAIL_SHARE - TAIL_ROOM_S <= (tail_build_s or 0.0):
             return tail_build_s
         what = "nothing" if tail_build_s is None else f"{tail_build_s:.3g} s"
-        self._find(f"the first ragged call took {seen:.3g} s longer than a later one, and {what} of it was said")
+        self._find(
+            f"the first ragged call took {seen:.3g} s longer than a later one, and the adapter reported {what} of it"
+        )
         return seen
 
     def keep_tail(self, trial: Trial, request: Request, seconds: float | None) -> float | None:
