@@ -10,7 +10,7 @@ import pytest
 import stablehlo_files
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 from quick_tests import for_proof
 from verdicts import failures, verdicts
 
@@ -213,3 +213,25 @@ def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tm
             timed.bound()
         timed.called(calls)
     assert timed.verify().verdict == "pass"
+
+
+def spoiled(proto, name, value):
+    """The file with one number of a weight replaced."""
+    weight = next(each for each in proto.graph.initializer if each.name == name)
+    numbers = numpy_helper.to_array(weight).copy()
+    numbers.flat[5] = value
+    weight.CopyFrom(numpy_helper.from_array(numbers, name))
+    return proto
+
+
+@pytest.mark.parametrize("name", ["W", "R"])
+def test_a_file_with_nan_in_a_weight_is_compared_with_nothing_and_the_weight_is_named(tmp_path, name):
+    trial = file_trial(spoiled(files.recurrent("GRU"), name, np.nan), tmp_path, state={"h0": "hn"}, time=0, batch=1)
+    told = ReferenceTrajectories(trial, tmp_path).not_finite()
+    assert told.startswith("the float64 reference has NaN or infinities in y, h0 after one step from zeros")
+    assert told.endswith(f"weights of the file are NaN or infinite: {name} (1 of {36 if name == 'W' else 48} numbers)")
+
+
+def test_a_weight_that_is_infinite_and_decides_a_gate_alone_is_compared(tmp_path):
+    trial = file_trial(spoiled(files.recurrent("GRU"), "B", np.inf), tmp_path, state={"h0": "hn"}, time=0, batch=1)
+    assert not ReferenceTrajectories(trial, tmp_path).not_finite()

@@ -119,6 +119,21 @@ class ReferenceTrajectories:
             self.from_zeros()
         _ = self.ring_trajectory, self.roundings
 
+    def not_finite(self) -> str:
+        """Why no program can be compared: the reference's first step has NaN or infinities. Empty if it has none."""
+        run = self.from_zeros() if self.is_stream else None
+        first = self.ring_trajectory.y[:, 0] if run is None else run.y[0]
+        arrays = {"y": first, **({} if run is None or run.states is None else {n: a[0] for n, a in run.states.items()})}
+        wrong = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+        if not wrong:
+            return ""
+        weights = self.trial.model.weights_not_finite()
+        cause = f"weights of the file are NaN or infinite: {weights}" if weights else "look for a division by zero"
+        return (
+            f"the float64 reference has NaN or infinities in {', '.join(wrong)} after one step from zeros, so no "
+            f"program can be compared with it; {cause}"
+        )
+
     def from_zeros(self) -> Trajectory:
         """The stream from zeros."""
         return self._stream_trajectory(0)
