@@ -10,7 +10,7 @@ import pytest
 import stablehlo_files
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from quick_tests import for_proof
 from verdicts import failures, verdicts
 
@@ -213,6 +213,47 @@ def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tm
             timed.bound()
         timed.called(calls)
     assert timed.verify().verdict == "pass"
+
+
+BESIDE = {
+    "another output": ("large", [1e6] * 4, slice(0, 4)),
+    "another column": ("y", [1e3, 1e-4, 1.0, 1.0], slice(1, 2)),
+}
+"""An output that is larger than y, or y itself: what it is multiplied by, and a column of small numbers."""
+
+
+def beside_large_numbers(name, tmp_path):
+    """A GRU whose y, or another output, has numbers that are very much larger than others."""
+    output, factors, _ = BESIDE[name]
+    proto = files.recurrent("GRU")
+    proto.graph.initializer.append(files.weight("factors", np.array(factors, np.float32)))
+    if output == "y":
+        proto.graph.node[-1].output[0] = "plain"
+    else:
+        proto.graph.output.insert(1, files.arrays((output, ("T", "B", 4)))[0])
+    proto.graph.node.append(helper.make_node("Mul", [proto.graph.node[-1].output[0], "factors"], [output]))
+    return file_trial(proto, tmp_path, state={"h0": "hn"}, time=0, batch=1)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_large_numbers_hide_no_error_of_small_ones_beside_them(tmp_path, on_states, name):
+    small = BESIDE[name][2]
+
+    class Off(FileSession):
+        def compute(self, x):
+            y = super().compute(x)
+            y[..., small] *= np.float32(1.001)
+            return y
+
+    trial = beside_large_numbers(name, tmp_path)
+    assert not failures(trial, FileSession, tmp_path)
+    assert {"values", "chunks", "start", "bound"} <= failures(trial, Off, tmp_path).keys()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", BESIDE)
+def test_small_numbers_beside_large_ones_pass_every_check(tmp_path, name):
+    assert not failures(beside_large_numbers(name, tmp_path), FileSession, tmp_path)
 
 
 def spoiled(proto, name, value):
