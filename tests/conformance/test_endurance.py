@@ -19,6 +19,7 @@ from rnnbench.cases import Limits
 from rnnbench.conformance import CHECKS, RING, ReferenceTrajectories, run_checks, suite
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import CALLS, ENDURANCE, LEAST_CALLS, LEAST_FED, STEPS, WINDOWS, exact_after
+from rnnbench.conformance.long_runs import rounding_after
 from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.suite import Opener
 from rnnbench.rnn import Model, run_reference
@@ -204,3 +205,12 @@ def test_only_memory_that_grows_in_every_window_is_lost(monkeypatch, tmp_path, k
     memory = next(check for check in ENDURANCE if check.name == "memory")
     with Opener(program) as open_session:
         assert memory.run(open_session, reference).verdict == verdict
+
+
+def test_a_network_that_forgets_its_start_at_once_is_rounded_as_over_the_whole_ring(references, monkeypatch):
+    """Its largest values may come in a later call of the ring."""
+    reference = ReferenceTrajectories(make_trial(chunk=3), references)
+    monkeypatch.setattr(reference, "rounding_at", lambda step, array: step)
+    settled = replace(reference.ring_trajectory, settled_after=2)
+    monkeypatch.setattr(reference, "ring_trajectory", settled)
+    assert [rounding_after(reference, calls) for calls in (1, 2, RING, 1000)] == [2, *[3 * RING - 1] * 3]

@@ -10,7 +10,7 @@ import pytest
 import stablehlo_files
 from harness_trials import make_trial
 from honest_adapter import HonestProgram, HonestSession
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 from quick_tests import for_proof
 from verdicts import failures, verdicts
 
@@ -214,3 +214,66 @@ def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tm
             timed.bound()
         timed.called(calls)
     assert timed.verify().verdict == "pass"
+
+
+BESIDE = {
+    "another output": ("large", [1e6] * 4, slice(0, 4)),
+    "another column": ("y", [1e3, 1e-4, 1.0, 1.0], slice(1, 2)),
+}
+"""An output that is larger than y, or y itself: what it is multiplied by, and a column of small numbers."""
+
+
+def beside_large_numbers(name, tmp_path):
+    """A GRU whose y, or another output, has numbers that are very much larger than others."""
+    output, factors, _ = BESIDE[name]
+    proto = files.recurrent("GRU")
+    proto.graph.initializer.append(files.weight("factors", np.array(factors, np.float32)))
+    if output == "y":
+        proto.graph.node[-1].output[0] = "plain"
+    else:
+        proto.graph.output.insert(1, files.arrays((output, ("T", "B", 4)))[0])
+    proto.graph.node.append(helper.make_node("Mul", [proto.graph.node[-1].output[0], "factors"], [output]))
+    return file_trial(proto, tmp_path, state={"h0": "hn"}, time=0, batch=1)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_large_numbers_hide_no_error_of_small_ones_beside_them(tmp_path, on_states, name):
+    small = BESIDE[name][2]
+
+    class Off(FileSession):
+        def compute(self, x):
+            y = super().compute(x)
+            y[..., small] *= np.float32(1.001)
+            return y
+
+    trial = beside_large_numbers(name, tmp_path)
+    assert not failures(trial, FileSession, tmp_path)
+    assert {"values", "chunks", "start", "bound"} <= failures(trial, Off, tmp_path).keys()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", BESIDE)
+def test_small_numbers_beside_large_ones_pass_every_check(tmp_path, name):
+    assert not failures(beside_large_numbers(name, tmp_path), FileSession, tmp_path)
+
+
+def spoiled(proto, name, value):
+    """The file with one number of a weight replaced."""
+    weight = next(each for each in proto.graph.initializer if each.name == name)
+    numbers = numpy_helper.to_array(weight).copy()
+    numbers.flat[5] = value
+    weight.CopyFrom(numpy_helper.from_array(numbers, name))
+    return proto
+
+
+@pytest.mark.parametrize("name", ["W", "R"])
+def test_a_file_with_nan_in_a_weight_is_compared_with_nothing_and_the_weight_is_named(tmp_path, name):
+    trial = file_trial(spoiled(files.recurrent("GRU"), name, np.nan), tmp_path, state={"h0": "hn"}, time=0, batch=1)
+    told = ReferenceTrajectories(trial, tmp_path).not_finite()
+    assert told.startswith("the float64 reference has NaN or infinities in y, h0 after one step from zeros")
+    assert told.endswith(f"weights of the file are NaN or infinite: {name} (1 of {36 if name == 'W' else 48} numbers)")
+
+
+def test_a_weight_that_is_infinite_and_decides_a_gate_alone_is_compared(tmp_path):
+    trial = file_trial(spoiled(files.recurrent("GRU"), "B", np.inf), tmp_path, state={"h0": "hn"}, time=0, batch=1)
+    assert not ReferenceTrajectories(trial, tmp_path).not_finite()

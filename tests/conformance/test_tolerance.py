@@ -64,8 +64,8 @@ def test_with_no_rounding_expected_any_error_fails():
 @pytest.mark.parametrize("worst", ["", "nan", "inf", "wrong"])
 def test_steps_together_give_what_they_give_one_by_one(dtype, worst):
     generator = np.random.default_rng([len(worst), np.dtype(dtype).itemsize])
-    exact = generator.normal(size=(9, 2, 3)) * np.linspace(0, 5, 9)[:, None, None]
-    expected = np.maximum.accumulate(generator.uniform(0, 1e-2, 9))
+    exact = generator.normal(size=(9, 2, 3)) * np.linspace(0, 5, 9)[:, None, None] * [1, 1e-2, 1e-3]
+    expected = np.maximum.accumulate(generator.uniform(0, 1e-2, (9, 1, 3)) * [1, 1, 1e-3])
     together, one_by_one = Errors(), Errors()
     for stream in range(3):
         got = (exact + generator.normal(size=exact.shape) * 1e-2).astype(dtype)
@@ -75,14 +75,14 @@ def test_steps_together_give_what_they_give_one_by_one(dtype, worst):
             got[4, 1, 2] = np.nan if worst == "nan" else 7
         together.add_steps("y", got, exact, expected, f" of stream {stream}")
         for step in range(len(got)):
-            one_by_one.add(f"y at step {step} of stream {stream}", got[step], exact[step], float(expected[step]))
+            one_by_one.add(f"y at step {step} of stream {stream}", got[step], exact[step], expected[step])
     assert together == one_by_one
     assert together.beyond == ("y at step 6 of stream 0" if worst == "inf" else "")
 
 
 def test_steps_of_another_shape_fail():
     errors = Errors()
-    errors.add_steps("y", EXACT[:1], EXACT, np.ones(2), " of a call")
+    errors.add_steps("y", EXACT[:1], EXACT, np.ones((2, 1, 1)), " of a call")
     assert errors.verdict().detail == "y of a call: shape [1, 2], expected [2, 2]"
 
 
@@ -127,7 +127,7 @@ def test_an_error_of_just_the_factor_passes():
 def test_whole_numbers_are_equal_whatever_rounding_is_expected():
     for add in (
         lambda e: e.add("n", np.array([[2]]), np.array([[1.0]]), 1e6),
-        lambda e: e.add_steps("n", np.array([[2]]), np.array([[1.0]]), np.array([1e6])),
+        lambda e: e.add_steps("n", np.array([[[2]]]), np.array([[[1.0]]]), np.array([[[1e6]]])),
     ):
         errors = Errors()
         add(errors)
@@ -186,7 +186,9 @@ def test_each_step_that_is_too_far_off_names_its_arrays():
     errors, got = Errors(), np.stack([EXACT, EXACT])
     got[0, 0, 0] += 1.0
     got[1, 0, 1] += 0.5
-    errors.add_steps("y", got, np.stack([EXACT, EXACT]), np.full(2, 1e-3), arrays={"h": slice(0, 1), "c": slice(1, 2)})
+    errors.add_steps(
+        "y", got, np.stack([EXACT, EXACT]), np.full((2, 1, 1), 1e-3), arrays={"h": slice(0, 1), "c": slice(1, 2)}
+    )
     assert list(errors.wrong) == ["h", "c"]
 
 
@@ -194,7 +196,7 @@ def test_whole_numbers_are_equal_after_numbers_that_were_rounded():
     errors = Errors()
     errors.add("y", np.array([5.0]), np.zeros(1), 1.0)
     assert errors.verdict().verdict == "pass"
-    errors.add_steps("n", np.array([[2]]), np.array([[1.0]]), np.array([1e6]))
+    errors.add_steps("n", np.array([[[2]]]), np.array([[[1.0]]]), np.array([[[1e6]]]))
     assert errors.verdict().verdict == "fail"
 
 

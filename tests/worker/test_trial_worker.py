@@ -11,12 +11,22 @@ from honest_adapter import HonestBound, HonestSession
 from moved_work import worker_with
 
 from rnnbench.cases import Measure
+from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.measure import threads
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
-from rnnbench.worker import RunFolders, start_trial_worker, trial_worker
-from rnnbench.worker.commands import Build, Load, Prepare, RunChecks, SamplePath, SampleStateCopy, Verify
+from rnnbench.worker import RunFolders, WorkerError, start_trial_worker, trial_worker
+from rnnbench.worker.commands import (
+    Build,
+    ComputeReference,
+    Load,
+    Prepare,
+    RunChecks,
+    SamplePath,
+    SampleStateCopy,
+    Verify,
+)
 from rnnbench.worker.kernel import bind_threads
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -124,6 +134,16 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     checked = worker.ask(RunChecks(TRIAL), LIMIT_S)
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
+    worker.close()
+
+
+def test_a_reference_of_nan_ends_the_trial_before_its_checks(tmp_path, monkeypatch):
+    monkeypatch.setattr(ReferenceTrajectories, "not_finite", lambda reference: "the weight W is NaN")
+    worker = start_trial_worker(examine(TRIAL), RunFolders.of_run(tmp_path), "worker.log")
+    worker.ready()
+    with pytest.raises(WorkerError, match="the weight W is NaN") as raised:
+        worker.ask(ComputeReference(TRIAL), LIMIT_S)
+    assert raised.value.outcome == "run-failed"
     worker.close()
 
 

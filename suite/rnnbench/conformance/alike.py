@@ -130,7 +130,7 @@ def _compared(
     inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
     run = reference.run(np.concatenate(inputs, axis=1), together or None)
-    rounding, batch, errors = float(run.rounding[-1]), reference.trial.batch, Errors()
+    rounding, batch, errors = run.rounding[-1], reference.trial.batch, Errors()
     session, bound_session = open_session(), open_session()
     bound = bound_session.bind([{"x": x} for x in inputs])
     for number, (what, (x, state)) in enumerate(calls.items()):

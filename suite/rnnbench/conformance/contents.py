@@ -77,12 +77,12 @@ def _compare_exact_operands(
         run, where = reference.run(x[:1], state, "float32"), f"of call {call} over numbers that 8 bits hold exactly"
         y = session.step({**reference.ring[call], "x": x})["y"]
         if model.layers == 1:
-            errors.add(f"y at step 0 {where}", y[0], run.y[0], float(run.rounding[0]))
+            errors.add(f"y at step 0 {where}", y[0], run.y[0], run.rounding[0])
         if state is not None:
             session.set_state(state)
             session.step({"x": x[:1]})
             for name, array in session.get_state().items():
-                errors.add(f"state {name} {where}", array[0], run.final[name][0], run.final_rounding[name])
+                errors.add(f"state {name} {where}", array[0], run.final[name][0], run.final_rounding[name][0])
 
 
 def _exact_operand(reference: ReferenceTrajectories, matrix: str, like: np.ndarray, call: int) -> np.ndarray:

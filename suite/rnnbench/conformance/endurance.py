@@ -125,18 +125,18 @@ class _Comparison:
         got = {Y: y}
         if calls <= RING or calls % BLOCK == 0:
             got |= self._session.get_state()
-        off = {name: _largest(array, exact[name]) for name, array in got.items()}
-        self.largest.append(max(off.values()))
+        off = {name: _off(array, exact[name]) for name, array in got.items()}
+        self.largest.append(max(float(error.max()) for error in off.values()))
         # `errors.add` takes ten times as long as finding the largest error, so it is called for new errors only.
         for name, array in got.items():
             rounding = rounding_after(self._reference, calls, name)
-            if calls <= RING or not off[name] <= self.errors.rounding * rounding:
+            if calls <= RING or not (off[name] <= self.errors.rounding * rounding).all():
                 what = f"{name or 'y'} after {calls * self._reference.trial.strategy.chunk} steps"
                 self.errors.add(what, array, exact[name], rounding)
 
 
-def _largest(got: np.ndarray, exact: np.ndarray) -> float:
-    return float(np.abs(got - exact).max()) if got.shape == exact.shape else np.inf
+def _off(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    return np.abs(got - exact) if got.shape == exact.shape else np.array(np.inf)
 
 
 def _memory(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

@@ -199,7 +199,7 @@ class _Follower:
             exact = self._reference.ring_trajectory.states[name][self._fed - 1]
             self._errors.add(f"state {name} after {self._fed} chunks of every kind", array, exact, self._rounding(name))
 
-    def _rounding(self, array: str) -> float:
+    def _rounding(self, array: str) -> np.ndarray:
         calls = self._fed if self._reference.is_stream else 1
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1, array)
 

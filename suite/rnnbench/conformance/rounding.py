@@ -2,8 +2,8 @@
 
 It is measured on the network itself, which is run in the dtype with several orders of summation, and in float64 with
 random roundings. The runs are rows of one batch (`rnn/arithmetic.py`). The largest error of all runs counts. It is
-measured for y and for each state: a state may be a million times as large as y. A long run is measured at its beginning
-and extrapolated.
+measured for each column of y and of each state: one may be a million times as large as another. A long run is measured
+at its beginning and extrapolated.
 
 If x and h enter products as int8, the error of float32 and the error of int8 are measured separately. Saturation of
 values beyond a fixed range is no error, since the reference does the same. Nor is the quantisation of weights: the
@@ -55,37 +55,47 @@ FEWEST_STEPS = 32
 
 @dataclass(frozen=True)
 class Rounding:
-    """The rounding error expected in a run, by step."""
+    """The rounding error expected of each column of an array in a run, by step."""
 
     measured: np.ndarray
-    """[steps]: the largest error up to each step. Infinite from the first incomparable step on."""
+    """[steps, …, 1, columns], with 1 in the place of the batch: the largest error up to each step. Infinite from the
+    first incomparable step on."""
     dtype: str
 
-    def at(self, step: int) -> float:
-        """The error at a step. Beyond the measured steps it is extrapolated.
+    def at(self, step: int) -> np.ndarray:
+        """The error […, 1, columns] at a step. Beyond the measured steps it is extrapolated.
 
         It grows on as it grew over the second half of the measured steps: as a power of the steps, of at most 1, or
-        exponentially if it grew faster.
+        exponentially if it grew faster. A column grows at least as fast as the largest error of all columns, and not
+        beyond it.
         """
         measured_steps = len(self.measured)
-        last = float(self.measured[-1])
+        last: np.ndarray = self.measured[min(step, measured_steps - 1)]
         if step < measured_steps:
-            return float(self.measured[step])
-        if last == 0:  # a counter, whose inputs and state are at most 4
-            return 0.0 if 4 * (step + 2) <= _largest_exact_integer(self.dtype) else np.inf
-        growth = (
-            float(np.log2(last / self.measured[measured_steps // 2 - 1]))
-            if measured_steps > 1 and last < np.inf
-            else 0.0
-        )
-        steps = (step + 1) / measured_steps
-        doublings = np.log2(steps) if growth <= 1 else 2 * (steps - 1)
+            return last
+        if not last.any():  # a counter, whose inputs and state are at most 4
+            return np.full_like(last, 0.0 if 4 * (step + 2) <= _largest_exact_integer(self.dtype) else np.inf)
+        if measured_steps == 1 or np.isinf(last).any():
+            return last
+        half, steps = self.measured[measured_steps // 2 - 1], (step + 1) / measured_steps
+        whole = last.max()
+        growth_of_whole = np.log2(whole / half.max())
+        growth = np.maximum(np.log2(last / half), growth_of_whole)
         with np.errstate(over="ignore"):
-            return float(last * np.exp2(growth * doublings))
+            grown = last * np.exp2(_doublings(growth, steps))
+            most = whole * np.exp2(_doublings(growth_of_whole, steps))
+        least: np.ndarray = np.minimum(grown, most)
+        return least
 
     def over(self, steps: int) -> np.ndarray:
-        """The error at each of the first steps [steps]."""
-        return np.array([self.at(step) for step in range(steps)])
+        """The error at each of the first steps [steps, …, 1, columns]."""
+        return np.stack([self.at(step) for step in range(steps)])
+
+
+def _doublings(growth: np.ndarray, steps: float) -> np.ndarray:
+    """How often an error doubles after what was measured, which is one of `steps` parts. It doubled `growth` times over
+    the second half."""
+    return growth * np.where(growth <= 1, np.log2(steps), 2 * (steps - 1))
 
 
 def steps_measured(network: Network, steps: int) -> int:
@@ -150,15 +160,14 @@ def _measure(
     runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
     kind = DTYPES[dtype]
     measured = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
-    errors = {name: np.maximum(error, kind.unit * measured.scale[name]) for name, error in measured.error.items()}
+    errors = {name: _of_columns(error, kind.unit * measured.scale[name]) for name, error in measured.error.items()}
     if activations := kind.activations or network.activations:
         rounded = runs.measured(f"int8_{activations}", seed)
         share = INT8_FACTORS[activations] / FACTOR
-        errors = {name: error + share * rounded.error[name] for name, error in errors.items()}
-    errors = {name: np.maximum.accumulate(error) for name, error in errors.items()}
+        errors = {name: error + share * _of_columns(rounded.error[name]) for name, error in errors.items()}
     if not network.can_stream:
         errors = {name: np.full_like(error, error[-1]) for name, error in errors.items()}
-    largest, scale = (np.max(list(arrays.values()), axis=0) for arrays in (errors, measured.scale))
+    largest, scale = (np.max([_whole(a) for a in arrays.values()], axis=0) for arrays in (errors, measured.scale))
     meaningless = incomparable(largest, scale)
     if measured.exact.margin is not None:
         meaningless |= undecided(largest, measured.exact.margin)
@@ -166,10 +175,11 @@ def _measure(
     flushed = min(kind.tiny, DTYPES["float32"].tiny)
 
     def rounding(error: np.ndarray) -> Rounding:
-        return Rounding(np.where(meaningless, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
+        unknown = meaningless.reshape(-1, *[1] * (error.ndim - 1))
+        return Rounding(np.where(unknown, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
 
     is_whole = steps == len(x) and len(runs.rows) == x.shape[1]
-    others = dict.fromkeys(measured.exact.final, rounding(largest))
+    others = dict.fromkeys(measured.exact.final, rounding(largest[:, None, None]))
     of_array = {**others, **{name: rounding(error) for name, error in errors.items()}}
     return _Measured(of_array, measured.exact if is_whole else None)
 
@@ -187,9 +197,9 @@ class _RunResults(NamedTuple):
     """The results of the runs in one arithmetic, by step."""
 
     error: Mapping[str, np.ndarray]
-    """[steps] by array, y and the rounded states: the largest error of any run."""
+    """[steps, …, 1, columns] by array, y and the rounded states: the largest error of any run up to each step."""
     scale: Mapping[str, np.ndarray]
-    """[steps] by array: the largest value up to each step."""
+    """[steps, …, 1, columns] by array: the largest value up to each step."""
     exact: Trajectory
     """The rows without rounding."""
 
@@ -219,7 +229,8 @@ class _Runs:
             got, got_whole = self._arrays(self._run(Arithmetic(dtype, summation), self.rows))
             errors = {name: np.maximum(error, _largest(got[name] - exact[name])) for name, error in errors.items()}
             differing = differing + _differing((array, counts[name]) for name, array in got_whole.items())
-        errors = {name: error + differing for name, error in errors.items()}
+        errors = {name: error + np.reshape(differing, (-1, *[1] * (error.ndim - 1))) for name, error in errors.items()}
+        errors = {name: np.maximum.accumulate(error) for name, error in errors.items()}
         scale = {name: np.maximum.accumulate(_largest(array)) for name, array in exact.items()}
         return _RunResults(errors, scale, _first_rows(noisy, count))
 
@@ -261,7 +272,8 @@ def _of_counter(x: np.ndarray, state: Mapping[str, np.ndarray] | None, dtype: st
     """The rounding of a counter: zero while the dtype has every integer up to the largest count, and then infinite."""
     counts = np.cumsum(x, axis=0, dtype=np.float64) + (0.0 if state is None else state["h"][0])
     largest = np.maximum.accumulate(_largest(counts))
-    return Rounding(np.where(largest <= _largest_exact_integer(dtype), 0.0, np.inf), dtype)
+    is_exact = _whole(largest)[:, None, None] <= _largest_exact_integer(dtype)
+    return Rounding(np.where(is_exact, 0.0, np.inf), dtype)
 
 
 def _largest_exact_integer(dtype: str) -> float:
@@ -289,6 +301,22 @@ def _differing(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | f
 
 
 def _largest(array: np.ndarray) -> np.ndarray:
-    """The largest absolute value at each step [steps]. NaN if a value is NaN."""
-    largest: np.ndarray = np.abs(array).reshape(len(array), -1).max(axis=1)
+    """The largest absolute value of each column at each step [steps, …, 1, columns]. NaN if a value is NaN."""
+    largest: np.ndarray = np.abs(array).max(axis=-2, keepdims=True)
     return largest
+
+
+def _whole(of_columns: np.ndarray) -> np.ndarray:
+    """The largest of all columns at each step [steps]. NaN if one is NaN."""
+    largest: np.ndarray = of_columns.reshape(len(of_columns), -1).max(axis=1)
+    return largest
+
+
+def _of_columns(error: np.ndarray, least: np.ndarray | float = 0.0) -> np.ndarray:
+    """The error of each column, and of the whole array for a column in which no run has had one yet.
+
+    The relu of a unit may be 0, or its sigmoid 1, in every run, and not in the program that is compared.
+    """
+    errors = np.maximum(error, least)
+    whole = _whole(errors).reshape(-1, *[1] * (error.ndim - 1))
+    return np.where(error == 0, whole, errors)

@@ -114,7 +114,7 @@ class TimedPath:
     def _make_as_timed(self, calls: int, time_calls: Callable[[int], object]) -> None:
         time_calls(calls)
 
-    def _rounding(self, calls: int, array: str = Y) -> float:
+    def _rounding(self, calls: int, array: str = Y) -> np.ndarray:
         return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1, array)
 
     def _follow(self, errors: Errors, counts: Iterable[int]) -> None:

@@ -17,6 +17,9 @@ Number = TypeVar("Number", np.float64, np.ndarray)
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
 WRONG = "; wrong: "
 """The text before the names of wrong arrays, if there are several."""
+ALIKE = 16.0
+"""Columns have the rounding of the whole array if their largest values are within this factor of its largest. Smaller
+ones have a share of it, or what was measured of them if that is more."""
 NO_ARRAYS: Mapping[str, slice] = {}
 MOST_RANGES = 10
 """Ranges of columns that a detail lists. If there are more, it has the first and the last column."""
@@ -38,35 +41,40 @@ class Errors:
     """The names of the arrays (see `add`) with a number that is too far off."""
 
     def add(
-        self, what: str, got: np.ndarray, exact: np.ndarray, expected: float, arrays: Mapping[str, slice] = NO_ARRAYS
+        self,
+        what: str,
+        got: np.ndarray,
+        exact: np.ndarray,
+        expected: float | np.ndarray,
+        arrays: Mapping[str, slice] = NO_ARRAYS,
     ) -> None:
         """Compare `got` with the reference's float64 `exact`, given an expected rounding error of `expected`.
 
-        If `expected` is infinite, only the shape is compared: in this dtype the reference itself gives arbitrary
-        numbers. Whole numbers are not rounded, so they must be equal. `arrays` are the columns of `got` that are arrays
-        of their own, by name.
+        `expected` is that of every number, or of each column, with 1 in the place of the batch. If it is infinite, only
+        the shape is compared: in this dtype the reference itself gives arbitrary numbers. Whole numbers are not
+        rounded, so they must be equal. `arrays` are the columns of `got` that are arrays of their own, by name.
         """
         if got.shape != exact.shape:
             self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
             return
-        if np.isinf(expected):
+        if np.isinf(expected).any():
             self.beyond = self.beyond or what
             return
-        expected = expected if got.dtype.kind == "f" else 0.0
-        error = np.abs(got.astype(np.float64) - exact)
+        error, size = np.abs(got.astype(np.float64) - exact), np.abs(exact)
         most = float(error.max())
-        largest = most if np.isfinite(most) else float("inf")
-        ratio = 0.0 if largest == 0 else largest / expected if expected else float("inf")
-        self.max_abs = max(self.max_abs, largest)
-        self.max_ulp = max(self.max_ulp, float(_ulps(got.dtype, np.abs(exact).max(), np.float64(most))))
+        self.max_abs = max(self.max_abs, most if np.isfinite(most) else float("inf"))
+        self.max_ulp = max(self.max_ulp, float(_ulps(got.dtype, size.max(), np.float64(most))))
+        ratios = _ratios(error, expected, size, got.dtype)
+        ratio = float(ratios.max())
         if ratio > FACTOR:
-            for name, columns in arrays.items():
-                if not error[..., columns].max(initial=0.0) <= FACTOR * expected:
-                    self.wrong[name] = None
+            self.wrong |= {
+                name: None for name, columns in arrays.items() if ratios[..., columns].max(initial=0) > FACTOR
+            }
         if ratio > self.rounding:  # Only a new worst error is described: this takes longer than the rest.
-            where = np.unravel_index(int(np.argmax(np.where(np.isfinite(error), error, np.inf))), error.shape)
+            where = np.unravel_index(int(np.argmax(ratios)), error.shape)
+            off = error[where] if np.isfinite(error[where]) else np.inf
             values = f"got {float(got[where]):.6g}, expected {exact[where]:.6g}"
-            self._worse(ratio, f"{what}: off by {largest:.3g} at {[int(i) for i in where]}, {values}")
+            self._worse(ratio, f"{what}: off by {off:.3g} at {[int(i) for i in where]}, {values}")
 
     def add_steps(
         self,
@@ -77,7 +85,7 @@ class Errors:
         where: str = "",
         arrays: Mapping[str, slice] = NO_ARRAYS,
     ) -> None:
-        """As `add` for each step of arrays [steps, …], given the expected rounding errors `expected` [steps].
+        """As `add` for each step of arrays [steps, batch, columns], given the expected roundings [steps, 1, columns].
 
         Steps that are not worse than earlier ones are compared together: one by one they would take as long as the
         calls of a small program. With `arrays`, each step that is too far off is added by itself.
@@ -86,13 +94,14 @@ class Errors:
             self.add(f"{what}{where}", got, exact, 0.0)
             return
         of_step = tuple(range(1, got.ndim))
-        most = np.abs(got.astype(np.float64) - exact).max(axis=of_step)
-        comparable = np.isfinite(expected)
-        normal = expected if got.dtype.kind == "f" else np.zeros(len(got))
-        for step, (error, rounding) in enumerate(zip(most.tolist(), normal.tolist(), strict=True)):
+        error = np.abs(got.astype(np.float64) - exact)
+        most = error.max(axis=of_step)
+        comparable = np.isfinite(expected).all(axis=of_step)
+        ratios = _ratios(error, expected, np.abs(exact), got.dtype).max(axis=of_step)
+        for step, ratio in enumerate(ratios.tolist()):
             together = min(self.rounding, FACTOR) if arrays else self.rounding
-            if not (comparable[step] and error <= together * rounding):
-                self.add(f"{what} at step {step}{where}", got[step], exact[step], float(expected[step]), arrays)
+            if not (comparable[step] and ratio <= together):
+                self.add(f"{what} at step {step}{where}", got[step], exact[step], expected[step], arrays)
         comparable_errors = comparable & np.isfinite(most)
         if comparable_errors.any():
             self.max_abs = max(self.max_abs, float(most[comparable_errors].max()))
@@ -119,6 +128,23 @@ class Errors:
     def _worse(self, ratio: float, detail: str) -> None:
         if ratio > self.rounding:
             self.rounding, self.detail = ratio, detail
+
+
+def _ratios(error: np.ndarray, expected: float | np.ndarray, size: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The errors in units of the rounding that is expected of each. `size` has the absolute values that are right.
+
+    A column that is small beside others has its own rounding, and no less than its share of theirs: in the runs in
+    which rounding was measured, it may have been smaller still.
+    """
+    of_column = np.asarray(expected if dtype.kind == "f" else 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if of_column.ndim and of_column.min() < of_column.max():
+            sizes = size.max(axis=(*range(size.ndim - of_column.ndim), -2), keepdims=True)
+            share = ALIKE * sizes / sizes.max(axis=-1, keepdims=True)
+            whole = of_column.max(axis=-1, keepdims=True)
+            of_column = np.where(share < 1, np.maximum(of_column, share * whole), whole)
+        ratios = np.where(error == 0, 0.0, error / of_column)
+    return np.where(np.isnan(ratios), np.inf, ratios)
 
 
 def _ulps(dtype: np.dtype, largest: Number, error: Number) -> Number:

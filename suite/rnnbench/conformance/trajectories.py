@@ -51,10 +51,10 @@ class ReferenceRun:
     y: np.ndarray
     """[steps, batch, width]."""
     rounding: np.ndarray
-    """[steps]: the largest rounding error of y that is expected up to each step."""
+    """[steps, 1, width]: the largest rounding error of y that is expected up to each step."""
     final: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The state after the last step, by name."""
-    final_rounding: Mapping[str, float] = field(default_factory=dict)
+    final_rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The rounding error that is expected of each array of `final`."""
 
 
@@ -119,6 +119,21 @@ class ReferenceTrajectories:
             self.from_zeros()
         _ = self.ring_trajectory, self.roundings
 
+    def not_finite(self) -> str:
+        """Why no program can be compared: the reference's first step has NaN or infinities. Empty if it has none."""
+        run = self.from_zeros() if self.is_stream else None
+        first = self.ring_trajectory.y[:, 0] if run is None else run.y[0]
+        arrays = {"y": first, **({} if run is None or run.states is None else {n: a[0] for n, a in run.states.items()})}
+        wrong = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+        if not wrong:
+            return ""
+        weights = self.trial.model.weights_not_finite()
+        cause = f"weights of the file are NaN or infinite: {weights}" if weights else "look for a division by zero"
+        return (
+            f"the float64 reference has NaN or infinities in {', '.join(wrong)} after one step from zeros, so no "
+            f"program can be compared with it; {cause}"
+        )
+
     def from_zeros(self) -> Trajectory:
         """The stream from zeros."""
         return self._stream_trajectory(0)
@@ -138,8 +153,9 @@ class ReferenceTrajectories:
             return self._roundings(*self._twice(self._inputs(steps)))
         return self._roundings(side_by_side(self.ring), None)
 
-    def rounding_at(self, step: int, array: str = Y) -> float:
-        """The expected rounding of y, or of a state, at a step of a run. Infinite if a comparison is meaningless."""
+    def rounding_at(self, step: int, array: str = Y) -> np.ndarray:
+        """The expected rounding of each column of y, or of a state, at a step of a run. Infinite if a comparison is
+        meaningless."""
         return self.roundings[array].at(step)
 
     def scaled(self, scale: float) -> ReferenceRun:
@@ -171,14 +187,14 @@ class ReferenceTrajectories:
                 trial.model, self.weights, x[:, first], begins, dtype or trial.dtype, trial.seed, ends
             )
             final = {f"final_{name}": array for name, array in exact.final.items()}
-            rounding = {f"rounding_{name}": np.array(expected[name].at(len(x) - 1)) for name in exact.final}
+            rounding = {f"rounding_{name}": expected[name].at(len(x) - 1) for name in exact.final}
             return {"y": exact.y, "rounding": expected[Y].over(len(x)), **final, **rounding}
 
         key = {**self.stream_key, "steps": len(x), "inputs": _digest(inputs), "rounding": dtype}
         arrays = self._store.get("run", key, compute)
         names = [name.removeprefix("final_") for name in arrays if name.startswith("final_")]
         final = {name: arrays[f"final_{name}"][:, of_row] for name in names}
-        final_rounding = {name: float(arrays[f"rounding_{name}"]) for name in names}
+        final_rounding = {name: arrays[f"rounding_{name}"] for name in names}
         return ReferenceRun(x, arrays["y"][:, of_row], arrays["rounding"], final, final_rounding)
 
     @cached_property

@@ -76,7 +76,7 @@ def _decisions(exact: Trajectory, reference: ReferenceTrajectories) -> dict[str,
     """For a network that decides: the number of its decisions, and how many were compared, as the margins allow."""
     if exact.margin is None:
         return {}
-    compared = sum(np.isfinite(reference.rounding_at(step)) for step in range(len(exact.margin)))
+    compared = sum(np.isfinite(reference.rounding_at(step)).all() for step in range(len(exact.margin)))
     rows = exact.margin.shape[1]
     return {"decided": float(exact.margin.size), "compared": float(compared * rows)}
 

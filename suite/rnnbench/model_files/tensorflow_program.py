@@ -52,6 +52,10 @@ class TensorflowProgram(Protocol):
         """All variables that a call reads, of TensorFlow."""
         ...
 
+    def weights(self) -> Iterable[tuple[str, np.ndarray]]:
+        """The numbers of the file with their names."""
+        ...
+
     def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name."""
         ...
@@ -91,6 +95,9 @@ class TensorflowOracle(Oracle):
         self._graph, self._outputs = _graph_of(program)
         self._program = program  # TensorFlow keeps variables as long as somebody has them.
         self._arithmetic = Arithmetic()
+
+    def weights(self) -> Iterable[tuple[str, np.ndarray]]:
+        return self._program.weights()
 
     def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic

@@ -102,6 +102,8 @@ class InFloat64:
         self.inputs, self.outputs = (tuple(map(_in_double, side)) for side in (program.inputs, program.outputs))
         self.states = tuple(TensorflowState(_in_double(s.before), s.after, s.variable) for s in program.states)
 
+        self.weights = program.weights
+
     @property
     def variables(self) -> list[Any]:
         return list(self._held.values())

@@ -126,6 +126,10 @@ class Network(BaseModel, ABC):
         """The columns of y for each output, by name."""
         return {"y": slice(None)}
 
+    def weights_not_finite(self) -> str:
+        """The weights of a user's file that have NaN or infinities, in words; empty if there are none."""
+        return ""
+
     def refusal(self, *, time: str, state: str, chunk: int, batch: int, dtype: str) -> tuple[str, str] | None:
         """The key that has to change and a message, if no backend could run the network so; otherwise None."""
         if time == "given":

@@ -226,9 +226,11 @@ class TrialWorker:
             not_counted=count if isinstance(count, str) else "",
         )
 
-    def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures:
+    def compute_reference(self, command: commands.ComputeReference) -> commands.ReferenceFigures | Failed:
         reference = self.held.reference(command.trial)
         reference.compute()
+        if why := reference.not_finite():
+            return Failed("run-failed", why)
         self.held.keep_references()
         return commands.ReferenceFigures(reference.seconds)
 

@@ -188,6 +188,11 @@ def test_its_states_are_checked(folder, name):
     assert check.halves is not None
 
 
+def test_its_weights_have_the_names_of_keras(folder):
+    found = {name: array.shape for name, array in oracle_of(folder / "stateful.keras").weights()}
+    assert found["lstm/lstm_cell/kernel"] == (3, 16)
+
+
 @pytest.mark.parametrize("name", ["stateful", "passed", "whole", "masked"])
 def test_roundings_are_those_of_the_arithmetic(folder, name):
     path = folder / f"{name}.keras"

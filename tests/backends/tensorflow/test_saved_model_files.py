@@ -93,7 +93,9 @@ def test_constants_beside_the_function_are_read(with_constants):
     assert [(pair.before, pair.after) for pair in found.state] == [("h", "h_next")]
     x, h = np.full((1, 3), 0.25), np.full((1, 4), 0.5)
     after = np.tanh(np.concatenate([x, h], 1) @ weights.astype(float))
-    made = oracle_of(path).run({"x": x, "h": h})
+    oracle = oracle_of(path)
+    np.testing.assert_array_equal([array for _, array in oracle.weights()], [weights])
+    made = oracle.run({"x": x, "h": h})
     np.testing.assert_allclose(made["h_next"], after, rtol=1e-12)
     np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
 

@@ -264,7 +264,9 @@ class Windowed(torch.nn.Module):
 def test_a_weight_may_be_a_part_of_what_is_stored(tmp_path):
     program = torch.export.export(Windowed(), (torch.zeros(1, 8),))
     torch.export.save(program, tmp_path / "window.pt2")
-    made = oracle_of(tmp_path / "window.pt2").run({"x": np.ones((1, 8))})
+    oracle = oracle_of(tmp_path / "window.pt2")
+    np.testing.assert_array_equal(dict(oracle.weights())["b_part"], [4, 5, 6, 7])
+    made = oracle.run({"x": np.ones((1, 8))})
     for got, expected in zip(made.values(), Windowed()(torch.ones(1, 8)), strict=True):
         np.testing.assert_allclose(got, expected.numpy(), atol=1e-7)
 

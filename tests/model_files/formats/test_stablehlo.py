@@ -40,8 +40,10 @@ def test_a_global_that_begins_elsewhere_than_at_zero_is_told(tmp_path):
 def test_the_oracle_gives_what_the_module_says(tmp_path):
     x, h, weights = np.ones((1, 3)), np.full((1, 2), 0.5), files.WEIGHTS.astype(float)
     after = np.tanh(np.concatenate([x, h], 1) @ weights)
-    made = oracle_of(files.saved("kept", tmp_path)).run({"x": x, "h": h})
+    oracle = oracle_of(files.saved("kept", tmp_path))
+    made = oracle.run({"x": x, "h": h})
     np.testing.assert_allclose(made["y"], 2 * after, rtol=1e-12)
+    np.testing.assert_array_equal(dict(oracle.weights())["a constant of the shape [5, 2]"], files.WEIGHTS)
     np.testing.assert_allclose(made["h_next"], after, rtol=1e-12)
 
 

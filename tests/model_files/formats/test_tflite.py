@@ -34,6 +34,12 @@ def test_arrays_and_states_are_those_of_the_signature(path):
     assert found.weight_bytes == 4 * (4 * 3 + 4 + 4 * 4 + 2 * 4)
 
 
+def test_its_weights_have_the_names_of_their_tensors(path):
+    found = {name: array.shape for name, array in oracle_of(path).weights()}
+    assert sorted(found.values()) == [(2, 4), (4,), (4, 3), (4, 4)]
+    assert "a tensor without a name" not in found
+
+
 def test_the_oracle_gives_what_litert_gives(path):
     interpreter = Interpreter(str(path))
     draw = np.random.default_rng(1)

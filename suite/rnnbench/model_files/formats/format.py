@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +45,10 @@ class Oracle(ABC):
         Raises ValueError for an input whose name, shape or type is not the file's, and ModelFileError where the file
         cannot be computed.
         """
+
+    def weights(self) -> Iterable[tuple[str, np.ndarray]]:
+        """The numbers of the file with their names, as far as a user could find them there."""
+        return ()
 
 
 @dataclass(frozen=True)

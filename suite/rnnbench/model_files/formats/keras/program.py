@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.keras.file import WEIGHTS, read_keras
 from rnnbench.model_files.formats.keras.hdf5 import load_weights
@@ -71,6 +73,9 @@ class KerasProgram:
     def variables(self) -> list[Any]:
         """All that a traced call refers to, as variables of TensorFlow: the weights, and the seeds of dropouts."""
         return [variable.value for variable in self._model.variables]
+
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        yield from ((variable.path, variable.numpy()) for variable in self._model.variables)
 
     def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name. No variable changes."""

@@ -121,6 +121,10 @@ class OnnxOracle(Oracle):
             values = self._evaluator.run(None, arrays)
         return {value.name: array for value, array in zip(self._model.graph.output, values, strict=True)}
 
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        to_array = require_onnx().numpy_helper.to_array
+        yield from ((weight.name, to_array(weight)) for weight in self._model.graph.initializer)
+
     def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         model = retyped(self._model, arithmetic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,9 @@ class Pt2Oracle(Oracle):
     def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = self._own = arithmetic
         self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
+
+    def weights(self) -> Iterable[tuple[str, np.ndarray]]:
+        return self._program.file.weights.items()
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         require_names(self._given, inputs)

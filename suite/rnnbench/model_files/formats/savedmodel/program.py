@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import FLOATS
@@ -53,6 +55,9 @@ class SavedModelProgram:
     def variables(self) -> list[Any]:
         """The variables that a call reads, states included."""
         return list(self._held.values())
+
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        yield from ((variable.name, variable.value) for variable in self.file.variables)
 
     def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Every output and next state, of every input and state, all by name. Traced only: it uses the variables."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,13 @@ class StablehloOracle(Oracle):
     def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
         self._narrowed = {dtype: arithmetic.narrowed(dtype) for dtype in self._narrow}
+
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        for function in self._file.functions.values():
+            for node in function.all_nodes():
+                if node.kind == CONSTANT:
+                    value = node.attributes["value"]
+                    yield f"a constant of the shape {list(value.shape)}", value
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         require_names((array.name for array in self._inputs), inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,10 @@ class TfliteOracle(Oracle):
         with computing(self._name), np.errstate(all="ignore"):
             values = self._run(self._file.main, arrays, list(self._file.outputs.values()))
         return dict(zip(self._file.outputs, values, strict=True))
+
+    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        for graph in self._file.graphs:
+            yield from ((tensor.called, tensor.values) for tensor in graph.tensors if tensor.values is not None)
 
     def use(self, arithmetic: Arithmetic) -> None:
         self._arithmetic = arithmetic
