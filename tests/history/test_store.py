@@ -20,7 +20,7 @@ pytest.importorskip("duckdb")
 
 from rnnbench.content_digest import without_digest
 from rnnbench.history import History, database, find_changes, store
-from rnnbench.history.database import ZONES
+from rnnbench.history.database import ZONES, Database, _of_one_schema
 from rnnbench.history.entry import run_id, utc_of
 from rnnbench.history.series import trials_of_machines
 from rnnbench.results import StoreError, append_record, fingerprint, read_run
@@ -397,3 +397,15 @@ def test_one_flipped_bit_gives_the_entry_or_a_damaged_one(root: Path, run: Path)
         file.write_bytes(flipped)
         read = store.read_cached(file, lambda path: store._entry_in(path, type(entry)))
         assert read in (None, entry), bit
+
+
+def test_rows_of_several_versions_of_rnnbench_are_one_table_and_those_of_one_are_read_together(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    selects = ("1.5 AS a", "2.5 AS a", "'3.5' AS a, true AS b", "NULL::INTEGER[] AS c")
+    files = [tmp_path / f"{number}.parquet" for number in range(len(selects))]
+    with duckdb.connect() as writing:
+        for file, select in zip(files, selects, strict=True):
+            writing.execute(f"COPY (SELECT {select}) TO '{file}' (FORMAT parquet)")
+        assert sorted(map(len, _of_one_schema(writing, files))) == [1, 1, 2]
+    rows = Database(files, {"a": "DOUBLE"}, {}, {}).query("SELECT a, b, c FROM rows ORDER BY a")
+    assert rows.rows == ((1.5, None, None), (2.5, None, None), (3.5, True, None), (None, None, None))

@@ -54,8 +54,6 @@ class Database:
         with _errors_told():
             for file in files:
                 str(file).encode()  # DuckDB takes no other text, and says only that its type is wrong.
-            # The view and each statement would otherwise read the footers of all files anew: a second for 365 runs.
-            self._database.execute("SET parquet_metadata_cache = true")
             _make_view(self._database, files, types, replaced)
             for name, (columns, rows) in tables.items():
                 make_table(self._database, name, columns, rows)
@@ -113,11 +111,29 @@ def _make_view(
     database: Any, files: Sequence[Path], types: Mapping[str, str], replaced: Mapping[str, Mapping[str, str]]
 ) -> None:
     make_table(database, "no_rows", types, ())
-    stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(files)}, union_by_name = true)" if files else ""
+    alike = "".join(
+        f" UNION ALL BY NAME SELECT * FROM read_parquet({_list(some)})" for some in _of_one_schema(database, files)
+    )
     names = ", ".join(f'"{column}"' for column in types)
     cast = ", ".join(f'{_value(column, kind, replaced.get(column))} AS "{column}"' for column, kind in types.items())
     # An older rnnbench may have written a column with another type. `* REPLACE` would take twice as long to bind.
-    database.execute(f"CREATE VIEW rows AS SELECT {cast}, * EXCLUDE ({names}) FROM (SELECT * FROM no_rows{stored})")
+    database.execute(f"CREATE VIEW rows AS SELECT {cast}, * EXCLUDE ({names}) FROM (SELECT * FROM no_rows{alike})")
+
+
+def _of_one_schema(database: Any, files: Sequence[Path]) -> list[list[Path]]:
+    """The files in groups that have the same columns.
+
+    `union_by_name` reads them together too, but keeps the footer of each file and reads it with each statement: of
+    2,000 files that is 0.8 GB and 5 s, and of one group 0.1 GB and 2 s.
+    """
+    if not files:
+        return []
+    columns = "list((name, type, num_children, converted_type, logical_type))::VARCHAR"
+    schemas = database.execute(f"SELECT file_name, {columns} FROM parquet_schema({_list(files)}) GROUP BY file_name")
+    groups: dict[str, list[Path]] = {}
+    for file, schema in schemas.fetchall():
+        groups.setdefault(schema, []).append(Path(file))
+    return list(groups.values())
 
 
 def _value(column: str, kind: str, replaced: Mapping[str, str] | None) -> str:
