@@ -169,6 +169,11 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("bisect", "tiny.yaml", "--good=1", "--bad=2", "--package="), "expected the name of a package"),
         (("night", "tiny.yaml", "--backend=fake", "--state=x", "--alerts=./x"), "--state and --alerts both name x"),
         (("frobnicate",), "frobnicate"),
+        (("export", "latest", "--output"), "requires an argument. For example: rnnbench export latest --format=junit"),
+        (("inspect", "my.onnx", "--json=x"), "does not take a value. For example: rnnbench inspect "),
+        (("inspect", "x" * 5000), "is longer than a path can be; give a shorter one"),
+        (("new", "two\nlines", "-o", "my.yaml"), "'two\\nlines' is no cell"),
+        (("list", "tiny.yaml", "--backend=two\nlines"), "'two\\nlines'"),
     ],
 )
 def test_a_mistake_has_one_sentence_and_status_2(rnnbench, folder, arguments, says):
@@ -210,3 +215,10 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(rnnbench, f
         os.mkfifo(folder / pipe)
     said = rnnbench(*arguments, status=2).stderr
     assert "no plain file" in said or "is no summary of a night" in said
+
+
+def test_a_path_that_may_not_be_read_is_told_with_what_to_do(rnnbench, folder, monkeypatch):
+    monkeypatch.setattr("rnnbench.cli.option_types.os.access", lambda path, mode: "tiny" not in str(path))
+    for arguments in (("inspect", "tiny.yaml"), ("new", "lstm", "-o", "tiny.yaml")):
+        told = rnnbench(*arguments, status=2).stderr
+        assert "'tiny.yaml' cannot be read by this user; change who may, or give another path" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from pathlib import Path
@@ -28,6 +29,14 @@ class GivenPath(click.Path):
             self.fail(f"'{path}' is a file; expected a folder, so give another path", param, ctx)
         if not self.dir_okay and os.path.isdir(path):
             self.fail(f"'{path}' is a folder; expected a file, so give another path", param, ctx)
+        try:
+            os.lstat(path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                self.fail(f"'{path}' is longer than a path can be; give a shorter one", param, ctx)
+        else:
+            if os.path.exists(path) and not os.access(path, os.R_OK):
+                self.fail(f"'{path}' cannot be read by this user; change who may, or give another path", param, ctx)
         return super().convert(path, param, ctx)
 
     def from_home(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
