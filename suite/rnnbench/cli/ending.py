@@ -107,7 +107,8 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
         if isinstance(error, click.MissingParameter):
             error = click.MissingParameter(_example(error.ctx), error.ctx, error.param, error.param_hint)
         elif isinstance(error, click.BadOptionUsage):
-            error.message = f"{error.message.rstrip('.')}. {_example(error.ctx)}"
+            message = f"{error.message.rstrip('.')}. {_example(error.ctx)}".strip()
+            error = click.BadOptionUsage(error.option_name, message, error.ctx)
         error.show(shown := _Shown())
         _say(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
