@@ -17,6 +17,7 @@ from harness_command import records_in
 from waiting import PATIENCE_S
 
 from rnnbench import cli
+from rnnbench.cli.option_types import Duration, GivenPath, GivenText, Number, Share, WholeNumber
 from rnnbench.results import read_run, write_info
 
 
@@ -45,7 +46,12 @@ def commands(of: click.Command, path: str = "") -> Iterator[tuple[str, click.Com
         yield path, of
 
 
-@pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0].strip()) for each in commands(cli.cli)])
+EVERY_COMMAND = pytest.mark.parametrize(
+    ("path", "command"), [pytest.param(*each, id=each[0].strip()) for each in commands(cli.cli)]
+)
+
+
+@EVERY_COMMAND
 def test_a_command_that_takes_an_argument_has_an_example_that_it_understands(path: str, command: click.Command) -> None:
     text = re.sub(r"\\\n *", "", command.help or "")
     examples = re.findall(rf"Example:\s+rnnbench{path} (.*)", text)
@@ -53,6 +59,32 @@ def test_a_command_that_takes_an_argument_has_an_example_that_it_understands(pat
     assert len(examples) == 1 or not takes_an_argument
     for example in examples:
         command.make_parser(click.Context(command)).parse_args(shlex.split(example))
+
+
+def wrong_values(option: click.Option) -> Iterator[str]:
+    """What is no value of it, whatever else is given: the words behind the command."""
+    name = max(option.opts, key=len)
+    yield f"{name}=x" if option.is_flag else name
+    if isinstance(option.type, WholeNumber | Number | Share | Duration | click.Choice):
+        yield from (f"{name}={value}" for value in ("", "nan", "-5", "[red]1[/red]", "1\nx", "$(id)", "²"))
+    elif isinstance(option.type, GivenPath | GivenText):
+        yield from (f"{name}={value}" for value in ("", *(["x" * 5000] if isinstance(option.type, GivenPath) else [])))
+
+
+@EVERY_COMMAND
+def test_every_option_tells_a_value_that_it_cannot_have_in_one_sentence_with_what_it_can(
+    rnnbench, path: str, command: click.Command
+) -> None:
+    for option in (each for each in command.params if isinstance(each, click.Option)):
+        for wrong in wrong_values(option):
+            said = rnnbench(*path.split(), wrong, status=2)
+            usage, error = said.stderr.split("Error: ")
+            assert said.stdout == ""
+            assert usage.startswith("Usage: "), wrong
+            assert error.count("\n") == 1, wrong
+            assert max(option.opts, key=len) in error or option.opts[0] in error
+            advice = r"expected|is not one of|longer than a path|requires an argument|does not take a value"
+            assert re.search(advice, error), (wrong, error)
 
 
 def test_help_lists_each_command_in_one_section():
