@@ -34,9 +34,12 @@ class GivenPath(click.Path):
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 self.fail(f"'{path}' is longer than a path can be; give a shorter one", param, ctx)
-        else:
-            if os.path.exists(path) and not os.access(path, os.R_OK):
-                self.fail(f"'{path}' cannot be read by this user; change who may, or give another path", param, ctx)
+        if os.path.exists(path) and not os.access(path, os.R_OK):
+            self.fail(f"'{path}' cannot be read by this user; change who may, or give another path", param, ctx)
+        if self.exists and not os.path.exists(path):
+            from rnnbench.spelling import absent
+
+            self.fail(f"'{path}' {absent(Path(path))}", param, ctx)
         return super().convert(path, param, ctx)
 
     def from_home(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -60,19 +63,10 @@ class GivenText(StringParamType):
 
 
 class ExistingPath(GivenPath):
-    """The path of an existing file or folder. The message about a missing one names a similar name beside it."""
+    """The path of an existing file or folder. The message about a missing one says what may be meant."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(exists=True, **how)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from rnnbench.spelling import near_path
-
-        value = self.from_home(value, param, ctx)
-        path = Path(value)
-        if value and not os.path.lexists(path) and (near := near_path(path)):
-            self.fail(f"'{path}' does not exist; {near}", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class WholeNumber(click.IntRange):
