@@ -203,6 +203,11 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("frobnicate",), "frobnicate"),
         (("export", "latest", "--output"), "requires an argument. For example: rnnbench export latest --format=junit"),
         (("inspect", "my.onnx", "--json=x"), "does not take a value. For example: rnnbench inspect "),
+        (("bisect", "tiny.yaml", "--good=1", "--bad=[red]2[/red]"), "such as 1.24.1, got '[red]2[/red]'"),
+        (
+            ("bisect", "tiny.yaml", "--good=" + "9" * 5000),
+            "expected a version of the package, such as 1.24.1, got '999",
+        ),
         (("publish", "nowhere"), "'nowhere' does not exist; correct its path"),
         (("publish", "broken"), "'broken' is a link to nowhere, which does not exist; correct the link"),
         (("inspect", "x" * 5000), "is longer than a path can be; give a shorter one"),

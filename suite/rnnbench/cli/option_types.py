@@ -62,6 +62,20 @@ class GivenText(StringParamType):
         return text
 
 
+class ReleaseVersion(GivenText):
+    """A version (PEP 440). What is none is refused before a package index is asked."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from packaging.version import Version
+
+        text = super().convert(value, param, ctx)
+        try:
+            Version(text)
+        except ValueError:  # Also of a number with thousands of digits.
+            self.fail(f"expected a version of the package, such as 1.24.1, got '{text}'", param, ctx)
+        return text
+
+
 class ExistingPath(GivenPath):
     """The path of an existing file or folder. The message about a missing one says what may be meant."""
 
