@@ -18,6 +18,7 @@ from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench import cli
+from rnnbench.cli.option_types import Duration, GivenPath, GivenText, Number, Share, WholeNumber
 from rnnbench.results import read_run, write_info
 
 
@@ -46,7 +47,12 @@ def commands(of: click.Command, path: str = "") -> Iterator[tuple[str, click.Com
         yield path, of
 
 
-@pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0].strip()) for each in commands(cli.cli)])
+EVERY_COMMAND = pytest.mark.parametrize(
+    ("path", "command"), [pytest.param(*each, id=each[0].strip()) for each in commands(cli.cli)]
+)
+
+
+@EVERY_COMMAND
 def test_a_command_that_takes_an_argument_has_an_example_that_it_understands(path: str, command: click.Command) -> None:
     text = re.sub(r"\\\n *", "", command.help or "")
     examples = re.findall(rf"Example:\s+rnnbench{path} (.*)", text)
@@ -54,6 +60,32 @@ def test_a_command_that_takes_an_argument_has_an_example_that_it_understands(pat
     assert len(examples) == 1 or not takes_an_argument
     for example in examples:
         command.make_parser(click.Context(command)).parse_args(shlex.split(example))
+
+
+def wrong_values(option: click.Option) -> Iterator[str]:
+    """What is no value of it, whatever else is given: the words behind the command."""
+    name = max(option.opts, key=len)
+    yield f"{name}=x" if option.is_flag else name
+    if isinstance(option.type, WholeNumber | Number | Share | Duration | click.Choice):
+        yield from (f"{name}={value}" for value in ("", "nan", "-5", "[red]1[/red]", "1\nx", "$(id)", "²"))
+    elif isinstance(option.type, GivenPath | GivenText):
+        yield from (f"{name}={value}" for value in ("", *(["x" * 5000] if isinstance(option.type, GivenPath) else [])))
+
+
+@EVERY_COMMAND
+def test_every_option_tells_a_value_that_it_cannot_have_in_one_sentence_with_what_it_can(
+    rnnbench, path: str, command: click.Command
+) -> None:
+    for option in (each for each in command.params if isinstance(each, click.Option)):
+        for wrong in wrong_values(option):
+            said = rnnbench(*path.split(), wrong, status=2)
+            usage, error = said.stderr.split("Error: ")
+            assert said.stdout == ""
+            assert usage.startswith("Usage: "), wrong
+            assert error.count("\n") == 1, wrong
+            assert max(option.opts, key=len) in error or option.opts[0] in error
+            advice = r"expected|is not one of|longer than a path|requires an argument|does not take a value"
+            assert re.search(advice, error), (wrong, error)
 
 
 def test_help_lists_each_command_in_one_section():
@@ -170,6 +202,18 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("bisect", "tiny.yaml", "--good=1", "--bad=2", "--package="), "expected the name of a package"),
         (("night", "tiny.yaml", "--backend=fake", "--state=x", "--alerts=./x"), "--state and --alerts both name x"),
         (("frobnicate",), "frobnicate"),
+        (("export", "latest", "--output"), "requires an argument. For example: rnnbench export latest --format=junit"),
+        (("inspect", "my.onnx", "--json=x"), "does not take a value. For example: rnnbench inspect "),
+        (("bisect", "tiny.yaml", "--good=1", "--bad=[red]2[/red]"), "such as 1.24.1, got '[red]2[/red]'"),
+        (
+            ("bisect", "tiny.yaml", "--good=" + "9" * 5000),
+            "expected a version of the package, such as 1.24.1, got '999",
+        ),
+        (("publish", "nowhere"), "'nowhere' does not exist; correct its path"),
+        (("publish", "broken"), "'broken' is a link to nowhere, which does not exist; correct the link"),
+        (("inspect", "x" * 5000), "is longer than a path can be; give a shorter one"),
+        (("new", "two\nlines", "-o", "my.yaml"), "'two\\nlines' is no cell"),
+        (("list", "tiny.yaml", "--backend=two\nlines"), "'two\\nlines'"),
     ],
 )
 def test_a_mistake_has_one_sentence_and_status_2(rnnbench, folder, arguments, says):
@@ -211,3 +255,10 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(rnnbench, f
         os.mkfifo(folder / pipe)
     said = rnnbench(*arguments, status=2).stderr
     assert "no plain file" in said or "is no summary of a night" in said
+
+
+def test_a_path_that_may_not_be_read_is_told_with_what_to_do(rnnbench, folder, monkeypatch):
+    monkeypatch.setattr("rnnbench.cli.option_types.os.access", lambda path, mode: "tiny" not in str(path))
+    for arguments in (("inspect", "tiny.yaml"), ("new", "lstm", "-o", "tiny.yaml")):
+        told = rnnbench(*arguments, status=2).stderr
+        assert "'tiny.yaml' cannot be read by this user; change who may, or give another path" in told

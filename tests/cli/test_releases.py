@@ -64,7 +64,7 @@ def test_with_minors_the_newest_patch_of_each_is_measured_and_else_every_release
     [
         (("--within=soon",), "'--within': expected a duration"),
         (("--versions=>=9",), "rnnbench-fake: no release is >=9"),
-        (("--reference=newest",), "expected a version of rnnbench-fake"),
+        (("--reference=newest",), "expected a version of the package, such as 1.24.1, got 'newest'"),
     ],
 )
 def test_a_wrong_option_of_a_backfill_is_refused_and_writes_nothing(rnnbench, folder, index, arguments, message):

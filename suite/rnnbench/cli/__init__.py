@@ -59,7 +59,12 @@ class Sections(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with _broken_pipe_is_raised():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.BadOptionUsage as error:  # Click does not say of which command.
+                name = ctx.invoked_subcommand or ""
+                error.ctx = error.ctx or click.Context(self.commands[name], info_name=name, parent=ctx)
+                raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rnnbench.cli.ending import leaves
-from rnnbench.cli.option_types import Duration, GivenPath, GivenText, Share, WholeNumber
+from rnnbench.cli.option_types import Duration, GivenPath, GivenText, ReleaseVersion, Share, WholeNumber
 from rnnbench.cli.options import ENVIRONMENT_FOLDER, HISTORY, NEW_RESULTS, PACKAGE, RELEASE_LIST, REPORTS, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--reference",
     metavar="V",
-    type=GivenText(),
+    type=ReleaseVersion(),
     help="The release that is sampled in turn with each other one.  [default: the newest]",
 )
 @click.option("--minors", is_flag=True, help="Take the newest release of each minor version only.")

@@ -12,7 +12,7 @@ import click
 
 from rnnbench.cli.ending import leaves
 from rnnbench.cli.exit_status import NONCONFORMING, OK
-from rnnbench.cli.option_types import GivenText
+from rnnbench.cli.option_types import GivenText, ReleaseVersion
 from rnnbench.cli.options import BUDGET, ENVIRONMENT_FOLDER, NEW_RESULTS, PACKAGE, RELEASE_LIST, THRESHOLD, console
 from rnnbench.cli.output import tell
 from rnnbench.cli.selection import Selection, selection
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Find the release in which a trial became slower or wrong.")
 @selection
-@click.option("--good", required=True, metavar="V", help="A release that is good.")
-@click.option("--bad", required=True, metavar="V", help="A later release that is bad.")
+@click.option("--good", required=True, type=ReleaseVersion(), metavar="V", help="A release that is good.")
+@click.option("--bad", required=True, type=ReleaseVersion(), metavar="V", help="A later release that is bad.")
 @click.option(
     "--on",
     "subject",

@@ -106,6 +106,9 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
     except click.ClickException as error:
         if isinstance(error, click.MissingParameter):
             error = click.MissingParameter(_example(error.ctx), error.ctx, error.param, error.param_hint)
+        elif isinstance(error, click.BadOptionUsage):
+            message = f"{error.message.rstrip('.')}. {_example(error.ctx)}".strip()
+            error = click.BadOptionUsage(error.option_name, message, error.ctx)
         error.show(shown := _Shown())
         _say(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
@@ -308,9 +311,14 @@ def _end_quietly() -> None:
 def _say(sentence: str) -> None:
     """Print a sentence on standard error. Errors are ignored: it may be a file on a full disk.
 
+    What was given with several lines is shown in one.
+
     Without memory, or where no further file can be opened, what makes a sentence safe cannot be imported. It is one of
     this module then.
     """
+    for given in (argument for argument in sys.argv if "\n" in argument):
+        for part in (given, given.partition("=")[2]):
+            sentence = sentence.replace(part, part.replace("\n", "\\n")) if "\n" in part else sentence
     with suppress(OSError):
         try:
             tell(sentence, is_error=True)

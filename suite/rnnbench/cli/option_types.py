@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from pathlib import Path
@@ -28,6 +29,17 @@ class GivenPath(click.Path):
             self.fail(f"'{path}' is a file; expected a folder, so give another path", param, ctx)
         if not self.dir_okay and os.path.isdir(path):
             self.fail(f"'{path}' is a folder; expected a file, so give another path", param, ctx)
+        try:
+            os.lstat(path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                self.fail(f"'{path}' is longer than a path can be; give a shorter one", param, ctx)
+        if os.path.exists(path) and not os.access(path, os.R_OK):
+            self.fail(f"'{path}' cannot be read by this user; change who may, or give another path", param, ctx)
+        if self.exists and not os.path.exists(path):
+            from rnnbench.spelling import absent
+
+            self.fail(f"'{path}' {absent(Path(path))}", param, ctx)
         return super().convert(path, param, ctx)
 
     def from_home(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -50,20 +62,25 @@ class GivenText(StringParamType):
         return text
 
 
+class ReleaseVersion(GivenText):
+    """A version (PEP 440). What is none is refused before a package index is asked."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from packaging.version import Version
+
+        text = super().convert(value, param, ctx)
+        try:
+            Version(text)
+        except ValueError:  # Also of a number with thousands of digits.
+            self.fail(f"expected a version of the package, such as 1.24.1, got '{text}'", param, ctx)
+        return text
+
+
 class ExistingPath(GivenPath):
-    """The path of an existing file or folder. The message about a missing one names a similar name beside it."""
+    """The path of an existing file or folder. The message about a missing one says what may be meant."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(exists=True, **how)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from rnnbench.spelling import near_path
-
-        value = self.from_home(value, param, ctx)
-        path = Path(value)
-        if value and not os.path.lexists(path) and (near := near_path(path)):
-            self.fail(f"'{path}' does not exist; {near}", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class WholeNumber(click.IntRange):

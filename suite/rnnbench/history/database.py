@@ -85,7 +85,9 @@ def _errors_told() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         reason = ZONES if "pytz" in str(error) else " ".join(str(error).split())
-        raise StoreError(f"the query failed: {visible(reason)}") from error
+        mistakes = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+        advice = "; `DESCRIBE rows` shows the columns of the table" if isinstance(error, mistakes) else ""
+        raise StoreError(f"the query failed: {visible(reason)}{advice}") from error
     except (ValueError, OverflowError) as error:  # A text that is no UTF-8, and an interval of a million years.
         raise StoreError(f"the query failed: Python cannot hold a value of it: {visible(str(error))}") from error
 
