@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.savedmodel.program import SavedModelProgram
     from rnnbench.model_files.formats.stablehlo.file import read_stablehlo
     from rnnbench.model_files.formats.stablehlo.graph import StablehloFile
+    from rnnbench.model_files.formats.tflite.called_graph import names_of_ends
     from rnnbench.model_files.formats.tflite.file import signature_name, states_in_place, tensor_names
     from rnnbench.model_files.formats.tflite.rewriting import changes_of, main_first, with_float_ends
     from rnnbench.model_files.network import FileNetwork

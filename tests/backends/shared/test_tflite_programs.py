@@ -94,6 +94,14 @@ def test_variables_are_states(tmp_path, backend, route, state):
     typed.assert_right(backend(), typed.asked(path, route, ("batch=0", "time=null"), state), tmp_path)
 
 
+@pytest.mark.parametrize("state", ["stitched", "stateful"])
+@pytest.mark.parametrize(("backend", "route"), TARGETS)
+def test_a_tensor_that_is_two_outputs_of_a_file_without_a_signature(tmp_path, backend, route, state):
+    """As onnx2tf writes a cell that gives its state. The outputs are called by their places."""
+    path = files.saved(files.without_signature(files.giving_its_state(files.elman())), tmp_path / "cell.tflite")
+    typed.assert_right(backend(), typed.asked(path, route, ("state.h=output0",), state), tmp_path)
+
+
 def test_a_route_that_does_not_read_the_format_says_which_does(network, tmp_path):
     with pytest.raises(BuildError, match="openvino:onnx reads no tflite files; use openvino:opset"):
         OpenVinoBackend().build(request(network, "onnx", "stitched"), tmp_path)

@@ -23,6 +23,7 @@ from rnnbench.model_files import (
     FileArray,
     FileNetwork,
     changes_of,
+    names_of_ends,
     signature_name,
     unchanged,
     with_float_ends,
@@ -263,8 +264,9 @@ def _ends(interpreter: Any, signature: str) -> _Ends:
         graph = interpreter._interpreter.GetSubgraphIndexFromSignature(signature)
         sides = [runner.get_input_details(), runner.get_output_details()]
     else:
-        graph, ends = 0, (interpreter.get_input_details(), interpreter.get_output_details())
-        sides = [{details["name"]: details for details in side} for side in ends]
+        graph, ends = 0, {"input": interpreter.get_input_details(), "output": interpreter.get_output_details()}
+        names = {kind: names_of_ends([details["name"] for details in side], kind) for kind, side in ends.items()}
+        sides = [dict(zip(names[kind], side, strict=True)) for kind, side in ends.items()]
     inputs, outputs = ({key: details["index"] for key, details in side.items()} for side in sides)
     every = [details for side in sides for details in side.values()]
     types = {details["index"]: _Type(details["dtype"], *details["quantization"]) for details in every}
