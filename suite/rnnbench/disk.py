@@ -126,10 +126,10 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
     try:
         with _begun(part) as file:
             write(file)
+            file.flush()
             if durable:
-                file.flush()
                 os.fsync(file.fileno())
-        part.replace(path)
+            part.replace(path)  # While its lock is held: a `_sweep` of another process would remove it.
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -217,6 +217,39 @@ class ClosingASessionDropsTheCallsThatWait(QueuesOfAllSessions):
 
 
 @fault("mixed")
+class AResetDropsTheCallsOfOthersThatWait(QueuesOfAllSessions):
+    def reset(self):
+        if "others" in self.__dict__:  # A new session is reset before it knows them.
+            self.drop_others()
+        super().reset()
+
+
+@fault("mixed")
+class BindingDropsTheCallsOfOthersThatWait(QueuesOfAllSessions):
+    def _bind(self, ring):
+        self.drop_others()
+        return super()._bind(ring)
+
+
+@fault("mixed")
+class ClosingUndoesTheStatesOfOthersThatWait(Counted):
+    """A state that is set waits for the next call."""
+
+    before: dict[str, np.ndarray] | None = None
+
+    def _write_state(self, state):
+        self.before = dict(self.state)
+        super()._write_state(state)
+
+    def compute(self, x):
+        self.before = None
+        return super().compute(x)
+
+    def harm(self, other):
+        other.state = other.before or other.state
+
+
+@fault("mixed")
 class AResetGoesBackToTheStateOfTheBinding(HonestSession):
     bound: dict[str, np.ndarray] | None = None
 

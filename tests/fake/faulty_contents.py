@@ -55,6 +55,27 @@ class EqualRowsAreComputedOnce(StepByStep):
         return y[:, first]
 
 
+class RowsAreKnownByXAndOneState(HonestSession):
+    name = "h"
+
+    def compute(self, x):
+        looked_at = x, self.state[self.name]
+        rows = [b"".join(array[:, row].tobytes() for array in looked_at) for row in range(x.shape[1])]
+        first = [rows.index(row) for row in rows]
+        self.state = {name: array[:, first] for name, array in self.state.items()}
+        return super().compute(x)
+
+
+@fault("contents", **BATCH)
+class RowsOfEqualXAndHAreComputedOnce(RowsAreKnownByXAndOneState):
+    pass
+
+
+@fault("contents", **BATCH)
+class RowsOfEqualXAndCellAreComputedOnce(RowsAreKnownByXAndOneState):
+    name = "c"
+
+
 @fault("contents", **BATCH)
 class AProjectionIsRememberedByItsFirstRow(StepByStep):
     first: bytes = b""

@@ -66,6 +66,23 @@ class CellsAreClippedAtTenThousand(HonestSession):
         return y
 
 
+class OffBetween5And20(HonestSession):
+    def compute(self, x):
+        held = self.state.items()
+        self.state = {n: np.where((np.abs(a) > 5) & (np.abs(a) < 20), a * OFF, a) for n, a in held}
+        return super().compute(x)
+
+
+@fault("magnitudes")
+class CellsOfTenAreOff(OffBetween5And20):
+    """y hardly shows it, since tanh is flat there."""
+
+
+@fault("magnitudes", cell="gru")
+class StatesOfTenAreOff(OffBetween5And20):
+    pass
+
+
 @fault("magnitudes")
 class OutputsBesideACellOfAHundredAreOff(HonestSession):
     """By a ten-thousandth: less than a cell of a million is rounded by."""

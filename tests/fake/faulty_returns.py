@@ -36,6 +36,16 @@ class StateIsFloat64(HonestSession):
         super().set_state({name: array.astype(np.float32) for name, array in state.items()})
 
 
+class Later(np.ndarray):
+    """May compute its numbers when they are looked at."""
+
+
+@fault("signature")
+class OutputIsASubclassOfAnArray(HonestSession):
+    def _advance(self, x):
+        return self.compute(x).view(Later)
+
+
 @timed("signature")
 class BoundOutputIsFloat64(HonestBound):
     def output(self):

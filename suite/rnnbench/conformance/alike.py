@@ -126,10 +126,14 @@ def _like_state(
 def _compared(
     open_session: OpenSession, reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]]
 ) -> CheckResult:
-    """Compare each call on both paths. The reference runs them as rows of one batch."""
+    """Compare each call on both paths, and after it a public call that is the same for all: only what came before it
+    differs. The reference runs them as rows of one batch.
+    """
     inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
-    run = reference.run(np.concatenate(inputs, axis=1), together or None)
+    after = reference.ring[1]["x"] if together else inputs[0][:0]
+    both = [np.concatenate([x, after]) for x in inputs]
+    run, steps = reference.run(np.concatenate(both, axis=1), together or None), len(inputs[0])
     rounding, batch, errors = run.rounding[-1], reference.trial.batch, Errors()
     session, bound_session = open_session(), open_session()
     bound = bound_session.bind([{"x": x} for x in inputs])
@@ -139,8 +143,10 @@ def _compared(
             for one in (session, bound_session):
                 one.set_state(states[0])  # Without a call in between, a program may compare the two states.
                 one.set_state(state)
-        errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact, rounding)
-        errors.add(f"y of a bound call {what}", called(bound), exact, rounding)
+        errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact[:steps], rounding)
+        errors.add(f"y of a bound call {what}", called(bound), exact[:steps], rounding)
+        if together:
+            errors.add(f"y of a call after one {what}", session.step({"x": after})["y"], exact[steps:], rounding)
     return errors.verdict()
 
 

@@ -100,9 +100,10 @@ def _exact_operand(reference: ReferenceTrajectories, matrix: str, like: np.ndarr
 def _compare_from_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
     """Start from a state of ones, and from states with negative zeros in all arrays but one. Inputs are whole numbers.
 
-    A program must not take any of these states for a new one.
+    A program must not take any of these states for a new one. Rows are equal but for that one array.
     """
-    names, x = list(reference.start), _whole_numbers(reference.ring[0]["x"])
+    whole = _whole_numbers(reference.ring[0]["x"])
+    names, x = list(reference.start), np.repeat(whole[:, :1], whole.shape[1], axis=1)
     states = {"ones": {name: _ones(array) for name, array in reference.start.items()}}
     if len(names) > 1:
         zeros = {name: _negative_zeros(array) for name, array in reference.zeros.items()}

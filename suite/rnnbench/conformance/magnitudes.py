@@ -24,8 +24,8 @@ MAGNITUDES = (TINY, 1e-30, 1e-20, 1e-12, 1e-6, 1e-4, 1e-3, 1.0, 3.0, 10.0, 30.0,
 30 activations are neither linear nor constant."""
 LARGE = 8
 """The index in MAGNITUDES of the first scale above 1."""
-LARGE_STATES = (1e2, 1e3, HUGE_FLOAT16, HUGE)
-"""Scales of large states. They are not mixed with small ones, which would no longer count."""
+MIDDLE_STATES, LARGE_STATES = (3.0, 10.0, 30.0), (1e2, 1e3, HUGE_FLOAT16, HUGE)
+"""Scales of larger states. They are not mixed with small ones, which would no longer count."""
 BESIDE = (1.0, 1e3)
 """Scales of the steps of one stream, in turn: what stands beside a large input in a call keeps its digits."""
 SWEPT, FEWEST_SWEPT, MOST_SWEPT, SWEPT_TO = 512, 8, 64, 12.0
@@ -206,19 +206,22 @@ def _rising(calls: int, length: int, reference: ReferenceTrajectories) -> Iterat
 
 
 def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> Errors:
-    """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales.
+    """Compare from states whose units have the scales up to 1 in turn, and from states with the larger scales. After
+    these the states are compared too: y hardly shows what is wrong in a large one.
 
-    Where an array has fewer units than there are scales, they begin at either end.
+    Where an array has fewer units than there are scales, they begin at either end, or at each of them.
     """
-    large = () if shares_scale(reference) else (_in_range(LARGE_STATES, reference),)
+    large = () if shares_scale(reference) else (MIDDLE_STATES, _in_range(LARGE_STATES, reference))
     small = MAGNITUDES[:LARGE]
     has_few = min(array.shape[-1] for array in reference.start.values()) < LARGE
-    for scales in (small, *((small[::-1],) if has_few else ()), *large):
+    again = (small[::-1], *(MIDDLE_STATES[at:] + MIDDLE_STATES[:at] for at in (1, 2) if large)) if has_few else ()
+    for scales in (small, *again, *large):
         state = {name: _scaled_state(reference, name, scales) for name in reference.start}
         x = reference.x[: reference.trial.strategy.chunk]
         session = open_session()
         session.set_state(state)
-        if scales[0] > 1 or not DTYPES[reference.trial.dtype].activations:  # 8 bits hold no small ones.
+        is_small = set(scales) == set(small)
+        if not is_small or not DTYPES[reference.trial.dtype].activations:  # 8 bits hold no small ones.
             for name, array in session.get_state().items():
                 given = state[name].astype(np.float64)
                 own = np.finfo(array.dtype).tiny if array.dtype.kind == "f" else 0
@@ -231,6 +234,10 @@ def _compared_from_scaled_states(errors: Errors, open_session: OpenSession, refe
                 )
         where = f"from a state of {scales[0]:g} to {scales[-1]:g} times `start`"
         errors = _compared(errors, where, fed_chunks(session, x, reference), reference, x, state)
+        if not is_small:
+            run = reference.run(x, state)
+            for name, array in session.get_state().items():
+                errors.add(f"state {name} {where}", array, run.final[name], run.final_rounding[name])
     return errors if shares_scale(reference) else _compared_from_one_large_array(errors, open_session, reference)
 
 

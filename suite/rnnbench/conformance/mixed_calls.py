@@ -30,7 +30,7 @@ REST_FIRST, REST_LAST = (
     "public calls with a rest, the longer one last",
 )
 STATE, COLLECTION, BINDING = "a look at the state", "a collection of garbage", "another ring that is bound"
-OPENING = "another session that is opened, called and closed"
+OPENING = "another session that is opened, called on both paths, reset and closed"
 CHUNKS = {
     **dict.fromkeys((BOUND, UNREAD, TWICE, AT_ONCE, PUBLIC), 1),
     **dict.fromkeys((LONG, REST_FIRST, REST_LAST), 2),
@@ -39,7 +39,7 @@ CHUNKS = {
 """How many chunks each action feeds."""
 RING_ACTIONS = (BOUND, UNREAD, TWICE, AT_ONCE)
 PLAN = (
-    *(BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, OPENING, STATE),
+    *(OPENING, BOUND, REST_LAST, BOUND, LONG, TWICE, BOUND, COLLECTION, UNREAD, PUBLIC, UNREAD, OPENING, STATE),
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
 """The actions of a session. They feed the chunks of the first two passes over the ring."""
@@ -165,6 +165,8 @@ class _Follower:
         elif action == OPENING:
             another = self._open_session()
             another.step(self._reference.ring[0])
+            called(another.bind(self._reference.ring))
+            another.reset()
             self._open_session.close(another)
         elif action in RING_ACTIONS:
             self._call_bound(action)
