@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
+from rnnbench import disk
 from rnnbench.disk import (
     copy_of,
     error_of_disk,
@@ -79,6 +80,21 @@ def test_a_writer_whose_file_was_swept_before_it_was_locked_begins_it_again(tmp_
     monkeypatch.setattr(fcntl, "flock", swept_first)
     write_text(tmp_path / "run.json", "whole")
     assert (len(locks), (tmp_path / "run.json").read_text()) == (2, "whole")
+
+
+def test_a_writer_whose_file_is_whole_and_has_no_name_yet_loses_it_to_no_sweep(tmp_path, monkeypatch):
+    """Another process may sweep the folder just before the file gets its name."""
+    replace, parts = Path.replace, []
+
+    def swept_first(part, target):
+        parts.append(part)
+        disk._swept.clear()
+        disk._sweep(tmp_path)
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", swept_first)
+    write_text(tmp_path / "run.json", "whole")
+    assert (len(parts), (tmp_path / "run.json").read_text()) == (1, "whole")
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])

@@ -84,6 +84,14 @@ def test_a_run_that_was_cut_short_says_nothing_of_the_trials_that_it_lacks(
     assert [event.fact for event in find_events(History(history.root))] == ["measured"] * gone
 
 
+def test_a_trial_whose_route_was_renamed_is_told_with_the_one_that_is_measured_since(tmp_path: Path) -> None:
+    old, new = fake.record(route="old"), fake.record(route="new")
+    history = made.make(tmp_path, 2, lambda n, r: (new if n else old) if r.trial == OK.trial else r)
+    assert [(event.subject, event.sentence) for event in find_events(history)] == [
+        (old.trial, f"is no longer measured: {new.trial} is measured since")
+    ]
+
+
 def test_text_of_records_is_safe_in_a_terminal(tmp_path: Path) -> None:
     crashed = fake.record(outcome="crashed").model_copy(update={"reason": "\x1b[2Jgone"})
     lines = [*told(tmp_path, OK, crashed)]

@@ -45,10 +45,13 @@ def find_events(history: History) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
 
 
+_ALIKE = "regexp_replace(substr(trial, length(\"case\") + length(backend) + length(route) + 4), '-[0-9a-f]{8}$', '')"
+"""What a trial's id says of its strategy, sizes and device: all but case, target and digest."""
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
         SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, pinned,
-            outcome, reason, failed_checks, support, lowered, believed, findings, {SERIES_DEVICE} AS series_device
+            outcome, reason, failed_checks, support, lowered, believed, findings, {SERIES_DEVICE} AS series_device,
+            {_ALIKE} AS alike
         FROM {NIGHT_ROWS}
     )
 """
@@ -104,18 +107,26 @@ _VERSIONS = """
     WHERE before <> after
 """
 _NO_LONGER = """  -- trials that a later run of their case, or of their shard, on the same machine does not have
-    SELECT seen.machine, backend, trial, run, last_seen, 'measured', '', '', versions, versions, ''
+    SELECT seen.machine, seen.backend, seen.trial, run, seen.last_seen, 'measured', '', '', versions, versions,
+        coalesce(min(began.trial) || ' is measured since', '')
     FROM (
-        SELECT machine, backend, trial, "case", arg_max(run, started) AS run, max(started) AS last_seen,
-            arg_max(shard, started) AS shard, arg_max(coalesce(versions, ''), started) AS versions
+        SELECT machine, backend, trial, "case", any_value(alike) AS alike, arg_max(run, started) AS run,
+            max(started) AS last_seen, arg_max(shard, started) AS shard,
+            arg_max(coalesce(versions, ''), started) AS versions
         FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
     ) AS seen
+    LEFT JOIN (  -- as after a route was renamed
+        SELECT machine, backend, trial, "case", any_value(alike) AS alike, min(started) AS first_seen
+        FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
+    ) AS began
+        ON began.machine = seen.machine AND began.backend = seen.backend AND began."case" = seen."case"
+        AND began.alike = seen.alike AND began.first_seen > seen.last_seen
     JOIN (  -- a run that was cut short has not come to the rest of its trials
         SELECT machine, "case", shard, max(started) AS last_run FROM nights
         WHERE run_id IN (SELECT run_id FROM runs WHERE finished IS NOT NULL) GROUP BY ALL
     ) AS runs
         ON runs.machine = seen.machine AND runs."case" = seen."case" AND runs.shard IN ('', seen.shard)
-    GROUP BY ALL HAVING last_seen < max(last_run)
+    GROUP BY ALL HAVING seen.last_seen < max(last_run)
 """
 
 
