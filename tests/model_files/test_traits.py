@@ -96,6 +96,17 @@ def test_a_threshold_is_given_where_an_alpha_is_left_for_it(tmp_path, alphas, to
     assert ("default-threshold" in found) is told
 
 
+@pytest.mark.parametrize(("backward", "told"), [("Relu", True), ("tanh", False)])
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_other_activations_backward_are_told(tmp_path, operator, backward, told):
+    gates = {"LSTM": ["Sigmoid", "Tanh"], "GRU": ["Sigmoid"], "RNN": []}[operator]
+    names = [*gates, "Tanh", *gates, backward]
+    both = files.recurrent(operator, direction="bidirectional", activations=names)
+    assert ("unlike-directions" in of_onnx(tmp_path, both)) is told
+    alone = files.recurrent(operator, activations=[*gates, "Tanh"])
+    assert "unlike-directions" not in of_onnx(tmp_path, alone)
+
+
 @pytest.mark.parametrize("layout", [0, 1])
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 def test_an_operator_whose_rows_come_first_is_told(tmp_path, operator, layout):

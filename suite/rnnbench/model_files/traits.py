@@ -39,6 +39,7 @@ TRAITS = {
     "rows-first-operator": "ONNX: an LSTM, GRU or RNN operator with layout 1, of which rows come before steps",
     "rows-in-equal-states": "StableHLO: two states of one shape and type, and rows written into an array of these",
     "scatter": "StableHLO: a scatter to rows that are values",
+    "unlike-directions": "ONNX: an LSTM, GRU or RNN operator with other activations backward than forward",
     "whole-diagonals": "TFLite: an LSTM operator with diagonal recurrent weights of whole numbers",
 }
 """What each trait is, by its name in `expectations.yaml`."""

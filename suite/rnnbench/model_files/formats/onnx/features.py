@@ -96,6 +96,10 @@ def _features_of_node(node: Any, file: _File, callers: tuple[Any, ...]) -> Itera
         without = [name.lower() for name in chosen if name.lower() in _WITH_ALPHA][values:]
         if b"thresholdedrelu" in without:
             yield "default-threshold"
+        names, one_way = [name.lower() for name in chosen], len(chosen) // 2
+        is_both_ways = "direction" in attributes and attributes["direction"].s == b"bidirectional"
+        if is_both_ways and names[:one_way] != names[one_way:]:
+            yield "unlike-directions"
     if is_of_onnx and node.op_type in ("LSTM", "GRU", "RNN") and "layout" in attributes and attributes["layout"].i:
         yield "rows-first-operator"
     if is_of_onnx and node.op_type == "LSTM" and any(node.input[7:8]):
