@@ -261,7 +261,12 @@ def test_a_file_is_read_once(cases, monkeypatch):
     assert len(read_paths) == 1
 
 
-def test_a_backend_that_does_not_exist_is_told_with_its_place_whichever_backends_run(cases):
+def test_a_backend_of_a_package_that_other_machines_have_is_left_out(cases):
+    by_case = expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, names=("openvino", "torch"))
+    assert [[entry.backend for entry in by_case[name]] for name in "abc"] == [["openvino"], ["openvino"], []]
+
+
+def test_a_misspelt_backend_is_told_with_its_place_whichever_backends_run(cases):
     with pytest.raises(CaseError, match=r"expectations\.yaml:11:5: there is no backend 'jax'; did you mean 'jaxx'\?"):
         expected_failures_for(cases, {"openvino": INSTALLED}, CHECKS, names=("jaxx", "openvino"))
 

@@ -32,7 +32,7 @@ from rnnbench.measure import processor_features
 from rnnbench.model_files import TRAITS
 from rnnbench.outside_text import safe_text
 from rnnbench.results import version_of
-from rnnbench.spelling import hint
+from rnnbench.spelling import did_you_mean, hint
 from rnnbench.yaml_files import KeyPath, Source, problems_of, read_source
 
 MAX_ENTRIES = 1_000
@@ -221,10 +221,11 @@ def expected_failures_for(
       installed here may be installed in a trial's own environment.
     - `check_names`: the checks that each name stands for.
     - `file`: the file of entries; None means each case's own `expected_failures_file`.
-    - `names`: the backends that there are. An entry of another one is a mistake.
+    - `names`: the backends that there are. An entry of another one is a mistake where its name is near one of these.
+      Else it is of a package that other machines have.
 
-    Raises CaseError if a file cannot be used, or if an entry names an unknown check or backend, or a route or
-    distribution that its installed backend does not have.
+    Raises CaseError if a file cannot be used, or if an entry names an unknown check, misspells a backend, or has a
+    route or distribution that its installed backend does not have.
     """
     entries: dict[Path, tuple[ExpectedFailure, ...]] = {}
     by_case: dict[str, tuple[ExpectedFailure, ...]] = {}
@@ -242,9 +243,9 @@ def _entries_of(
     every_entry = read_expected_failures(Path(os.path.relpath(path)), check_names)
     entries = tuple(entry for entry in every_entry if entry.backend in backends)
     problems = [
-        Problem(Place(entry.place), f"there is no backend '{entry.backend}'; {hint(entry.backend, sorted(names))}")
+        Problem(Place(entry.place), f"there is no backend '{entry.backend}'; {near}")
         for entry in every_entry
-        if entry.backend not in names
+        if entry.backend not in names and (near := did_you_mean(entry.backend, sorted(names)))
     ]
     problems += [
         Problem(Place(entry.place), sentence)
