@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from rnnbench.measure import drift_of, half_width, interval_of
 
@@ -59,3 +62,19 @@ def test_a_drift_is_one_over_time_and_not_over_blocks():
     """Blocks come closer together towards the end."""
     times = np.sqrt(np.arange(20.0))
     assert drift_of(times, 1e-6 * 1.1 ** (times / times[-1])) == pytest.approx(0.1)
+
+
+@given(st.lists(st.floats(1e-7, 1.0), min_size=2, max_size=9))
+def test_an_interval_is_scipy_s(medians):
+    logs = np.log(medians)
+    if (error := stats.sem(logs)) > 1e-12:
+        expected = stats.t.interval(0.95, len(logs) - 1, logs.mean(), error)
+        assert np.log(interval_of(medians)) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(1e-7, 1.0)), min_size=4, max_size=30))
+def test_a_drift_is_scipy_s_slope(blocks):
+    times, medians = zip(*sorted(blocks), strict=True)
+    if (drift := drift_of(times, medians)) is not None:
+        slope = stats.theilslopes(np.log(medians), times).slope
+        assert drift == pytest.approx(math.expm1(slope * (times[-1] - times[0])), rel=1e-6, abs=1e-9)

@@ -29,10 +29,12 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The exact binomial interval. Needs SciPy."""
-        stats = require("scipy.stats", "report", "an interval of a share")
-        interval = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, "exact")
-        return float(interval.low), float(interval.high)
+        """The exact binomial interval of Clopper and Pearson (1934). Needs SciPy."""
+        quantile = require("scipy.special", "report", "an interval of a share").betaincinv
+        count, others = self.count, self.of - self.count
+        low = quantile(count, others + 1, (1 - CONFIDENCE) / 2) if count else 0.0
+        high = quantile(count + 1, others, (1 + CONFIDENCE) / 2) if others else 1.0
+        return float(low), float(high)
 
     def __str__(self) -> str:
         low, high = self.interval

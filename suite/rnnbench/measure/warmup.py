@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,6 +68,17 @@ def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
         return True
     if min(len(before), len(after)) <= FEW_CALLS:
         return False
-    from scipy import stats
+    return mann_whitney(before, after) >= SIGNIFICANCE
 
-    return bool(stats.mannwhitneyu(before, after).pvalue >= SIGNIFICANCE)
+
+def mann_whitney(before: np.ndarray, after: np.ndarray) -> float:
+    """The two-sided p-value of the test, by the normal distribution, corrected for ties and for continuity.
+
+    Not all of these values may be equal. `scipy.stats.mannwhitneyu` gives the same, after an import of a second.
+    """
+    _, places, ties = np.unique(np.concatenate([before, after]), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[places]
+    pairs, count = len(before) * len(after), len(places)
+    higher = ranks[: len(before)].sum() - len(before) * (len(before) + 1) / 2
+    variance = pairs / 12 * (count + 1 - float(np.sum(ties.astype(float) ** 3 - ties)) / (count * (count - 1)))
+    return math.erfc(max(0.0, abs(higher - pairs / 2) - 0.5) / math.sqrt(2 * variance))

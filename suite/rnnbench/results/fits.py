@@ -90,13 +90,13 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
     positive = {chunk: value for chunk, value in values.items() if value > 0}
     if len(positive) < LEAST_POINTS:
         return None
-    from scipy import stats  # After the return: its import takes most of the time of a small report.
+    from scipy.special import fdtri  # After the return: its import takes most of the time of a small report.
 
     chunks, logs = np.array(list(positive), float), np.log(list(positive.values()))
     if np.ptp(logs) == 0:
         return Growth(Estimate(0.0, 0.0))
-    line = stats.linregress(np.log(chunks), logs)
-    plain = Growth(Estimate(float(line.slope), _students_t(len(chunks) - 2) * float(line.stderr)))
+    (slope, intercept), covariance = np.polyfit(np.log(chunks), logs, 1, cov=True)
+    plain = Growth(Estimate(float(slope), _students_t(len(chunks) - 2) * math.sqrt(covariance[0, 0])))
     constant = growth_word(plain.exponent) == WORDS[0]
     if len(chunks) < TELLING_POINTS or (constant and np.ptp(logs) < math.log(LEAST_GROWTH)):
         return plain
@@ -105,8 +105,8 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
         return plain
     growth, left = above
     freedom, chance = len(chunks) - 3, CHANCE_IF_CONSTANT if constant else CHANCE
-    left_of_plain = float(np.sum((line.intercept + line.slope * np.log(chunks) - logs) ** 2))
-    better = left_of_plain - left > left / freedom * float(stats.f.ppf(1 - chance, 1, freedom))
+    left_of_plain = float(np.sum((intercept + slope * np.log(chunks) - logs) ** 2))
+    better = left_of_plain - left > left / freedom * float(fdtri(1, freedom, 1 - chance))
     return growth if better and left_of_plain > ROUNDING else plain
 
 
@@ -133,9 +133,9 @@ def _fit_above(chunks: FloatArray, logs: FloatArray) -> tuple[Growth, float] | N
 
 def _students_t(degrees: int) -> float:
     """How many standard errors the interval at CONFIDENCE reaches, by degrees of freedom."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
 def growth_word(exponent: Estimate) -> str:
