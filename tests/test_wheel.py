@@ -42,6 +42,7 @@ def rnnbench(installed: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.proof
 def test_new_and_run_end_in_a_report(installed, tmp_path):
     rnnbench(installed, tmp_path, "new", "lstm", "-o", "my.yaml")
     small = {"model.hidden": "8", "workload.chunk": "1", "strategy.time": "looped", "strategy.state": "stitched"}

@@ -84,6 +84,7 @@ def test_the_file_itself_stays_as_it_was():
     assert source.data == {"model": {"hidden": 1}}
 
 
+@pytest.mark.proof
 @settings(max_examples=40)
 @given(st.text(max_size=30) | st.from_regex(r"\A[a-z]{0,6}\.[a-z]{0,6}=.{0,20}\Z"))
 def test_no_setting_whatever_ends_in_anything_but_data_or_a_refusal(setting):

@@ -185,6 +185,7 @@ def test_a_state_of_float32_that_is_rounded_to_the_bfloat16_of_x_and_y_is_found(
     assert "h is float32, and all its numbers are of bfloat16" in failures(trial, StateInBfloat16, tmp_path)["state"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("element", ["bf16", *for_proof("f16")])
 def test_a_program_in_float32_of_a_module_in_a_narrower_type_passes_every_check(tmp_path, element):
     results = verdicts(module_trial("kept", tmp_path, {"f32": element}), FileSession, tmp_path)
@@ -236,7 +237,7 @@ def beside_large_numbers(name, tmp_path):
     return file_trial(proto, tmp_path, state={"h0": "hn"}, time=0, batch=1)
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("name", ["another output", *for_proof("another column")])
 def test_large_numbers_hide_no_error_of_small_ones_beside_them(tmp_path, on_states, name):
     small = BESIDE[name][2]
 

@@ -52,6 +52,7 @@ def test_the_ring_is_followed_past_its_end(reference):
     np.testing.assert_allclose(ring.states["h"], expected.states["h"][3::4], rtol=0, atol=1e-13)
 
 
+@pytest.mark.proof
 def test_a_network_with_a_large_state_is_followed_in_little_memory(tmp_path):
     network = GatedLinearAttentionLayer(input=16, hidden=64)
     trial = dataclasses.replace(make_trial(chunk=64), model=network)

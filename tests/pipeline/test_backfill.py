@@ -74,6 +74,7 @@ def test_what_is_there_is_not_measured_again(measure):
     assert measure(reference="1.13")[1], "beside another reference"
 
 
+@pytest.mark.proof
 def test_what_another_gpu_measured_is_measured_here_and_what_could_not_be_installed_is_not(measure, monkeypatch):
     def on(name):
         gpu = Device(name, "a driver", "9.0")

@@ -152,6 +152,7 @@ def test_every_trial_comes_once_from_many_batches(tmp_path):
     assert sorted(one.trial.strategy.chunk for one in checked) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.proof
 def test_workers_of_further_batches_import_with_those_that_are_waited_for(monkeypatch, tmp_path):
     monkeypatch.setattr(batches, "free_memory", lambda: GIB)
     monkeypatch.setattr(batches.os, "sched_getaffinity", lambda _: {min(CORES)})

@@ -102,6 +102,7 @@ def build(run, cache, trial=TRIAL):
     return build_and_check_trial(examined, start_trial_worker(examined, context.folders, "log"), context)
 
 
+@pytest.mark.proof
 def test_a_program_of_another_source_flag_package_compiler_or_processor_is_built(tmp_path, cache, monkeypatch):
     build(tmp_path / "1", cache)
     for name, change in CHANGES.items():
@@ -124,7 +125,7 @@ def test_nothing_is_kept_once_the_sources_were_edited_while_the_run_is_on(tmp_pa
     assert {path.parts[-3] for path in cache.path.glob(f"*/*/{ENTRY}")} >= {trial.target.backend, "references"}
 
 
-@pytest.mark.parametrize("seen_by", ["the process", "the suite"])
+@pytest.mark.parametrize("seen_by", ["the process", *for_proof("the suite")])
 def test_a_build_that_was_stopped_is_made_again_by_the_next_run(tmp_path, cache, monkeypatch, seen_by):
     """The time of the stop is in its seconds."""
     own = FakeBackend.build
@@ -182,6 +183,7 @@ def test_a_run_times_the_build_of_what_a_check_has_built_beside_other_work(tmp_p
     assert len(entries(cache)) == 2, "the program and its program of one step: the untimed ones are replaced"
 
 
+@pytest.mark.proof
 def test_what_check_builds_is_untimed(tmp_path, cache):
     plan = begin_run([TRIAL], Store(tmp_path / "results"))
     check_trials(plan, SilentObserver(), jobs=1, cache=cache)
@@ -340,6 +342,7 @@ def test_checks_that_did_not_begin_are_made_again(tmp_path, cache, monkeypatch):
     assert (first.checked, second.checked) == ("", "")
 
 
+@pytest.mark.proof
 def test_a_program_whose_timed_calls_are_wrong_is_checked_again_in_the_next_run(tmp_path, checked, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(PreparedProgram, "verify", lambda _: CheckResult(verdict="fail", detail="wrong"))

@@ -60,6 +60,7 @@ def test_distributions_in_other_versions_are_listed(tmp_path):
     assert differences(own, own) == []
 
 
+@pytest.mark.proof
 def test_a_package_of_one_version_with_other_files_is_a_difference():
     own = describe(Describe(()))
     edited = environments.replace(own, files={**own.files, "numpy": "another digest"})
@@ -68,6 +69,7 @@ def test_a_package_of_one_version_with_other_files_is_a_difference():
     assert differences(own, upgraded) == [f"numpy {version('numpy')} → 0.1"]
 
 
+@pytest.mark.proof
 def test_a_distribution_in_the_place_of_another_one_is_one_difference():
     own = describe(Describe(()))
     a, b = (
@@ -133,6 +135,7 @@ def test_an_environment_with_another_source_of_the_suite_is_refused(forked, tmp_
         open_side(None, TRIALS, tmp_path)
 
 
+@pytest.mark.proof
 def test_a_suite_that_was_edited_while_the_command_ran_is_told_as_that(forked, tmp_path, monkeypatch):
     read = cache(iter(["before the edit", "after it"]).__next__)
     read()

@@ -63,8 +63,15 @@ SCENARIOS: dict[str, tuple[str, float]] = {"streams": ("serve_frames", 5e-4), "s
 
 
 DIED, KILLED, REFUSED = WAYS
-ENDS = [("cold", DIED), ("energy", REFUSED)]
-OTHER_ENDS = [("cold", KILLED), ("cold", REFUSED), ("energy", DIED), ("device_time", REFUSED), ("device_time", DIED)]
+ENDS = [("cold", DIED)]
+OTHER_ENDS = [
+    ("energy", REFUSED),
+    ("cold", KILLED),
+    ("cold", REFUSED),
+    ("energy", DIED),
+    ("device_time", REFUSED),
+    ("device_time", DIED),
+]
 OTHER_ENDS += [("streams", DIED), ("server", DIED)]
 """What is measured when the program ends, and words of the reason. One signal ends a process as another one does."""
 

@@ -84,6 +84,7 @@ def seen(python: str, module: str) -> str:
     ).stdout.strip()
 
 
+@pytest.mark.proof
 def test_releases_share_a_lower_layer_and_are_used_again_until_damaged(cache, offline, monkeypatch, capsys):
     assert not is_made("fakepackage==1.0", ["fake"], cache)
     first = make_environment("fakepackage==1.0", ["fake"], cache)

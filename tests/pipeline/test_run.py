@@ -292,6 +292,7 @@ def test_an_edit_of_the_suite_is_seen_where_another_environment_runs_the_trials(
     assert "rnnbench" in files.changed()
 
 
+@pytest.mark.proof
 def test_no_figures_are_believed_of_a_trial_whose_package_was_replaced_while_it_was_measured(tmp_path, monkeypatch):
     """Its later processes import another version than the record names."""
     monkeypatch.syspath_prepend(site := install(tmp_path / "site"))

@@ -52,6 +52,7 @@ def test_the_figures_are_of_the_bound_call_and_say_of_what_program(benchmarks, t
     assert "benchmark 'backend=numpy'" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     routes = "fake:wrong-third-step,fake:wrong-once-timed,fake:sample-segfaults,fake:honest"
     result, timed = benchmarks(f"--rnnbench-backend={routes}", "-m", FIRST)

@@ -72,6 +72,7 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
     assert "no RNN operator" in skipped.find("skipped").get("message")
 
 
+@pytest.mark.proof
 def test_the_command_of_a_failure_selects_that_trial_alone(tiny):
     """It is listed, not run: it would check the trial, and then look for a smaller one, for seconds."""
     options = ("--rnnbench-backend=fake:build-fails", "--rnnbench-set=workload.steps=4", "-x", QUICK)
@@ -157,6 +158,7 @@ def test_processes_of_xdist_share_the_work_and_remove_what_they_built(tiny, juni
     assert stores == {f"temporary/rnnbench/artifacts/gw{number}" for number in range(2)}
 
 
+@pytest.mark.proof
 def test_an_interrupt_ends_the_worker_too(tiny):
     command = [
         sys.executable,

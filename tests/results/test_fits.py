@@ -88,6 +88,7 @@ def test_a_cost_that_looks_constant_may_grow_above_a_fixed_part() -> None:
         assert growth.fixed == pytest.approx(293, rel=0.03)
 
 
+@pytest.mark.proof
 def test_a_constant_cost_stays_constant_whatever_its_noise() -> None:
     generator = np.random.default_rng(0)
     for noise in (0.003, 0.03, 0.1):
@@ -194,6 +195,7 @@ def test_five_points_tell_a_fixed_part() -> None:
     assert growth.fixed == pytest.approx(1.5, rel=1e-3)
 
 
+@pytest.mark.proof
 def test_a_fixed_part_is_taken_for_one_by_chance_in_a_fifth_of_fits() -> None:
     generator = np.random.default_rng(0)
     taken = 0

@@ -83,6 +83,7 @@ def test_no_cell_of_csv_is_a_formula(reason: str, tmp_path: Path) -> None:
     assert read["reason"] == f"'{reason}"
 
 
+@pytest.mark.proof
 def test_a_torn_tail_of_any_length_is_read_and_mended_in_bounded_memory(tmp_path: Path) -> None:
     run = fake.write_run(tmp_path / "run", [fake.record(chunk=1)])
     with (run / "records.jsonl").open("ab") as file:

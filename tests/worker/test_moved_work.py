@@ -21,7 +21,12 @@ from rnnbench.worker import commands, trial_sampler
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
-LIKE_ANOTHER = ("PublicWorkInTheCollection", "RemembersForAllSessions", "WorkInOutputOfWholeSequences")
+LIKE_ANOTHER = (
+    "PublicWorkInTheCollection",
+    "RemembersForAllSessions",
+    "RemembersLongCalls",
+    "WorkInOutputOfWholeSequences",
+)
 """Liars that are found by the sentence of another one, in the same way."""
 now, sleep = time.perf_counter, time.sleep
 PROCESSES, LOOKED_FOR_S = 12, 60.0

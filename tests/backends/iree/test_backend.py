@@ -41,6 +41,7 @@ def test_threads_reach_the_workers_environment(request_of: Any) -> None:
     assert support.environment == {"IREE_PY_RUNTIME_FLAGS": "--task_topology_group_count=2"}
 
 
+@pytest.mark.proof
 def test_a_build_without_that_environment_is_refused(
     request_of: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_second_build_loads_the_first_ones_artifact(build: Any, request_of: An
     assert second.artifact == first.artifact
 
 
+@pytest.mark.proof
 def test_other_weights_are_another_program(build: Any) -> None:
     programs = [build(input=size) for size in (5, 6)]
     artifacts = [described(program, programs[0].request) for program in programs]
@@ -93,6 +94,7 @@ def test_the_artifact_describes_the_file(build: Any, folder: Path) -> None:
     assert (artifact.origin, artifact.math) == ("authored", "exact")
 
 
+@pytest.mark.proof
 def test_looking_at_the_program_does_not_change_it(build: Any, request_of: Any, tmp_path: Path) -> None:
     (tmp_path / "rnn.mlir").write_text(module(request_of()))
     command = [str(compile.compiler()), "rnn.mlir", "-o", "rnn.vmfb", *compile.flags_of(request_of())]

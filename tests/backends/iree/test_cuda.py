@@ -145,6 +145,7 @@ def test_programs_hold_ptx_for_the_target(
     assert any("PTX for sm_89" in note and "sm_90" in note for note in program.artifact.notes)
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("h100")
 def test_products_of_full_tiles_are_computed_in_float32(
     monkeypatch: pytest.MonkeyPatch, request_of: Any, folder: Path
@@ -156,6 +157,7 @@ def test_products_of_full_tiles_are_computed_in_float32(
     assert not re.search(r"\b(wgmma|wmma|mma)\.\w|tf32", ptx)
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("h100")
 @pytest.mark.parametrize(
     ("route", "time"), [("onnx", "looped"), *for_proof(("stablehlo", "looped"), ("torch", "fused"))]

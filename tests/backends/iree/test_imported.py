@@ -97,10 +97,10 @@ def test_products_of_one_row_with_many_weights_have_several_sums(folder: Path, r
     ("route", "time", "lowered"),
     [
         ("onnx", "fused", "looped 1"),
-        ("stablehlo", "looped", "looped 1"),
         ("torch", "fused", "unrolled 3"),
         ("tensorflow", "fused", "unrolled 3"),
         *for_proof(
+            ("stablehlo", "looped", "looped 1"),
             ("onnx", "looped", "looped 1"),
             ("onnx", "unrolled", "unrolled 3"),
             ("onnx", "unrolled:3", "unrolled 3"),
@@ -259,6 +259,7 @@ def test_a_scan_of_one_pass_runs_backwards_as_it_should(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=1e-6)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("state", ["stitched", *for_proof("none")])
 def test_every_call_of_a_session_has_the_context_of_its_device(
     monkeypatch: pytest.MonkeyPatch, folder: Path, state: State

@@ -17,6 +17,7 @@ from rnnbench.rnn import draw_inputs, draw_weights, run_reference
 pytest.importorskip("iree.compiler")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["dtln-2", *for_proof("kws-svdf", "silero-vad")])
 def test_a_network_for_one_row_is_its_reference(tmp_path: Path, name: str) -> None:
     """A mean that is a product with a column of ones does not compile for one row (IREE 3.13)."""

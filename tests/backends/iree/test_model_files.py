@@ -19,6 +19,7 @@ from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.model_files import FileSection
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("dtype", "activation"), [("float16", "Tanh"), *for_proof(("bfloat16", "Tanh"), ("float64", "Sigmoid"))]
 )
@@ -39,6 +40,7 @@ def test_a_state_of_whole_numbers(tmp_path, dtype, state):
     typed.assert_right(IreeBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
 
 
+@pytest.mark.proof
 def test_a_file_whose_weights_are_inputs_as_in_old_files(tmp_path):
     """The importer makes its operators newer, and that needs weights among the inputs, or a newer format."""
     proto = files.cell("x", ["h"], ["next_h"])
@@ -50,6 +52,7 @@ def test_a_file_whose_weights_are_inputs_as_in_old_files(tmp_path):
     )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("operator", "version", "scales", "attributes"),
     [

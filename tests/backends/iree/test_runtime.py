@@ -36,8 +36,8 @@ def stream(program: Any, chunks: int) -> tuple[np.ndarray, dict[str, np.ndarray]
     [
         {"state": "stitched"},
         {"state": "stateful"},
-        {"state": "stitched", "input": 1, "hidden": 1, "time": "unrolled"},
         *for_proof(
+            {"state": "stitched", "input": 1, "hidden": 1, "time": "unrolled"},
             {"state": "stitched", "cell": "gru", "reset_after": False, "batch": 3},
             {
                 "state": "stateful",

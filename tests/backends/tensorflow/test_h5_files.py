@@ -49,6 +49,7 @@ def drawn(path, seed=0):
     return {array.name: draw.standard_normal([sizes.get(size, size) or 3 for size in array.shape]) for array in ends}
 
 
+@pytest.mark.proof
 def test_what_keras_3_writes_is_the_network_of_the_keras_file(keras, tmp_path):
     keras.utils.set_random_seed(0)
     for name, model in networks(keras):

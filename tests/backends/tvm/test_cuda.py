@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from device_programs import built_as_the_reference
+from quick_tests import for_proof
 
 from rnnbench.backends.base import BuildError, Lack, Request
 from rnnbench.backends.explanation import IrStage
@@ -128,7 +129,8 @@ def built(monkeypatch: pytest.MonkeyPatch, request: Request, folder: Path) -> An
 
 @pytest.mark.usefixtures("h100")
 @pytest.mark.parametrize(
-    ("time", "state", "lowered"), [("looped", "stateful", "looped 1"), ("unrolled", "stitched", "unrolled 6")]
+    ("time", "state", "lowered"),
+    [("looped", "stateful", "looped 1"), *for_proof(("unrolled", "stitched", "unrolled 6"))],
 )
 def test_relax_becomes_kernels_in_cuda(
     monkeypatch: pytest.MonkeyPatch,
@@ -215,6 +217,7 @@ def test_a_gpu_with_other_multiprocessors_gets_another_program(
     assert len(sources) == 2 - (sources[0] == sources[-1])
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("h100")
 def test_products_of_full_tiles_are_computed_in_float32(
     monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], sources: list[str], tmp_path: Path

@@ -84,6 +84,7 @@ def test_a_graph_of_other_layers_than_cells_is_imported(tmp_path: Path) -> None:
     built_and_right(TvmBackend(), request_for(Mixed(), "onnx", Strategy("unrolled", "stitched", CHUNK)), tmp_path)
 
 
+@pytest.mark.proof
 def test_copies_are_counted_for_each_layer_with_a_state(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     request = request_for(RNNoise(input=5, hidden=6), "onnx", Strategy("unrolled", "stitched", CHUNK))

@@ -135,6 +135,7 @@ def test_no_call_writes_over_what_it_still_returns(tmp_path: Path, time: str, ch
     built_and_right(TvmBackend(), asked(Delays(), "relax", Strategy(time, state, chunk)), tmp_path)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("time", "state", "chunk", "form"),
     [("unrolled", "stateful", 1, "unrolled 5"), *for_proof(("unrolled", "stateful", 2, "unrolled 10"))],

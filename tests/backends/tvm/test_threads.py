@@ -40,6 +40,7 @@ print(len(os.listdir("/proc/self/task")), program.artifact.lowered)
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("threads", "written", "lowered"),
     [
