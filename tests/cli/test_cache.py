@@ -63,6 +63,7 @@ def test_the_cache_is_shown_and_cleared(rnnbench, cache):
     assert not list(cache.glob("[!.]*"))
 
 
+@pytest.mark.proof
 def test_a_folder_that_cannot_be_written_is_a_warning_and_a_cold_run(rnnbench, folder, cache):
     cache.write_text("a file")
     assert "cannot be written" in rnnbench(*RUN).stderr

@@ -77,6 +77,7 @@ def test_a_mistake_in_the_expected_failures_has_one_sentence_and_status_2(rnnben
     assert not records_in(folder)
 
 
+@pytest.mark.proof
 def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
     arguments = (
         "check",
@@ -93,6 +94,7 @@ def test_no_shrink_leaves_out_the_search_for_a_smaller_trial(rnnbench):
     assert "smallest trial found" not in rnnbench(*arguments, "--no-shrink", status=1).stdout
 
 
+@pytest.mark.proof
 def test_another_environment_checks_its_own_program(rnnbench, folder):
     write_python(folder / "old" / "bin" / "python", {"RNNBENCH_FAKE_VERSION": "0.1"})
     given = ("check", "tiny.yaml", "--filter", "chunk=4,state=stitched", "--endurance=0", "--in", "./old")

@@ -39,6 +39,7 @@ def test_a_run_leaves_records_samples_and_a_report_and_says_where(finished):
     assert {"total", "build", "check", "sample", "import"} <= set(info["seconds"])
 
 
+@pytest.mark.proof
 def test_a_suite_that_was_started_with_ended_children_ignored_runs_all_the_same(rnnbench):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -129,6 +130,7 @@ def test_a_results_folder_that_is_a_file_is_refused(rnnbench):
     assert "'--results': tiny.yaml is not a folder; choose another folder" in error.replace("\n", " ")
 
 
+@pytest.mark.proof
 def test_a_resumed_run_puts_its_files_where_the_first_command_said(folder, tmp_path_factory):
     options = ("--backend=fake:honest", "--no-baseline", ONE_TRIAL)
     run_command(folder, "run", "tiny.yaml", *options, "--reports", "my reports", "--keep-artifacts")
@@ -163,6 +165,7 @@ def test_the_report_of_a_resumed_run_that_said_nothing_goes_beside_its_results(f
     assert not list(elsewhere.iterdir())
 
 
+@pytest.mark.proof
 def test_a_reports_folder_of_the_first_command_that_cannot_be_written_any_more_is_told(folder):
     run_command(folder, "run", "tiny.yaml", "--backend=fake:honest", "--no-baseline", ONE_TRIAL, "--reports", "mine")
     (run,) = (folder / "results").iterdir()

@@ -129,7 +129,7 @@ def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Pat
     assert "the same program with the same versions" in changes[0].reason
 
 
-@pytest.mark.parametrize("what", ["rnnbench", "python", "digest"])
+@pytest.mark.parametrize("what", ["rnnbench", *for_proof("python", "digest")])
 def test_another_suite_interpreter_or_program_may_be_what_changed_a_latency(tmp_path: Path, what: str) -> None:
     def night(n: int, record: Record) -> Record:
         is_newer = n >= STEP and record.backend == "fakelib"
@@ -209,6 +209,7 @@ def test_the_runs_of_a_machine_are_those_on_it(tmp_path: Path) -> None:
         assert [run.machine for run in trials.runs] == [machine] * 2
 
 
+@pytest.mark.proof
 def test_trials_that_come_and_go_do_not_move_their_backend(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record | None:
         return None if record.backend == "fakemlir" and (record.params.chunk > 2) == (n < STEP) else record
@@ -321,6 +322,7 @@ def test_a_change_of_less_than_half_a_move_of_the_machine_is_the_machines(tmp_pa
     assert changes[0].level == "machine"
 
 
+@pytest.mark.proof
 def test_a_move_of_the_machine_on_another_night_hides_no_change(tmp_path: Path) -> None:
     changes = bound(made.make(tmp_path, 24, moved(1.06, machine_at=16)))
     assert {change.cause for change in changes if change.subject == "fakemlir"} == {"program"}
@@ -378,7 +380,7 @@ def test_what_moved_the_other_way_did_not_move_together(tmp_path: Path) -> None:
     assert len(other.together) == 4, "the trials of the other backend, and not the one of its own that got faster"
 
 
-@pytest.mark.parametrize(("trials", "has_series"), [(2, False), (3, True)])
+@pytest.mark.parametrize(("trials", "has_series"), [*for_proof((2, False)), (3, True)])
 def test_a_backend_has_a_series_from_three_trials_on(tmp_path: Path, trials: int, has_series: bool) -> None:
     def night(n: int, record: Record) -> Record | None:
         if record.backend == "fakemlir" and record.params.chunk >= 2**trials:

@@ -295,6 +295,7 @@ def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
         assert len(records[trial.id].latency("bound").process_medians) == 1, "as the case asks"
 
 
+@pytest.mark.proof
 def test_processes_that_import_side_by_side_are_sampled_one_after_the_other(monkeypatch, tmp_path):
     monkeypatch.setattr(InterleavedSampling, "_sets_at_once", lambda _: 2)
     measure = Measure(budget=0.1, processes=2)

@@ -276,6 +276,7 @@ def test_a_process_without_blocks_is_left_out_of_the_record(checked: Checker, sa
     assert record_of(sampled).latency("bound") is None
 
 
+@pytest.mark.proof
 def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     context = context_in(folder)

@@ -173,6 +173,7 @@ def test_trials_after_one_that_loses_the_process_in_its_events_have_no_device_ti
     assert (loses.failure, missing._missed_device_time) == (None, True)
 
 
+@pytest.mark.proof
 def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
     """Another thread may abandon it between any two of its steps."""
     context = context_in(tmp_path)

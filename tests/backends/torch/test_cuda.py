@@ -208,6 +208,7 @@ def test_a_record_says_that_tf32_is_off_and_how_a_graph_is_used() -> None:
     assert cuda.described(make_request(launch="graph"), artifact).notes[-1] == cuda.STITCHED_NOTE
 
 
+@pytest.mark.proof
 def test_tf32_is_off_in_products_and_in_cudnns_rnns_by_both_kinds_of_switches() -> None:
     """In a process of its own: the switches are the process's."""
     code = (

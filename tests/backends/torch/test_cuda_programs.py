@@ -88,6 +88,7 @@ def test_eager_calls_mix_no_devices(make: Callable[[Request], Any], time: str, s
     assert {y.device.type, prepared.device.type, *(t.device.type for t in stream.state.values())} == {"meta"}
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("time", "model"), [("fused", LSTM), ("unrolled", LSTM), ("looped", LSTM), ("looped", RNNOISE)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pt2_modules import Streaming
+from quick_tests import for_proof
 
 from rnnbench.backends import find
 from rnnbench.backends.base import Request
@@ -14,7 +15,7 @@ from rnnbench.model_files import describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 
-@pytest.mark.parametrize(("backend", "route"), [("iree", "torch"), ("tvm", "torch")])
+@pytest.mark.parametrize(("backend", "route"), [("iree", "torch"), *for_proof(("tvm", "torch"))])
 def test_a_buffer_keeps_its_state(tmp_path, cache_for, backend, route):
     """test_pt2_types.py has files on the routes of torch."""
     adapter = find(backend)

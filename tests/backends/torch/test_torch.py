@@ -300,7 +300,7 @@ def test_steps_without_products_are_copies_where_no_loop_goes_over_them(name, la
     assert lowered_code(make_request(linear, "compile", "looped"), layers * loop) == f"looped {layers}"
 
 
-@pytest.mark.parametrize("name", ["gla", "mamba2"])
+@pytest.mark.parametrize("name", ["gla", *for_proof("mamba2")])
 def test_sizes_of_a_linear_recurrence_are_numbers_to_the_tracer(name) -> None:
     """A function of NumPy would make a tensor of them, and a size that is known in a call alone."""
     request = make_request(families()[name](hidden=12), "compile", "unrolled", chunk=1)
