@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rnnbench.backends.shared import WithOperators
-from rnnbench.rnn import contraction
+from rnnbench.rnn import WithOperators, contraction
 
 Step = tuple[jax.Array, jax.Array]
 

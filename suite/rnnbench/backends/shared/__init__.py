@@ -8,7 +8,6 @@
 - `cuda`: the NVIDIA GPU that a probe declares, and the environment that workers need on it and beside it.
 - `int8`: what adapters say of programs with int8 weights.
 - `lowered_form`: the words for what a program became (`looped 2 of 4`).
-- `operators`: the primitives of frameworks whose arrays have Python's operators.
 - `file_layout`: the arrays of a user's model file, over a framework's operations.
 - `onnx_graphs`: a package of its own, with ONNX graphs of every model and strategy.
 
@@ -31,7 +30,6 @@ from rnnbench.backends.shared.cuda import (
 from rnnbench.backends.shared.file_layout import ArrayOps, from_file, native_shapes, to_file
 from rnnbench.backends.shared.int8 import VNNI, cut_matrix, int8_notes, int8_operations, overflows
 from rnnbench.backends.shared.lowered_form import describe_lowered
-from rnnbench.backends.shared.operators import WithOperators
 from rnnbench.backends.shared.packages import installed_versions, probe_packages
 from rnnbench.backends.shared.refusals import Abilities, covered, refusal, require_support, support_of
 from rnnbench.backends.shared.sessions import (

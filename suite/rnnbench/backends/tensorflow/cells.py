@@ -13,9 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from rnnbench.backends.base import Request
-from rnnbench.backends.shared import WithOperators
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.rnn import LayerBody, LayerSpec, aligned, contraction, run_graph, runs_together, together
+from rnnbench.rnn import LayerBody, LayerSpec, WithOperators, aligned, contraction, run_graph, runs_together, together
 
 States = list[tuple[Any, ...]]
 """The state of every layer and direction, [batch, size] each."""

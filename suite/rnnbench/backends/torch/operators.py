@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rnnbench.backends.shared import WithOperators
 from rnnbench.backends.torch.device import CPU
-from rnnbench.rnn import WindowSizes
+from rnnbench.rnn import WindowSizes, WithOperators
 
 
 class Operators(WithOperators):
