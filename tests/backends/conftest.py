@@ -344,46 +344,29 @@ def cache_for(workshop: Workshop, tmp_path: Path) -> Callable[[str], Path]:
     return cache
 
 
-@pytest.fixture
-def stream(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A program whose state outlives a call."""
-    yield from workshop.lent(*request.param)
+def _lent() -> Any:
+    """A fixture: a program that is lent to one test. `CHOICES` says which programs."""
+
+    def lent(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
+        yield from workshop.lent(*request.param)
+
+    return pytest.fixture(lent)
 
 
-@pytest.fixture
-def ragged_stream(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A streaming program that is also fed what its chunk does not divide."""
-    yield from workshop.lent(*request.param)
-
-
-@pytest.fixture
-def whole(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A program that starts from zeros at every call."""
-    yield from workshop.lent(*request.param)
-
-
-@pytest.fixture
-def rows(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A program whose rows have lengths of their own."""
-    yield from workshop.lent(*request.param)
-
-
-@pytest.fixture
-def program(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """Any program."""
-    yield from workshop.lent(*request.param)
-
-
-@pytest.fixture
-def looped_network(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A program of a network of other layers than cells, with a loop for each that has a state."""
-    yield from workshop.lent(*request.param)
-
-
-@pytest.fixture
-def written_steps(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Subject]:
-    """A program of several steps, whose compiler makes the loops and copies that it is given."""
-    yield from workshop.lent(*request.param)
+stream = _lent()
+"""A program whose state outlives a call."""
+ragged_stream = _lent()
+"""A streaming program that is also fed what its chunk does not divide."""
+whole = _lent()
+"""A program that starts from zeros at every call."""
+rows = _lent()
+"""A program whose rows have lengths of their own."""
+program = _lent()
+"""Any program."""
+looped_network = _lent()
+"""A program of a network of other layers than cells, with a loop for each that has a state."""
+written_steps = _lent()
+"""A program of several steps, whose compiler makes the loops and copies that it is given."""
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import numpy as np
 from rnnbench.backends.base import Backend, Program, Request
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives
 from rnnbench.rnn.composed import ComposedNetwork, Placed
 from rnnbench.rnn.layers import Dense, LayerCost, LayerKind, Recurrent, TimeConvolution
 from rnnbench.rnn.layers.base import Arrays
 from rnnbench.rnn.network import Network, Size
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.spec import Model
 from rnnbench.rnn.weights import draw_inputs, draw_state, draw_weights

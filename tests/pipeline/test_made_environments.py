@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+from real_releases import wheel
 from waiting import PATIENCE_S
 
 from rnnbench.pipeline import SideError
@@ -21,30 +19,12 @@ from rnnbench.results import StoreError
 from rnnbench.temporary import MADE
 
 
-def wheel(folder: Path, name: str, number: str) -> None:
-    """A wheel of a fake package with one module, which says its version."""
-    info = f"{name}-{number}.dist-info"
-    files = {
-        f"{name}.py": f"VERSION = '{number}'\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = [
-        f"{file},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},"
-        for file, text in files.items()
-    ]
-    with zipfile.ZipFile(folder / f"{name}-{number}-py3-none-any.whl", "w") as archive:
-        for file, text in files.items():
-            archive.writestr(file, text)
-        archive.writestr(f"{info}/RECORD", "\n".join([*record, f"{info}/RECORD,,"]) + "\n")
-
-
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     """Releases 1.0 and 2.0 of a fake package, and a fake suite."""
     folder = tmp_path_factory.mktemp("index")
     for name, number in (("fakepackage", "1.0"), ("fakepackage", "2.0"), ("fakesuite", "1.0"), ("fakebeside", "1.0")):
-        wheel(folder, name, number)
+        wheel(folder, name, number, {f"{name}.py": f"VERSION = '{number}'\n"})
     return folder
 
 

@@ -14,7 +14,6 @@ from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rnnbench.rnn.arithmetic import Arithmetic, RandomRounding
-    from rnnbench.rnn.cells import AttentionSizes, CausalKernel, LayerBody, MorePrimitives, Primitives, WindowSizes
     from rnnbench.rnn.compound import CompoundNetwork, LoopPrimitives, Part, Stream, joined
     from rnnbench.rnn.cost import Cost, Reading, call_cost
     from rnnbench.rnn.dtypes import DTYPES, Dtype, from_bits, nearest, rounded
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rnnbench.rnn.graph import run_graph, state_by_array, state_by_layer
     from rnnbench.rnn.int8 import INT8_FORMS, Activations
     from rnnbench.rnn.linear import together
+    from rnnbench.rnn.needed_primitives import primitives_of
     from rnnbench.rnn.network import (
         AnyNetwork,
         LayerSpec,
@@ -30,14 +30,24 @@ if TYPE_CHECKING:
         WeightSpec,
         X,
     )
-    from rnnbench.rnn.primitive_sets import LAYER_PRIMITIVES, LIBRARY_OPERATORS, LINEAR_PRIMITIVES
+    from rnnbench.rnn.primitives import (
+        LAYER_PRIMITIVES,
+        LIBRARY_OPERATORS,
+        LINEAR_PRIMITIVES,
+        AttentionSizes,
+        CausalKernel,
+        LayerBody,
+        MorePrimitives,
+        Primitives,
+        WindowSizes,
+        WithOperators,
+    )
     from rnnbench.rnn.products import on_cores
     from rnnbench.rnn.quantised import Int8, Range, in_int8
     from rnnbench.rnn.reference import Trajectory, run_in, run_reference
     from rnnbench.rnn.registry import broken_families, families, network_of
     from rnnbench.rnn.spec import GATES, Cell, Direction, Model
     from rnnbench.rnn.times import FUSED, PARALLEL, runs_together
-    from rnnbench.rnn.vocabulary import primitives_of
     from rnnbench.rnn.weights import Layer, Weights, draw_inputs, draw_lengths, draw_state, draw_weights
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

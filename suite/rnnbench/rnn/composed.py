@@ -13,9 +13,9 @@ from pydantic import model_validator
 
 from rnnbench.outside_text import describe_error, safe_text
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, Primitives, V
 from rnnbench.rnn.layers import LayerKind
 from rnnbench.rnn.network import LayerSpec, Network, WeightSpec, X, halved, label_of, x_towards
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, Primitives, V
 from rnnbench.rnn.reference import Trajectory
 from rnnbench.rnn.weights import Weights
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rnnbench.rnn.cells import LayerBody, Primitives, V
 from rnnbench.rnn.network import LayerSpec, Network, WeightSpec
+from rnnbench.rnn.primitives import LayerBody, Primitives, V
 from rnnbench.rnn.weights import Weights
 
 Arrays = Mapping[str, np.ndarray]

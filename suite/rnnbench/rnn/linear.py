@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 from rnnbench.rnn.times import FUSED, PARALLEL
 
 Steps = tuple[V, tuple[V, ...]]

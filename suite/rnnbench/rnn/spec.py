@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnbench.rnn.arithmetic import Arithmetic
-    from rnnbench.rnn.cells import LayerBody, Primitives, V
+    from rnnbench.rnn.primitives import LayerBody, Primitives, V
     from rnnbench.rnn.reference import Trajectory
     from rnnbench.rnn.weights import Weights
 

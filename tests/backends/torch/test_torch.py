@@ -25,11 +25,11 @@ from rnnbench.backends.torch.inductor_code import lowered_code
 from rnnbench.backends.torch.network import example_inputs, module_to_trace
 from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
-from rnnbench.rnn.cells import LayerBody
 from rnnbench.rnn.network import Network
 from rnnbench.rnn.networks.kws import KwsCrnn, KwsSvdf
 from rnnbench.rnn.networks.mamba2 import Mamba2Block
 from rnnbench.rnn.networks.rnnoise import RNNoise
+from rnnbench.rnn.primitives import LayerBody
 from rnnbench.rnn.reference import run_reference
 from rnnbench.rnn.registry import families
 from rnnbench.rnn.spec import Model

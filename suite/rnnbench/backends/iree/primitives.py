@@ -20,7 +20,7 @@ SUMS = 4
 
 
 class Primitives(Emitter):
-    """The primitives of `rnn.cells` in IREE's dialects."""
+    """The primitives of `rnn.primitives` in IREE's dialects."""
 
     joins_frames = True
 

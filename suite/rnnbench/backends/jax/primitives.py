@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rnnbench.rnn import contraction
+from rnnbench.rnn import WithOperators, contraction
 
 Step = tuple[jax.Array, jax.Array]
 
 
-class JaxPrimitives:
+class JaxPrimitives(WithOperators):
     """Constants have the network's dtype and become part of the executable."""
 
     def __init__(self, dtype: np.dtype[np.generic]) -> None:
@@ -24,15 +24,6 @@ class JaxPrimitives:
 
     def matmul(self, x: jax.Array, weight: jax.Array) -> jax.Array:
         return jnp.matmul(x, weight)
-
-    def add(self, a: jax.Array, b: jax.Array) -> jax.Array:
-        return a + b
-
-    def sub(self, a: jax.Array, b: jax.Array) -> jax.Array:
-        return a - b
-
-    def mul(self, a: jax.Array, b: jax.Array) -> jax.Array:
-        return a * b
 
     def sigmoid(self, x: jax.Array) -> jax.Array:
         return jax.nn.sigmoid(x)
@@ -52,12 +43,6 @@ class JaxPrimitives:
     def concat(self, parts: Sequence[jax.Array]) -> jax.Array:
         return jnp.concatenate(parts, axis=1)
 
-    def columns(self, x: jax.Array, start: int, stop: int) -> jax.Array:
-        return x[:, start:stop]
-
-    def div(self, a: jax.Array, b: jax.Array) -> jax.Array:
-        return a / b
-
     def sqrt(self, x: jax.Array) -> jax.Array:
         return jnp.sqrt(x)
 
@@ -72,9 +57,6 @@ class JaxPrimitives:
 
     def cumsum(self, x: jax.Array) -> jax.Array:
         return jnp.cumsum(x, axis=0)
-
-    def rows(self, x: jax.Array, start: int, stop: int) -> jax.Array:
-        return x[start:stop]
 
     def stacked(self, parts: Sequence[jax.Array]) -> jax.Array:
         return jnp.concatenate(parts)

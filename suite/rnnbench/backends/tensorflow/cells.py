@@ -14,13 +14,13 @@ import tensorflow as tf
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.tensorflow.lowered import TAG
-from rnnbench.rnn import LayerBody, LayerSpec, aligned, contraction, run_graph, runs_together, together
+from rnnbench.rnn import LayerBody, LayerSpec, WithOperators, aligned, contraction, run_graph, runs_together, together
 
 States = list[tuple[Any, ...]]
 """The state of every layer and direction, [batch, size] each."""
 
 
-class Primitives:
+class Primitives(WithOperators):
     """The primitives of layers. Constants are nodes of the graph, so Grappler and XLA may fold and pack them."""
 
     def constant(self, array: np.ndarray) -> Any:
@@ -28,15 +28,6 @@ class Primitives:
 
     def matmul(self, x: Any, weight: Any) -> Any:
         return tf.matmul(x, weight)
-
-    def add(self, a: Any, b: Any) -> Any:
-        return a + b
-
-    def sub(self, a: Any, b: Any) -> Any:
-        return a - b
-
-    def mul(self, a: Any, b: Any) -> Any:
-        return a * b
 
     def sigmoid(self, x: Any) -> Any:
         return tf.sigmoid(x)
@@ -56,12 +47,6 @@ class Primitives:
     def concat(self, parts: Sequence[Any]) -> Any:
         return tf.concat(parts, axis=1)
 
-    def columns(self, x: Any, start: int, stop: int) -> Any:
-        return x[:, start:stop]
-
-    def div(self, a: Any, b: Any) -> Any:
-        return a / b
-
     def sqrt(self, x: Any) -> Any:
         return tf.sqrt(x)
 
@@ -76,9 +61,6 @@ class Primitives:
 
     def cumsum(self, x: Any) -> Any:
         return tf.cumsum(x, axis=0)
-
-    def rows(self, x: Any, start: int, stop: int) -> Any:
-        return x[start:stop]
 
     def stacked(self, parts: Sequence[Any]) -> Any:
         return tf.concat(parts, axis=0)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from rnnbench.backends.torch.device import CPU
-from rnnbench.rnn import WindowSizes
+from rnnbench.rnn import WindowSizes, WithOperators
 
 
-class Operators:
+class Operators(WithOperators):
     """The primitives. The module of a layer owns the constants, so that they are its buffers and not its inputs."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device = CPU) -> None:
@@ -25,15 +25,6 @@ class Operators:
 
     def matmul(self, x: Tensor, weight: Tensor) -> Tensor:
         return torch.mm(x, weight)
-
-    def add(self, a: Tensor, b: Tensor) -> Tensor:
-        return a + b
-
-    def sub(self, a: Tensor, b: Tensor) -> Tensor:
-        return a - b
-
-    def mul(self, a: Tensor, b: Tensor) -> Tensor:
-        return a * b
 
     def sigmoid(self, x: Tensor) -> Tensor:
         return torch.sigmoid(x)
@@ -53,12 +44,6 @@ class Operators:
     def concat(self, parts: Sequence[Tensor]) -> Tensor:
         return torch.cat(list(parts), dim=1)
 
-    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
-        return x[:, start:stop]
-
-    def div(self, a: Tensor, b: Tensor) -> Tensor:
-        return a / b
-
     def sqrt(self, x: Tensor) -> Tensor:
         return torch.sqrt(x)
 
@@ -73,9 +58,6 @@ class Operators:
 
     def cumsum(self, x: Tensor) -> Tensor:
         return torch.cumsum(x, dim=0)
-
-    def rows(self, x: Tensor, start: int, stop: int) -> Tensor:
-        return x[start:stop]
 
     def stacked(self, parts: Sequence[Tensor]) -> Tensor:
         return torch.cat(list(parts))

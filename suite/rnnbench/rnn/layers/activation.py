@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -18,6 +17,7 @@ from rnnbench.rnn.layers.base import (
     activated,
     activated_reference,
 )
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 
 @dataclass(frozen=True)

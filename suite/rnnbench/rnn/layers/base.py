@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 Activation = Literal["linear", "relu", "sigmoid", "silu", "tanh"]
 Arrays = Mapping[str, np.ndarray]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -21,6 +20,7 @@ from rnnbench.rnn.layers.base import (
     activated_reference,
 )
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 
 @dataclass(frozen=True)

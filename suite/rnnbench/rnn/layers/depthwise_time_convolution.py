@@ -13,7 +13,6 @@ from functools import reduce
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import CausalKernel, LayerBody, MorePrimitives, SummingPrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -25,6 +24,7 @@ from rnnbench.rnn.layers.base import (
 from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.linear import OperatorBody, Steps
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import CausalKernel, LayerBody, MorePrimitives, SummingPrimitives, V
 
 
 @dataclass(frozen=True)

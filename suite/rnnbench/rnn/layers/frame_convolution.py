@@ -13,7 +13,6 @@ from typing import Generic, NamedTuple
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -25,6 +24,7 @@ from rnnbench.rnn.layers.base import (
     activated_reference,
 )
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 TAPS = 3
 

@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost
 from rnnbench.rnn.layers.outer_state import OuterState, OuterStateBody, ReferenceTerms, Terms
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 RANK = 16
 """The rank of the gates' projection."""

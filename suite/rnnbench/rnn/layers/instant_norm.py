@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 EPSILON = 1e-7
 

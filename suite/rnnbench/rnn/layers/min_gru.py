@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, activated_reference
 from rnnbench.rnn.linear import LinearBody, Steps, decays, last_rows, scan, started
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import LayerBody, MorePrimitives, V
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import ClassVar, Generic
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import AttentionSizes, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerKind
 from rnnbench.rnn.linear import OperatorBody, Steps, decays, scan, started
+from rnnbench.rnn.primitives import AttentionSizes, MorePrimitives, V
 
 
 class OuterState(LayerKind):

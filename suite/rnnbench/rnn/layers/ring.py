@@ -6,9 +6,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from rnnbench.rnn.cells import MorePrimitives, V
 from rnnbench.rnn.layers.base import LayerKind
 from rnnbench.rnn.linear import LinearBody, Steps
+from rnnbench.rnn.primitives import MorePrimitives, V
 
 
 class OverTime(LayerKind):

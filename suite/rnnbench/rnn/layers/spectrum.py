@@ -15,9 +15,9 @@ from typing import Generic
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import FramePrimitives, LayerBody, MorePrimitives, V
 from rnnbench.rnn.layers.base import Arrays, LayerCost, LayerKind, Projection
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import FramePrimitives, LayerBody, MorePrimitives, V
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnbench.rnn.arithmetic import Arithmetic
-from rnnbench.rnn.cells import ConvolvingPrimitives, LayerBody, MorePrimitives, V, WindowPrimitives, WindowSizes
 from rnnbench.rnn.layers.base import (
     ACTIVATION_OPERATIONS,
     Activation,
@@ -24,6 +23,7 @@ from rnnbench.rnn.layers.base import (
 )
 from rnnbench.rnn.layers.ring import OverTime, OverTimeBody, rings_reference, windows_reference
 from rnnbench.rnn.network import WeightSpec
+from rnnbench.rnn.primitives import ConvolvingPrimitives, LayerBody, MorePrimitives, V, WindowPrimitives, WindowSizes
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
-from rnnbench.rnn.cells import AttentionSizes, CausalKernel, MorePrimitives
 from rnnbench.rnn.compound import CompoundNetwork
 from rnnbench.rnn.einsum import contraction
 from rnnbench.rnn.graph import run_graph, state_by_layer
 from rnnbench.rnn.linear import together
 from rnnbench.rnn.network import Network
+from rnnbench.rnn.primitives import AttentionSizes, CausalKernel, MorePrimitives
 from rnnbench.rnn.times import FUSED, runs_together
 
 Shape = tuple[int, ...]
