@@ -25,7 +25,7 @@ BETWEEN = ("isolation", "closing")
 
 def trial_for(fault: Fault):
     given = dict(fault.trial)
-    model = {key: given[key] for key in ("cell", "layers", "direction") if key in given}
+    model = {key: given[key] for key in ("cell", "layers", "direction", "input") if key in given}
     trial = make_trial(state=given.get("state", "stitched"), chunk=given.get("chunk", 4))
     long = fault.found_by in {check.name for check in ENDURANCE}
     return replace(

@@ -252,6 +252,27 @@ def test_large_numbers_hide_no_error_of_small_ones_beside_them(tmp_path, on_stat
     assert {"values", "chunks", "start", "bound"} <= failures(trial, Off, tmp_path).keys()
 
 
+def test_numbers_beyond_the_range_of_the_dtype_hide_no_error_of_others(tmp_path, on_states):
+    """Another output of the file, which no state depends on, is infinite in float16."""
+    proto = files.recurrent("GRU")
+    proto.graph.initializer.append(files.weight("factors", np.array([6e4] * 4, np.float32)))
+    proto.graph.output.insert(1, files.arrays(("large", ("T", "B", 4)))[0])
+    for one, product in ((proto.graph.node[-1].output[0], "larger"), ("larger", "large")):
+        proto.graph.node.append(helper.make_node("Mul", [one, "factors"], [product]))
+    trial = file_trial(files.typed(proto, TensorProto.FLOAT16), tmp_path, state={"h0": "hn"}, time=0, batch=1)
+
+    class Off(FileSession):
+        def compute(self, x):
+            y = super().compute(x)
+            y[..., :4] *= np.float16(1.25)
+            return y
+
+    honest = verdicts(trial, FileSession, tmp_path)
+    assert not {name: result.detail for name, result in honest.items() if result.verdict == "fail"}
+    assert "columns 4-7, on" in honest["values"].detail
+    assert {"values", "chunks", "start", "bound"} <= failures(trial, Off, tmp_path).keys()
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("name", BESIDE)
 def test_small_numbers_beside_large_ones_pass_every_check(tmp_path, name):

@@ -61,7 +61,7 @@ def test_with_no_rounding_expected_any_error_fails():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int32])
-@pytest.mark.parametrize("worst", ["", "nan", "inf", "wrong"])
+@pytest.mark.parametrize("worst", ["", "nan", "inf", "inf in a column", "wrong"])
 def test_steps_together_give_what_they_give_one_by_one(dtype, worst):
     generator = np.random.default_rng([len(worst), np.dtype(dtype).itemsize])
     exact = generator.normal(size=(9, 2, 3)) * np.linspace(0, 5, 9)[:, None, None] * [1, 1e-2, 1e-3]
@@ -69,15 +69,16 @@ def test_steps_together_give_what_they_give_one_by_one(dtype, worst):
     together, one_by_one = Errors(), Errors()
     for stream in range(3):
         got = (exact + generator.normal(size=exact.shape) * 1e-2).astype(dtype)
-        if worst == "inf":
-            expected[6:] = np.inf
+        if worst.startswith("inf"):
+            expected[6:, :, 1 if "column" in worst else slice(None)] = np.inf
         elif stream == 1 and worst and got.dtype.kind == "f":
             got[4, 1, 2] = np.nan if worst == "nan" else 7
         together.add_steps("y", got, exact, expected, f" of stream {stream}")
         for step in range(len(got)):
             one_by_one.add(f"y at step {step} of stream {stream}", got[step], exact[step], expected[step])
     assert together == one_by_one
-    assert together.beyond == ("y at step 6 of stream 0" if worst == "inf" else "")
+    column = ", columns 1," * ("column" in worst)
+    assert together.beyond == (f"y at step 6 of stream 0{column}" if worst.startswith("inf") else "")
 
 
 def test_steps_of_another_shape_fail():
@@ -208,3 +209,12 @@ def test_what_the_reference_cannot_tell_is_chaotic_unless_something_else_failed(
     assert errors.verdict().detail.startswith("not compared from y at step 3 on")
     errors.add("y at step 2", np.ones(1), np.zeros(1), 1e-3)
     assert errors.verdict().verdict == "fail"
+
+
+@pytest.mark.parametrize(("column", "verdict"), [(0, "chaotic"), (1, "fail")])
+def test_where_one_column_cannot_be_told_the_others_are_compared(column, verdict):
+    errors, got = Errors(), EXACT.copy()
+    got[:, column] = np.nan
+    errors.add("y at step 3", got, EXACT, np.array([[np.inf, 1e-8]]))
+    assert errors.verdict().verdict == verdict
+    assert errors.beyond == "y at step 3, columns 0,"

@@ -131,6 +131,36 @@ class ABoundCallIsKnownByItsFirstNumber(HonestBound):
         self.y, session.state = known[key]
 
 
+class KnowsTheLastCall(HonestSession):
+    """Of the public path alone. A call between two that are alike hides it."""
+
+    last: tuple[object, np.ndarray, dict[str, np.ndarray]] = None, np.zeros(0), {}
+
+    def _advance(self, x):
+        key = self.noted(x), *(array.tobytes() for array in self.state.values())
+        if key == self.last[0]:
+            self.state = self.last[2]
+        else:
+            self.last = key, super()._advance(x), self.state
+        return self.last[1].copy()
+
+    @abstractmethod
+    def noted(self, x: np.ndarray) -> object:
+        """By what x is known again."""
+
+
+@fault("alike")
+class TheLastCallIsKnownByItsFirstAndLastStep(KnowsTheLastCall):
+    def noted(self, x):
+        return x[0].tobytes(), x[-1].tobytes()
+
+
+@fault("alike")
+class TheLastCallIsKnownByItsAddress(KnowsTheLastCall):
+    def noted(self, x):
+        return x.ctypes.data
+
+
 # Rings that are taken for an earlier one.
 
 
@@ -156,6 +186,13 @@ class AChunkIsKnownByItsAddress(RemembersRings):
 class ARingIsKnownByItsFirstChunk(RemembersRings):
     def keyed(self, ring):
         return [((ring[0].tobytes(), len(ring), place), chunk.copy()) for place, chunk in enumerate(ring)]
+
+
+@fault("rings")
+class ARingIsKnownByItsEnds(RemembersRings):
+    def keyed(self, ring):
+        ends = ring[0].tobytes(), ring[-1].tobytes(), len(ring)
+        return [((*ends, place), chunk.copy()) for place, chunk in enumerate(ring)]
 
 
 class OfTheFirstRing(HonestBound):

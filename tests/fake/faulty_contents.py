@@ -95,3 +95,66 @@ class EqualStepsOfACallAreSkipped(HonestSession):
         for before, step in pairwise(x):
             ys.append(ys[-1] if np.array_equal(before, step) else super().compute(step[None]))
         return np.concatenate(ys)
+
+
+# Silence, and inputs that hardly change: a program may take a stream for settled, or for one that has not begun.
+
+
+@fault("contents")
+class AStateThatHardlyMovesStandsStill(StepByStep):
+    """As long as x stays the same."""
+
+    last = np.zeros(0)
+    still = False
+
+    def compute_step(self, x):
+        if not (self.still and np.array_equal(x, self.last)):
+            before, self.last = self.state, x.copy()
+            self.y = self._computed(x)
+            self.still = all(np.abs(array - before[name]).max() < 1e-3 for name, array in self.state.items())
+        return self.y.copy()
+
+    def _write_state(self, state):
+        self.still = False
+        super()._write_state(state)
+
+
+@fault("contents")
+class TwentyStepsOfSilenceEndTheStream(StepByStep):
+    silent = 0
+
+    def compute_step(self, x):
+        self.silent = 0 if x.any() else self.silent + 1
+        if self.silent <= 20:
+            self.y = self._computed(x)
+        return self.y.copy()
+
+
+@fault("contents")
+class AChunkOfSilenceIsSkipped(HonestSession):
+    y = np.zeros(0)
+
+    def compute(self, x):
+        if x.any() or self.y.shape[:1] != x.shape[:1]:
+            self.y = super().compute(x)
+        return self.y.copy()
+
+
+@fault("contents")
+class SilenceAtTheBeginningIsSkipped(StepByStep):
+    """The state of a new stream is zeros, and is not, after steps of zeros."""
+
+    def compute_step(self, x):
+        new = not x.any() and not any(array.any() for array in self.state.values())
+        return np.zeros((1, *self.state["h"].shape[1:]), x.dtype) if new else self._computed(x)
+
+
+@fault("contents")
+class ChangesOfLessThanAThousandthAreNotSeen(StepByStep):
+    """A network of differences with a threshold."""
+
+    seen = np.full(1, np.inf, np.float32)
+
+    def compute_step(self, x):
+        self.seen = np.where(np.abs(x - self.seen) > 1e-3, x, self.seen).astype(x.dtype)
+        return self._computed(self.seen)

@@ -145,6 +145,23 @@ class TheRestsOfTwoSessionsAreOne(HonestSession):
         return {"y": y}
 
 
+@timed("mixed")
+class TheCallBeyondAQueueOfThirtyTwoIsLost(HonestBound):
+    """Those after it are made, and the network soon forgets it."""
+
+    waiting = 0
+
+    def __call__(self):
+        self.waiting += 1
+        before = self.session.state
+        super().__call__()
+        if self.waiting == 33:
+            self.session.state = before
+
+    def sync(self):
+        self.waiting = 0
+
+
 # Equal calls, long rings and many of them.
 
 

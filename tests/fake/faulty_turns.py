@@ -220,6 +220,28 @@ class StepsOfACallBeyondTwoHundredAreHalf(HonestSession):
         return y
 
 
+class GuessesTheDimensions(HonestSession):
+    """Takes the steps for another dimension of x where both are as long."""
+
+    other = 0
+
+    def step(self, inputs):
+        x = inputs.get("x")
+        if isinstance(x, np.ndarray) and x.ndim == 3 and x.shape[0] == x.shape[self.other]:
+            return super().step({"x": x.swapaxes(0, self.other)})
+        return super().step(inputs)
+
+
+@fault("chunks", batch=13)
+class AsManyStepsAsRowsAreTakenForRows(GuessesTheDimensions):
+    other = 1
+
+
+@fault("chunks", input=11)
+class AsManyStepsAsInputsAreTakenForInputs(GuessesTheDimensions):
+    other = 2
+
+
 # Rings of one number of chunks.
 
 
@@ -245,6 +267,28 @@ class ARingOfSixChunksIsWrong(OfChunks):
 @timed("rings")
 class ARingOfSevenChunksIsWrong(OfChunks):
     chunks = 7
+
+
+class OfPasses(HonestBound):
+    """Gives an old y from some call of a short ring on."""
+
+    chunks = right = 0
+
+    def __call__(self):
+        y = self.y
+        super().__call__()
+        if len(self.ring) == self.chunks and self.calls > self.right:
+            self.y = y
+
+
+@timed("rings")
+class ARingOfTwoChunksStopsAfterItsFirstPass(OfPasses):
+    chunks, right = 2, 2
+
+
+@timed("rings")
+class ARingOfOneChunkStopsAfterEightPasses(OfPasses):
+    chunks, right = 1, 8
 
 
 # Threads: a turn in another thread than the one before it.

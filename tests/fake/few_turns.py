@@ -12,7 +12,7 @@ COUNTS = {
     "sessions": (streams, "OPENED", "OPENED_S", 170),
     "resets": (streams, "RESETS", "RESETS_S", 100),
     "threads": (threads, "THREAD_CALLS", "THREADS_S", 300),
-    "mixed": (mixed_calls, "QUEUED", "QUEUED_S", 75),
+    "mixed": (mixed_calls, "QUEUED", "QUEUED_S", 132),
     "watched": (arrays, "WATCHED_CALLS", "WATCHED_S", 20),
 }
 """Where each check has its count and its time, and with how many turns it finds the faults that are planted for it."""

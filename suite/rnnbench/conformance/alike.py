@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import called
+from rnnbench.conformance.feeding import aligned, called
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -127,7 +127,8 @@ def _compared(
     open_session: OpenSession, reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]]
 ) -> CheckResult:
     """Compare each call on both paths, and after it a public call that is the same for all: only what came before it
-    differs. The reference runs them as rows of one batch.
+    differs. In a third session the calls come one right after the other, from one buffer for all of them. The reference
+    runs them as rows of one batch.
     """
     inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
     together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
@@ -135,14 +136,21 @@ def _compared(
     both = [np.concatenate([x, after]) for x in inputs]
     run, steps = reference.run(np.concatenate(both, axis=1), together or None), len(inputs[0])
     rounding, batch, errors = run.rounding[-1], reference.trial.batch, Errors()
-    session, bound_session = open_session(), open_session()
+    session, bound_session, refilled = open_session(), open_session(), open_session()
     bound = bound_session.bind([{"x": x} for x in inputs])
+    buffers = {"x": aligned(inputs[0]), **{name: aligned(array) for name, array in states[0].items()}}
+    of_state = {name: buffers[name] for name in states[0]}
     for number, (what, (x, state)) in enumerate(calls.items()):
         exact = run.y[:, number * batch : (number + 1) * batch]
+        for name, array in {"x": x, **state}.items():
+            np.copyto(buffers[name], array)
         if state:
             for one in (session, bound_session):
                 one.set_state(states[0])  # Without a call in between, a program may compare the two states.
                 one.set_state(state)
+            refilled.set_state(of_state)
+        y = refilled.step({"x": buffers["x"]})["y"]
+        errors.add(f"y of a call right after a similar one {what}", y, exact[:steps], rounding)
         errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact[:steps], rounding)
         errors.add(f"y of a bound call {what}", called(bound), exact[:steps], rounding)
         if together:

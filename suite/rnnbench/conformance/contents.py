@@ -14,7 +14,7 @@ from rnnbench.conformance.feeding import called, compare_with_run, fed_chunks
 from rnnbench.conformance.tolerance import Errors
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
 from rnnbench.results import CheckResult
-from rnnbench.rnn import DTYPES, Model
+from rnnbench.rnn import DTYPES, Model, rounded
 
 STEPS = 16
 """Steps with special contents (`_filled`)."""
@@ -22,9 +22,13 @@ SEPARATE_CALLS = 4
 """With state `none`, the most calls over which these steps are spread. Each call needs a run of the reference."""
 NEAR = 2.0**-20
 """The relative difference of numbers that are nearly equal. A counter has whole numbers, which are equal."""
-EQUAL_CALLS, LONGEST_EQUAL = 4, 32
-"""Calls with the same chunk, and the longest chunk for which they are made: after that many equal steps a network
-hardly changes."""
+EQUAL_CALLS, SILENT_STEPS, LONGEST_EQUAL = 4, 24, 32
+"""Calls with the same chunk, the least steps of silence in such calls, and the longest chunk for which they are made:
+after that many equal steps a network hardly changes, and a program may take it for settled before."""
+PATHS = {"public calls": (False,), "bound calls": (True,), "calls on both paths in turn": (True, False)}
+"""By path, whether each call in turn is a bound one."""
+RISE = 2.0**-12
+"""By how much nearly equal inputs rise from step to step, as a share of the first. A counter's are equal."""
 EXACT_CALLS = 2
 """Calls with numbers that 8 bits hold exactly. Each unit is not zero in one of them."""
 
@@ -52,7 +56,7 @@ def _contents(open_session: OpenSession, reference: ReferenceTrajectories) -> Ch
     if reference.is_stream:
         _compare_from_states(errors, open_session, reference)
     if reference.is_stream and reference.lengths is None and chunk <= LONGEST_EQUAL:
-        _compare_equal_calls(errors, open_session, reference)
+        _compare_level_streams(errors, open_session, reference)
     if DTYPES[reference.trial.dtype].activations and isinstance(reference.trial.model, Model):
         _compare_exact_operands(errors, open_session, reference, reference.trial.model)
     return errors.verdict()
@@ -117,22 +121,44 @@ def _compare_from_states(errors: Errors, open_session: OpenSession, reference: R
         compare_with_run(errors, f"from a state of {what}", fed_chunks(session, x, reference), begins)
 
 
-def _compare_equal_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Call with one chunk over and over, on the public path and on a ring of this chunk alone."""
-    chunk = reference.trial.strategy.chunk
-    steps = 1 << (EQUAL_CALLS * chunk - 1).bit_length()  # A power of 2, so that trials with other chunks share the run.
-    run = reference.run(np.repeat(reference.x[:1], steps, axis=0))
-    x = run.x[: EQUAL_CALLS * chunk]
-    bound = open_session().bind([{**reference.ring[0], "x": x[:chunk]}])
-    outputs = [called(bound) for _ in range(EQUAL_CALLS)]
-    begins = ReferenceRun(x, run.y[: len(x)], run.rounding[: len(x)])
-    compare_with_run(errors, "of equal public calls", fed_chunks(open_session(), x, reference), begins)
-    compare_with_run(errors, "of equal bound calls", np.concatenate(outputs), begins)
-    session = open_session()
-    inputs = {**reference.ring[0], "x": np.broadcast_to(x[:1], x[:chunk].shape)}  # All steps share one step's memory.
-    bound = session.bind([inputs])
-    outputs = [session.step(inputs)["y"] if call % 2 else called(bound) for call in range(EQUAL_CALLS)]
-    compare_with_run(errors, "of equal calls on both paths in turn", np.concatenate(outputs), begins)
+def _compare_level_streams(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Call with one step over and over, with zeros from zeros and from `start`, and with steps that hardly change.
+
+    The first are made on the public path, on a ring of one chunk and on both in turn, and the others on both. All rows
+    of the last two are equal. The reference runs all of them as rows of one batch.
+    """
+    chunk, batch, exact = reference.trial.strategy.chunk, reference.trial.batch, reference.trial.model.is_exact
+    most = max(EQUAL_CALLS, -(-SILENT_STEPS // chunk))
+    steps = 1 << (most * chunk - 1).bit_length()  # A power of 2, so that trials with other chunks share the run.
+    level = np.repeat(reference.x[:1], steps, axis=0)
+    silent, rises = np.zeros_like(level), 1 + (0.0 if exact else RISE) * np.arange(steps)[:, None, None]
+    rising = rounded(np.repeat(level[:, :1], batch, axis=1) * rises, reference.trial.dtype)
+    of_row_0 = {name: np.repeat(array[:, :1], batch, axis=1) for name, array in reference.start.items()}
+    streams = {
+        "equal": (level, reference.zeros, EQUAL_CALLS),
+        "silent": (silent, reference.zeros, EQUAL_CALLS),
+        "silent later": (silent, of_row_0, most),
+        "nearly equal": (rising, of_row_0, EQUAL_CALLS),
+    }
+    inputs, states, _ = zip(*streams.values(), strict=True)
+    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in of_row_0}
+    run = reference.run(np.concatenate(inputs, axis=1), together)
+    for number, (what, (x, state, calls)) in enumerate(streams.items()):
+        rows, fed = slice(number * batch, (number + 1) * batch), calls * chunk
+        expected = ReferenceRun(x[:fed], run.y[:fed, rows], run.rounding[:fed])
+        ring = [{"x": part} for part in np.split(expected.x, calls)]
+        if x is not rising:  # All steps share one step's memory.
+            ring = [{"x": np.broadcast_to(x[:1], x[:chunk].shape)}]
+        for path, is_bound in PATHS.items() if x is level else [*PATHS.items()][-1:]:
+            session = open_session()
+            bound = session.bind(ring[::2])
+            if state is of_row_0:
+                session.set_state(state)
+            outputs = [
+                called(bound) if is_bound[call % len(is_bound)] else session.step(ring[call % len(ring)])["y"]
+                for call in range(calls)
+            ]
+            compare_with_run(errors, f"of {what} {path}", np.concatenate(outputs), expected)
 
 
 def _filled(x: np.ndarray, near: float) -> np.ndarray:

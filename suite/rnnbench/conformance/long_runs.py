@@ -73,23 +73,22 @@ def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], re
     ring = reference.ring_trajectory
     if ring.settled_after:
         rounding = rounding_after(reference, ring.settled_after)
-        for first, exact in enumerate(ring.orbit_y[: len(outputs)]):
+        for first, exact in enumerate(ring.orbit_y[: len(outputs)] if np.isfinite(rounding).any() else ()):
             of_chunk = outputs[first::RING]
-            worst = _worst(exact, of_chunk)
-            _add(errors, f"y of {what} {first + worst * RING}", of_chunk[worst], exact, rounding)
+            worst = _worst(exact, of_chunk, rounding)
+            errors.add(f"y of {what} {first + worst * RING}", of_chunk[worst], exact, rounding)
         return
     for call, (y, exact) in enumerate(zip(outputs, ring.y, strict=False)):
-        _add(errors, f"y of {what} {call}", y, exact, rounding_after(reference, call + 1))
+        if np.isfinite(rounding := rounding_after(reference, call + 1)).any():
+            errors.add(f"y of {what} {call}", y, exact, rounding)
 
 
-def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray]) -> int:
-    """The index of the output that is furthest from `exact`. Another shape or NaN counts as furthest."""
+def _worst(exact: np.ndarray, outputs: Sequence[np.ndarray], rounding: np.ndarray) -> int:
+    """The index of the output that is furthest from `exact`, in units of the rounding of each column. Another shape or
+    NaN counts as furthest."""
     if any(y.shape != exact.shape for y in outputs):
         return next(index for index, y in enumerate(outputs) if y.shape != exact.shape)
-    off = np.abs(np.stack(outputs) - exact).reshape(len(outputs), -1).max(axis=1)
-    return int(np.argmax(np.where(np.isnan(off), np.inf, off)))
-
-
-def _add(errors: Errors, what: str, y: np.ndarray, exact: np.ndarray, rounding: np.ndarray) -> None:
-    if np.isfinite(rounding).all():
-        errors.add(what, y, exact, rounding)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.abs(np.stack(outputs) - exact)
+        ratios = np.where(np.isfinite(rounding) & (off != 0), off / rounding, 0.0)
+    return int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios).reshape(len(outputs), -1).max(axis=1)))

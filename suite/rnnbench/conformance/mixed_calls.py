@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from itertools import product, zip_longest
+from itertools import islice, product, zip_longest
 
 import numpy as np
 
@@ -43,9 +43,11 @@ PLAN = (
     *(UNREAD, REST_FIRST, UNREAD, BINDING, AT_ONCE, STATE),
 )
 """The actions of a session. They feed the chunks of the first two passes over the ring."""
-QUEUED, QUEUED_ENOUGH, QUEUED_S = 20 * RING + 3, 10 * RING + 3, 0.01
-"""Calls that are not waited for: at most, with `limits.enough`, and the seconds in which as many are made one by one.
-They are more than queues of 128 or 64 places hold, and no multiple of the ring, so that a missing call shows."""
+QUEUES = tuple(places + 3 for places in (8, 16, 32, 64, 128))
+"""Calls that are not waited for, in one queue after the other: a few more than it may have places, so that the network
+has not forgotten a call that did not fit."""
+QUEUED, QUEUED_ENOUGH, QUEUED_S = sum(QUEUES), sum(QUEUES[:-1]), 0.02
+"""All of these calls: at most, with `limits.enough`, and the seconds in which as many are made one by one."""
 LOOKS = 9
 """Looks at one state and one output, one after the other."""
 BEFORE_RESET = 3
@@ -97,28 +99,23 @@ def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Many calls that are not waited for must give the same bits as calls that are waited for one by one."""
     one_by_one, at_once = open_session(), open_session()
-    bound, other, budget = (
-        one_by_one.bind(reference.ring),
-        at_once.bind(reference.ring),
-        Budget("", planned_turns(reference.trial.limits, QUEUED, QUEUED_ENOUGH), 0, QUEUED_S),
-    )
-    for _ in budget:
-        bound()
-        bound.sync()
-    further = (QUEUED - budget.done) % RING  # After whole passes over the ring, a lost pass would not show.
-    for _ in range(further):
-        bound()
-        bound.sync()
-    calls = budget.done + further
-    for _ in range(calls):
-        other()
-    other.sync()
-    what = f"after {calls} calls that nobody waited for"
-    states, expected = at_once.get_state(), one_by_one.get_state()
-    pairs = [
-        (f"{what}, y", other.output()["y"], bound.output()["y"]),
-        *((f"{what}, state {name}", states[name], expected[name]) for name in expected),
-    ]
+    bound, other, pairs = one_by_one.bind(reference.ring), at_once.bind(reference.ring), list[Pair]()
+    turns = iter(Budget("", planned_turns(reference.trial.limits, QUEUED, QUEUED_ENOUGH), 0, QUEUED_S))
+    for queue in QUEUES:
+        calls = 0
+        for _ in islice(turns, queue):
+            bound()
+            bound.sync()
+            calls += 1
+        if not calls:
+            break
+        for _ in range(calls):
+            other()
+        other.sync()
+        what = f"after {calls} calls that nobody waited for"
+        states, expected = at_once.get_state(), one_by_one.get_state()
+        pairs.append((f"{what}, y", other.output()["y"], bound.output()["y"]))
+        pairs += [(f"{what}, state {name}", states[name], expected[name]) for name in expected]
     return same_bits([*pairs, *_after_bound_calls(open_session, at_once, one_by_one, reference)])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import aligned, called, undisturbed_bound_outputs
+from rnnbench.conformance.feeding import FEW_CALLS, aligned, called, output_pairs, undisturbed_bound_outputs
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories
@@ -48,6 +48,8 @@ MANY = 34
 """Chunks of one ring, and rings of one session: more than tables of 16 or 32 entries hold."""
 SAME = MANY - 5
 """The index of a chunk in the ring of MANY chunks that is repeated right after it."""
+SHORT, SHORT_CALLS = (1, 2), 10
+"""Chunks of short rings, and the calls of each: many passes over it."""
 COMPARED_FROM = SAME - 1
 """The first call that is compared with RING rings. `start` is set before it, so that they need no earlier calls.
 Earlier calls are compared with each other."""
@@ -66,7 +68,10 @@ def _rings(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """One ring of MANY chunks, and MANY rings of one chunk each, must give the same as RING rings at the end."""
+    """One ring of MANY chunks, and MANY rings of one chunk each, must give the same as RING rings at the end.
+
+    Then passes over a short ring must give the same as one pass over a ring that has its chunks over and over.
+    """
     order = [(number + number // RING) % RING for number in range(MANY)]
     order[SAME + 1] = order[SAME]
     sessions = [open_session() for _ in range(3)]
@@ -82,17 +87,26 @@ def _many(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckR
         expected = called(few[index]) if number >= COMPARED_FROM else y
         pairs.append((f"of a ring of {MANY} chunks, y of call {number}", y, expected))
         pairs.append((f"of {MANY} rings in one session, y of call {number}", y_of_rings, expected))
+    for chunks in SHORT:
+        once = [reference.ring[call % chunks] for call in range(SHORT_CALLS)]
+        outputs = []
+        for session, ring_of_session in zip(sessions, (reference.ring[:chunks], once), strict=False):
+            bound = session.bind(ring_of_session)
+            session.reset()
+            outputs.append([called(bound) for _ in once])
+        pairs += output_pairs(f"of a ring of {chunks} chunks over and over, y of call", *outputs)
     return same_bits(pairs)
 
 
 def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    """Bind rings in one session one after the other, from the same refilled buffers, and with the same first chunk.
+    """Bind rings in one session one after the other, from the same refilled buffers, and with the same first and last
+    chunk.
 
     Each must give the same as in a session whose rings have arrays of their own.
     """
     session, fresh = open_session(), open_session()
-    first, second, third, fourth = reference.ring[:4]
-    buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in (first, second)]
+    one, other = reference.ring[:FEW_CALLS], reference.ring[FEW_CALLS : 2 * FEW_CALLS]
+    buffers = [{name: aligned(array) for name, array in chunk.items()} for chunk in one]
     pairs = []
 
     def compare(what: str, chunks: Sequence[Arrays], expected: Sequence[np.ndarray]) -> None:
@@ -104,10 +118,10 @@ def _bound_anew(open_session: OpenSession, reference: ReferenceTrajectories) -> 
             pairs.append((f"of a ring in {what} buffers, y of call {call}", called(bound), y))
 
     undisturbed = undisturbed_bound_outputs(open_session, reference)
-    compare("", (first, second), undisturbed[:2])
-    compare("refilled", (third, fourth), undisturbed[2:4])
+    compare("", one, undisturbed[:FEW_CALLS])
+    compare("refilled", other, undisturbed[FEW_CALLS:])
     session.reset()  # `fresh` makes the calls that follow too, and has not bound a similar ring before.
-    half_refilled = (third, second)
+    half_refilled = (other[0], one[1], other[2])
     fresh_ring = fresh.bind(half_refilled)
     compare("half refilled", half_refilled, [called(fresh_ring) for _ in half_refilled])
     # A ring that is bound a second time, after one call, begins with its first chunk again.

@@ -59,7 +59,7 @@ class Rounding:
 
     measured: np.ndarray
     """[steps, …, 1, columns], with 1 in the place of the batch: the largest error up to each step. Infinite from the
-    first incomparable step on."""
+    first incomparable step on, or from the first one at which the column is beyond the dtype's range."""
     dtype: str
 
     def at(self, step: int) -> np.ndarray:
@@ -75,16 +75,17 @@ class Rounding:
             return last
         if not last.any():  # a counter, whose inputs and state are at most 4
             return np.full_like(last, 0.0 if 4 * (step + 2) <= _largest_exact_integer(self.dtype) else np.inf)
-        if measured_steps == 1 or np.isinf(last).any():
+        known = np.isfinite(last)
+        if measured_steps == 1 or not known.any():
             return last
         half, steps = self.measured[measured_steps // 2 - 1], (step + 1) / measured_steps
-        whole = last.max()
-        growth_of_whole = np.log2(whole / half.max())
-        growth = np.maximum(np.log2(last / half), growth_of_whole)
-        with np.errstate(over="ignore"):
+        whole = last[known].max()
+        growth_of_whole = np.log2(whole / half[known].max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            growth = np.maximum(np.log2(last / half), growth_of_whole)
             grown = last * np.exp2(_doublings(growth, steps))
             most = whole * np.exp2(_doublings(growth_of_whole, steps))
-        least: np.ndarray = np.minimum(grown, most)
+        least: np.ndarray = np.where(known, np.minimum(grown, most), np.inf)
         return least
 
     def over(self, steps: int) -> np.ndarray:
@@ -167,19 +168,22 @@ def _measure(
         errors = {name: error + share * _of_columns(rounded.error[name]) for name, error in errors.items()}
     if not network.can_stream:
         errors = {name: np.full_like(error, error[-1]) for name, error in errors.items()}
-    largest, scale = (np.max([_whole(a) for a in arrays.values()], axis=0) for arrays in (errors, measured.scale))
+    largest = np.max([_whole(error) for error in errors.values()], axis=0)
+    scale = np.max([_whole(np.where(np.isfinite(errors[n]), a, 0)) for n, a in measured.scale.items()], axis=0)
+    in_range = np.all([np.isfinite(e).reshape(steps, -1).all(axis=1) for e in errors.values()], axis=0)
+    of_all = np.where(in_range, largest, np.inf)
     meaningless = incomparable(largest, scale)
     if measured.exact.margin is not None:
-        meaningless |= undecided(largest, measured.exact.margin)
+        meaningless |= undecided(of_all, measured.exact.margin)
     # A program may flush results below the smallest normal number of float32 to zero. No backend does so in float16.
     flushed = min(kind.tiny, DTYPES["float32"].tiny)
 
     def rounding(error: np.ndarray) -> Rounding:
-        unknown = meaningless.reshape(-1, *[1] * (error.ndim - 1))
+        unknown = meaningless.reshape(-1, *[1] * (error.ndim - 1)) | ~np.isfinite(error)
         return Rounding(np.where(unknown, np.inf, np.maximum(error, flushed / FACTOR)), dtype)
 
     is_whole = steps == len(x) and len(runs.rows) == x.shape[1]
-    others = dict.fromkeys(measured.exact.final, rounding(largest[:, None, None]))
+    others = dict.fromkeys(measured.exact.final, rounding(of_all[:, None, None]))
     of_array = {**others, **{name: rounding(error) for name, error in errors.items()}}
     return _Measured(of_array, measured.exact if is_whole else None)
 
@@ -284,12 +288,12 @@ def _largest_exact_integer(dtype: str) -> float:
 def incomparable(error: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The steps [steps] at which a comparison is meaningless, given the largest error and value up to each step.
 
-    All steps after such a step are among them. Either the error relative to the values has grown until the tolerance is
-    as large as the values (chaos), or the values exceed the dtype's range.
+    All steps after such a step are among them: the error relative to the values has grown until the tolerance is as
+    large as the values (chaos).
     """
     share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
     first = share[share > 0][:1]
-    meaningless = ~np.isfinite(error) | ((share >= 1 / FACTOR) & (share >= FACTOR * first.sum()))
+    meaningless = (share >= 1 / FACTOR) & (share >= FACTOR * first.sum())
     from_there_on: np.ndarray = np.logical_or.accumulate(meaningless)
     return from_there_on
 
@@ -307,8 +311,9 @@ def _largest(array: np.ndarray) -> np.ndarray:
 
 
 def _whole(of_columns: np.ndarray) -> np.ndarray:
-    """The largest of all columns at each step [steps]. NaN if one is NaN."""
-    largest: np.ndarray = of_columns.reshape(len(of_columns), -1).max(axis=1)
+    """The largest of all columns at each step [steps]; of those that are finite."""
+    finite = np.where(np.isfinite(of_columns), of_columns, 0)
+    largest: np.ndarray = finite.reshape(len(finite), -1).max(axis=1)
     return largest
 
 

@@ -50,17 +50,19 @@ class Errors:
     ) -> None:
         """Compare `got` with the reference's float64 `exact`, given an expected rounding error of `expected`.
 
-        `expected` is that of every number, or of each column, with 1 in the place of the batch. If it is infinite, only
-        the shape is compared: in this dtype the reference itself gives arbitrary numbers. Whole numbers are not
-        rounded, so they must be equal. `arrays` are the columns of `got` that are arrays of their own, by name.
+        `expected` is that of every number, or of each column, with 1 in the place of the batch. Where it is infinite,
+        nothing but the shape is compared: in this dtype the reference itself gives arbitrary numbers. Whole numbers are
+        not rounded, so they must be equal. `arrays` are the columns of `got` that are arrays of their own, by name.
         """
         if got.shape != exact.shape:
             self._worse(np.inf, f"{what}: shape {list(got.shape)}, expected {list(exact.shape)}")
             return
-        if np.isinf(expected).any():
-            self.beyond = self.beyond or what
+        unknown = np.isinf(expected)
+        if unknown.any():
+            self.beyond = self.beyond or what + (f", {columns_told(unknown)}," if not unknown.all() else "")
+        if unknown.all():
             return
-        error, size = np.abs(got.astype(np.float64) - exact), np.abs(exact)
+        error, size, expected = _comparable(got, exact, expected)
         most = float(error.max())
         self.max_abs = max(self.max_abs, most if np.isfinite(most) else float("inf"))
         self.max_ulp = max(self.max_ulp, float(_ulps(got.dtype, size.max(), np.float64(most))))
@@ -94,10 +96,10 @@ class Errors:
             self.add(f"{what}{where}", got, exact, 0.0)
             return
         of_step = tuple(range(1, got.ndim))
-        error = np.abs(got.astype(np.float64) - exact)
+        error, size, known = _comparable(got, exact, expected)
         most = error.max(axis=of_step)
         comparable = np.isfinite(expected).all(axis=of_step)
-        ratios = _ratios(error, expected, np.abs(exact), got.dtype).max(axis=of_step)
+        ratios = _ratios(error, known, size, got.dtype).max(axis=of_step)
         for step, ratio in enumerate(ratios.tolist()):
             together = min(self.rounding, FACTOR) if arrays else self.rounding
             if not (comparable[step] and ratio <= together):
@@ -105,7 +107,7 @@ class Errors:
         comparable_errors = comparable & np.isfinite(most)
         if comparable_errors.any():
             self.max_abs = max(self.max_abs, float(most[comparable_errors].max()))
-            largest = np.abs(exact).max(axis=of_step)[comparable_errors]
+            largest = size.max(axis=of_step)[comparable_errors]
             self.max_ulp = max(self.max_ulp, float(np.fmax.reduce(_ulps(got.dtype, largest, most[comparable_errors]))))
 
     def verdict(self) -> CheckResult:
@@ -128,6 +130,16 @@ class Errors:
     def _worse(self, ratio: float, detail: str) -> None:
         if ratio > self.rounding:
             self.rounding, self.detail = ratio, detail
+
+
+def _comparable(
+    got: np.ndarray, exact: np.ndarray, expected: float | np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Absolute errors and values, and the roundings that are expected: zeros where the latter are infinite."""
+    known = np.isfinite(expected)
+    with np.errstate(invalid="ignore"):
+        error = np.where(known, np.abs(got.astype(np.float64) - exact), 0.0)
+    return error, np.where(known, np.abs(exact), 0.0), np.where(known, expected, 0.0)
 
 
 def _ratios(error: np.ndarray, expected: float | np.ndarray, size: np.ndarray, dtype: np.dtype) -> np.ndarray:

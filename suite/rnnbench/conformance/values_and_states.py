@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from rnnbench.backends import Session
-from rnnbench.conformance.budget import Budget
+from rnnbench.conformance.budget import FIRST, Budget
 from rnnbench.conformance.coarse_states import coarse_state
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
@@ -42,11 +42,11 @@ CHUNKS_AND_REST = 5, 2
 """Chunks of a call, and the most steps of its rest. The second step shows whether the rest continues after the chunks.
 """
 IN_A_ROW, LONG_CALLS, LONGEST_REST = 5 * RING, (50, 99, 200, 401, 803), 3
-"""Calls of one step, and of one chunk, without a call of another length between; then calls of so many steps, one for
+"""Calls of one step, and of one chunk, without a call of another length between; and calls of so many steps, one for
 each doubling of a length. Their rests have at most LONGEST_REST steps."""
 LONG_S = 0.02
-"""Seconds for the calls in a row of one step, and for the others: enough for all of a program that takes 20 µs per
-call."""
+"""Seconds for the calls in a row of one step, for those of one chunk, and for the long ones, the first of which is
+always made: enough for all of a program that takes 20 µs per call."""
 SIZES, EQUAL_BEFORE, IN_TURN_S = (1, 16, 2, 7), 7, 0.05
 """Steps of calls that follow each other in every order, with those of a chunk; equal calls before one of other steps;
 and the most seconds for all of these."""
@@ -90,12 +90,7 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         exact_y = reference.from_zeros().y[:steps]
         compare_steps(errors, f"y in {len(sizes)} pieces of {sizes[0]}, …", y, exact_y, reference)
         open_session.close(session)
-    # One call that is longer than two chunks, so it may be longer than the whole stream.
-    session, length = open_session(), 2 * reference.trial.strategy.chunk + 1
-    session.set_state(reference.start)
-    y = session.step({"x": np.concatenate([chunk["x"] for chunk in reference.ring])[:length]})["y"]
-    exact_y = np.concatenate(list(reference.ring_trajectory.y))[:length]
-    compare_steps(errors, f"y of one call of {length} steps", y, exact_y, reference)
+    _compare_one_call(errors, open_session, reference)
     for counts in SEVERAL_CHUNKS:
         _compare_calls_of_chunks(errors, counts, open_session(), reference)
     chunks, rest = CHUNKS_AND_REST
@@ -107,8 +102,24 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
     return errors.verdict()
 
 
+def _compare_one_call(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
+    """Compare a call that is longer than two chunks, so it may be longer than the whole stream.
+
+    Other calls have as many steps as there are rows, inputs or outputs: one dimension may be taken for another.
+    """
+    trial, x = reference.trial, np.concatenate([chunk["x"] for chunk in reference.ring])
+    exact_y = np.concatenate(list(reference.ring_trajectory.y))
+    for length in sorted({2 * trial.strategy.chunk + 1, trial.batch, trial.model.input, trial.model.width}):
+        if length <= len(x):
+            session = open_session()
+            session.set_state(reference.start)
+            y = session.step({"x": x[:length]})["y"]
+            compare_steps(errors, f"y of one call of {length} steps", y, exact_y[:length], reference)
+            open_session.close(session)
+
+
 def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Compare many calls of one step, then of one chunk with a bound call after them, and calls of up to 803 steps.
+    """Compare many calls of one step, of one chunk with a bound call after them, and calls of up to 803 steps.
 
     They begin where the network repeats itself with the ring, so that all numbers are known.
     """
@@ -116,8 +127,8 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
     x, exact = np.concatenate([inputs["x"] for inputs in reference.ring]), np.concatenate(list(ring.orbit_y))
     rounding = rounding_after(reference, ring.settled_after)
     long_calls = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
-    in_rows = (([1] * IN_A_ROW if chunk > 1 else [], LONG_S), ([chunk] * IN_A_ROW + long_calls, LONG_S))
-    for lengths, seconds in (*in_rows, (_in_every_order(chunk), IN_TURN_S)):
+    in_rows = ([1] * IN_A_ROW if chunk > 1 else [], [chunk] * IN_A_ROW, [chunk] * (FIRST - 1) + long_calls)
+    for lengths, seconds in (*((row, LONG_S) for row in in_rows), (_in_every_order(chunk), IN_TURN_S)):
         session, fed = open_session(), 0
         bound = session.bind(reference.ring)
         session.set_state(settled_start(reference))
