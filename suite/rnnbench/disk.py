@@ -219,7 +219,7 @@ def write_text(path: Path, content: str, *, durable: bool = False) -> None:
 def is_json(text: bytes) -> bool:
     """Whether a line or a file is complete: a torn one is no JSON. Nor is one in another encoding than UTF-8."""
     try:
-        json.loads(text.decode("utf-8-sig", "surrogatepass"))
+        json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return False
     return True

@@ -153,6 +153,7 @@ def test_an_unknown_alert_is_named_with_the_nearest(alerts: Alerts) -> None:
         ("- id: two", "- id: one", r"the id 'one' is here twice; first at .*:5:7"),
         ("- id: two", "- id: &x two", "the anchor &x is not allowed"),
         ("schema: 2", "schema: 3", ":3:9: schema: expected 1 or 2, got 3"),
+        ("schema: 2", "schema: two", ":3:9: schema: expected 1 or 2, got the text 'two'"),
         ("alerts:", "alerts: [", "not YAML"),
         ("- fake_case/fakemlir:linalg/a", "- [1]", r"members\[0\]: expected a text, got a list"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -304,6 +305,18 @@ def test_statements_of_one_history_share_a_database_also_after_one_that_fails(
 def test_what_python_cannot_hold_is_told(root: Path, value: str) -> None:
     with pytest.raises(StoreError, match="the query failed: Python cannot hold a value of it: "):
         History(root).sql(f"SELECT {value}")
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_a_history_in_a_folder_whose_name_is_no_utf8_is_told(
+    tmp_path: Path, run: Path, is_relative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := tmp_path / os.fsdecode(b"odd\xff")).mkdir()
+    monkeypatch.chdir(folder)
+    root = Path("history") if is_relative else folder / "history"
+    History(root).add(run)
+    with pytest.raises(StoreError, match="the name of a folder is not UTF-8; rename the folder"):
+        History(root).sql("SELECT * FROM rows")
 
 
 def test_a_time_with_a_zone_is_a_value_or_told_in_a_sentence(root: Path) -> None:

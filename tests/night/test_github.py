@@ -104,6 +104,18 @@ def test_no_file_beside_the_night_is_published(repository, page):
         tell_github(repository.night, GitHub(), print)
 
 
+@pytest.mark.parametrize("linked", ["night.md", "issues/a.md", "issues"])
+def test_no_file_that_a_link_leads_to_is_published(repository, tmp_path, linked):
+    repository.tell("open")
+    link, secret = repository.night / linked, tmp_path / "secret"
+    link.rename(secret)
+    link.symlink_to(secret)
+    repository.put(asked=[])
+    with pytest.raises(ReportError, match="leads to another file, which is not published"):
+        tell_github(repository.night, GitHub(), print)
+    assert not [asked for asked in repository.get("asked") if "--body-file" in asked]
+
+
 def test_a_page_that_is_missing_or_no_text_has_a_message(repository):
     (repository.night / "night.json").write_text('{"page": "night.md", "issues": []}')
     for damage in (Path.unlink, lambda page: page.write_bytes(b"\xff")):

@@ -215,6 +215,15 @@ def test_a_setting_that_this_version_does_not_know_is_refused_and_named(tmp_path
         resume_run(folder)
 
 
+def test_a_network_whose_package_is_gone_is_named(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (content,) = json.loads((folder / TRIALS).read_text())
+    content["model"] = {"network": "gone", "hidden": 8}
+    write_with_copy(folder / TRIALS, json.dumps([content]).encode())
+    with pytest.raises(StoreError, match=r"trials.json: cannot be read: .*no installed package has the network 'gone'"):
+        resume_run(folder)
+
+
 def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
     """Or its trials in that one, where its `run.json` lies in the place of the run's own."""
     folders = [begin_run([make_trial(chunk=chunk)], Store(tmp_path)).folder for chunk in (1, 2)]

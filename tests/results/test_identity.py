@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
+
 from rnnbench.results.identity import differences, earlier_fingerprint, fingerprint, machine_differences
 
 EARLIER = {"cpu": "AMD EPYC", "cores": 2, "memory": 25_276_510_208, "kernel": "6.1.0", "python": "3.11.7", "load": 0.5}
@@ -19,6 +23,11 @@ def test_an_update_leaves_a_machine_what_it_is_and_another_processor_of_its_name
         {"governor": "powersave"},
     ):
         assert fingerprint({**MACHINE, **change}) != fingerprint(MACHINE), change
+
+
+@pytest.mark.parametrize("memory", [None, "much", [25_276_510_208], 10**400, math.inf, math.nan])
+def test_a_memory_that_is_no_number_of_bytes_makes_another_machine(memory):
+    assert fingerprint({**MACHINE, "memory": memory}) != fingerprint(MACHINE)
 
 
 def test_a_description_of_before_keeps_its_fingerprint_and_is_known_by_it():

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnbench.content_digest import DIGEST, without_digest
+from rnnbench.disk import copy_of
 from rnnbench.results import SCHEMA, Store, StoreError, append_record, dates, read_run, store, write_info
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
@@ -301,6 +302,18 @@ def test_half_a_surrogate_pair_is_a_question_mark_wherever_it_stands(run: Path) 
     read = read_run(run)
     assert (read.records[0].route, read.records[0].reason) == ("a?b", "\U0001f600")
     assert "environment.ti?de" in read.warnings[0]
+
+
+def test_half_a_surrogate_pair_as_bytes_is_no_json(run: Path) -> None:
+    """A run with such a text could not be written again, as `merge` and `--resume` do."""
+    half, whole = "a\udfffb".encode("utf-8", "surrogatepass"), (run / INFO).read_bytes()
+    line = fake.record().model_dump_json().encode()
+    (run / RECORDS).write_bytes(line.replace(b'"fakelib"', b'"' + half + b'"') + b"\n")
+    assert re.search(rf"{RECORDS}:1: not JSON: ", read_run(run).warnings[-1])
+    (run / INFO).write_bytes(without_digest(whole)[0].replace(b'"fake_case"', b'"' + half + b'"'))
+    copy_of(run / INFO).unlink(missing_ok=True)
+    with pytest.raises(StoreError, match=f"{INFO}: not JSON: "):
+        read_run(run)
 
 
 def test_a_field_that_does_not_fit_is_named_beside_unknown_ones(run: Path) -> None:

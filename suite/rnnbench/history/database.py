@@ -51,9 +51,8 @@ class Database:
         `replaced` has, by column, the values that stand for others. Raises StoreError.
         """
         self._database = open_database(PURPOSE)
+        _require_utf8(files)
         with _errors_told():
-            for file in files:
-                str(file).encode()  # DuckDB takes no other text, and says only that its type is wrong.
             _make_view(self._database, files, types, replaced)
             for name, (columns, rows) in tables.items():
                 make_table(self._database, name, columns, rows)
@@ -90,6 +89,18 @@ def _errors_told() -> Iterator[None]:
         raise StoreError(f"the query failed: {visible(reason)}{advice}") from error
     except (ValueError, OverflowError) as error:  # A text that is no UTF-8, and an interval of a million years.
         raise StoreError(f"the query failed: Python cannot hold a value of it: {visible(str(error))}") from error
+
+
+def _require_utf8(files: Sequence[Path]) -> None:
+    """DuckDB takes no other paths, and says only that a type is wrong. Raises StoreError."""
+    for path in map(str, map(Path.resolve, files)):
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"{visible(path)}: the history is not read where the name of a folder is not UTF-8; rename the folder, "
+                f"or move the history into another one"
+            ) from error
 
 
 def _lock(database: Any, files: Sequence[Path]) -> None:

@@ -31,6 +31,7 @@ VERSION_FILES = frozenset({"constraints.txt", "pyproject.toml"})
 MOST_ISSUES, MOST_PULL_REQUESTS = 1_000, 100
 LONGEST_TITLE = 250
 LIMIT_S = 120.0
+_AGAIN = "rnnbench night CASE…"
 _MARK = re.compile(r"<!-- rnnbench-alert: ([\w.+-]+) (open|waits|closed) -->")
 IssueState = Literal["open", "waits", "closed"]
 
@@ -98,7 +99,7 @@ def tell_github(folder: Path, github: GitHub, tell: Callable[[str], None]) -> No
     for issue in night.issues:
         for sentence in _tell_issue(issue, folder, issues.get(issue.id), github):
             tell(sentence)
-    page = _text(folder / night.page)
+    page = _text(folder, night.page)
     for number in _pull_requests(github):
         github.ask("pr", "comment", str(number), "--edit-last", "--create-if-none", "--body-file", "-", text=page)
         tell(f"commented on pull request {number}")
@@ -109,21 +110,24 @@ def _read(folder: Path) -> _Night:
     try:
         return _Night.model_validate_json(read_plain(file))
     except (OSError, ValidationError) as error:
-        raise ReportError(f"{file}: is no summary of a night; make it with: rnnbench night CASE…") from error
+        raise ReportError(f"{file}: is no summary of a night; make it with: {_AGAIN}") from error
 
 
-def _text(file: Path) -> str:
-    """A page of the night. Raises ReportError."""
+def _text(folder: Path, name: str) -> str:
+    """A page of the night. Raises ReportError, also for a link, which may lead to any file of this machine."""
+    file = folder / name
     try:
+        if file.resolve() != folder.resolve() / name:
+            raise ReportError(f"{file}: leads to another file, which is not published; make it again with: {_AGAIN}")
         return read_plain(file).decode()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ReportError(f"{file}: cannot be read: {reason}; make it again with: rnnbench night CASE…") from error
+        raise ReportError(f"{file}: cannot be read: {reason}; make it again with: {_AGAIN}") from error
 
 
 def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
     """Open, update, close or reopen an issue. One that a person closed stays closed. A waiting one is not opened."""
-    text = f"{_text(folder / issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
+    text = f"{_text(folder, issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
     title = issue.title[:LONGEST_TITLE]
     if known is None:
         if issue.state == "open":

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rnnbench.cases import ExpectedFailure, Trial
 from rnnbench.content_digest import EditedError, intact, text_with_digest, without_digest
 from rnnbench.disk import copy_of, is_json, read_or_copy, read_plain, write_bytes, write_with_copy
-from rnnbench.results import INFO, TRIALS, StoreError
+from rnnbench.results import INFO, TRIALS, StoreError, visible
 
 T = TypeVar("T")
 
@@ -92,8 +92,9 @@ def _read(path: Path, adapter: TypeAdapter[T]) -> T:
         value = adapter.validate_python(content)
     except EditedError as error:
         raise StoreError(f"{path}: {error}") from error
-    except (OSError, ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
-        raise StoreError(f"{path}: cannot be read, {_START_A_NEW_ONE}") from error
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        why = f": {error.errors(include_url=False)[0]['msg']}" if isinstance(error, ValidationError) else ""
+        raise StoreError(f"{path}: cannot be read{visible(why)}, {_START_A_NEW_ONE}") from error
     unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))
     if unknown:
         raise StoreError(f"{path}: this rnnbench does not know {', '.join(unknown)}, {_START_A_NEW_ONE}")

@@ -36,7 +36,15 @@ def fingerprint(machine: Mapping[str, Any]) -> str:
     if VECTORS not in machine:
         return earlier_fingerprint(machine)
     hardware = {key: value for key, value in machine_identity(machine).items() if key not in SOFTWARE}
-    return _digits({**hardware, "memory": round(hardware.get("memory", 0) / GIB)})
+    return _digits({**hardware, "memory": _whole_gib(hardware.get("memory", 0))})
+
+
+def _whole_gib(memory: Any) -> Any:
+    """As it is, where an edited or damaged description has no number."""
+    try:
+        return round(memory / GIB)
+    except (TypeError, ValueError, OverflowError):
+        return memory
 
 
 def earlier_fingerprint(machine: Mapping[str, Any]) -> str:

@@ -118,10 +118,10 @@ class Reader:
 def _json_object(text: bytes, where: str) -> Content:
     """Half a surrogate pair, which only an escape can write, becomes a question mark: no text of UTF-8 holds it.
 
-    A text of UTF-16, which `json` reads too, is damaged: its digest was not found.
+    A text of UTF-16, or with half a pair as bytes, which `json` reads too, is damaged: it is not UTF-8.
     """
     try:
-        content = json.loads(text.decode("utf-8-sig", "surrogatepass"))
+        content = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
     if b"\\ud" in text.lower():

@@ -298,7 +298,10 @@ def halved(network: N, sizes: Sequence[str]) -> Iterator[N]:
 def _network_of(written: object) -> object:
     from rnnbench.rnn.registry import network_of
 
-    return network_of(written) if isinstance(written, dict) else written
+    try:
+        return network_of(written) if isinstance(written, dict) else written
+    except KeyError as error:  # The package of the network may be gone.
+        raise ValueError(f"no installed package has the network {error}") from error
 
 
 def _written(network: Network) -> dict[str, object]:

@@ -146,8 +146,9 @@ def _resolve(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def _choices(node: dict[str, Any]) -> list[str]:
+    """The texts that are allowed here."""
     nested = [name for kind in node.get("anyOf", ()) for name in _choices(kind)]
-    direct = [node["const"]] if isinstance(node.get("const"), str) else node.get("enum", [])
+    direct = [value for value in (node.get("const"), *node.get("enum", ())) if isinstance(value, str)]
     return [*direct, *nested]
 
 
@@ -157,7 +158,7 @@ def _phrase(node: dict[str, Any]) -> str:
     if "const" in node:
         return str(node["const"])
     if "enum" in node:
-        return "one of " + ", ".join(node["enum"])
+        return "one of " + ", ".join(map(str, node["enum"]))
     kind = node.get("type")
     if "anyOf" in node and kind != "object":
         return _either(node["anyOf"])
