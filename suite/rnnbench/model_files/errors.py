@@ -74,7 +74,7 @@ def _damage(error: Exception) -> str:
         return f"it has no {safe_text(message, 60)}"
     if type(error).__name__ == "DecodeError":
         return "its bytes are no protobuf message"
-    return describe_error(error)[:_LONGEST]
+    return safe_text(describe_error(error), _LONGEST)
 
 
 @contextmanager
@@ -85,4 +85,4 @@ def computing(name: str) -> Iterator[None]:
     except (MemoryError, ModelFileError):
         raise
     except Exception as error:  # NumPy, torch and TensorFlow have no base class of their errors
-        raise ModelFileError(f"{name}: it cannot be computed: {describe_error(error)[:_LONGEST]}") from error
+        raise ModelFileError(f"{name}: it cannot be computed: {safe_text(describe_error(error), _LONGEST)}") from error

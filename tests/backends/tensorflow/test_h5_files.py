@@ -264,7 +264,7 @@ def lambda_layer():
 
 
 REFUSED = {
-    "code": ([first("LSTM"), lambda_layer()], "a Lambda layer, which is Python code"),
+    "code": ([first("LSTM"), lambda_layer()], "Python code; files with code are not read; export the network"),
     "cudnn": ([first("CuDNNLSTM")], "it has CuDNNLSTM of Keras 2, which Keras 3 does not have; export the network"),
     "operation": ([first("LSTM"), layer("TFOpLambda")], "it has TFOpLambda of Keras 2"),
     "own": ([first("LSTM"), layer("Mine")], "'Mine', which is not among the layers that are read, or a class of its"),

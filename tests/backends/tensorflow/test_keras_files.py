@@ -126,6 +126,23 @@ def test_states_are_followed_whatever_way_they_take(folder, tmp_path):
         assert not found.notes, name
 
 
+def test_a_layer_with_lora_has_the_kernel_that_keras_saves(folder, tmp_path):
+    import keras
+
+    model = keras.Sequential(
+        [keras.Input((None, 3)), keras.layers.Dense(4), keras.layers.GRU(2, return_sequences=True)]
+    )
+    dense = model.layers[0]
+    dense.enable_lora(2)
+    for weight in (dense.lora_kernel_a, dense.lora_kernel_b):
+        weight.assign(keras.random.normal(weight.shape))
+    model.save(tmp_path / "lora.keras")
+    x = np.random.default_rng(0).standard_normal((1, 4, 3)).astype("float32")
+    found = describe(tmp_path / "lora.keras")
+    given, made = (found.of_role(role)[0].name for role in ("input", "output"))
+    assert oracle_of(tmp_path / "lora.keras").run({given: x})[made] == pytest.approx(np.asarray(model(x)), abs=1e-5)
+
+
 def test_constants_between_layers_are_read(folder, tmp_path):
     """As the places that are added to what each step is given: Keras has them in the layers, by name a NumPy array."""
     import keras
@@ -292,14 +309,17 @@ def unending(h5py, group):
 
 
 REFUSED = {
-    "lambda": (lambda c: with_config(c, lambda _, layer: layer.update(class_name="Lambda")), "a Lambda layer"),
+    "lambda": (
+        lambda c: with_config(c, lambda _, layer: layer.update(class_name="Lambda")),
+        "not read; export the network",
+    ),
     "reads files": (
         lambda c: with_config(c, lambda _, layer: layer.update(class_name="TFSMLayer")),
-        "TFSMLayer of keras.layers, which is not among the layers",
+        "TFSMLayer of keras.layers, which is not among the layers that are read; export the network",
     ),
     "custom": (
         lambda c: with_config(c, lambda _, layer: layer.update(module="os", class_name="system")),
-        "'system', a class or function of its maker's own",
+        "'system', a class or function of its maker's own, which is not in the file; export the network",
     ),
     "registered": (
         lambda c: with_config(c, lambda _, layer: layer.update(registered_name="a>LSTM")),
@@ -324,7 +344,10 @@ REFUSED = {
         ),
         "a layer computes in QuantizedDTypePolicy",
     ),
-    "no model": (lambda c: with_config(c, lambda config, _: config.update(class_name="Mine")), "no model of layers"),
+    "no model": (
+        lambda c: with_config(c, lambda config, _: config.update(class_name="Mine")),
+        "not in the file; export the network",
+    ),
     "giant": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**7)), "need more weights"),
     "huge": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**12)), "the size 1000000000000"),
     "other": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=3)), "cannot build its layers"),

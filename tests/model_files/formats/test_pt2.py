@@ -283,6 +283,16 @@ def test_the_oracle_gives_what_torch_gives(folder):
         np.testing.assert_allclose(made[next(iter(made))], expected, atol=1e-6)
 
 
+def test_rows_in_another_order_are_checked(folder):
+    """The check gives arrays that go backward in memory."""
+    path = folder / "cell.pt2"
+    found = describe(path)
+    answers = ("time=null", "batch=0")
+    section = answered(section_of(found, path.name), found, answers)
+    assert section.batch == 0
+    assert check_state(oracle_of(path), found, section).ok
+
+
 def test_roundings_are_those_of_the_arithmetic(folder):
     given = {"x": np.ones((5, 3)), "h": np.zeros((5, 4)), "c": np.ones((5, 4))}
     oracle = oracle_of(folder / "cell.pt2")

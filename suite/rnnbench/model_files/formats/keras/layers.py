@@ -76,8 +76,11 @@ _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 """Names of scopes in TensorFlow, which traces each layer in one of its name."""
 NARROW = frozenset(("float16", "bfloat16", "mixed_float16", "mixed_bfloat16"))
 """Policies of layers that compute in a narrower type than float32. Weights of the mixed ones are in float32."""
-_DROPPED = ("compile_config", "quantization_config", "shared_object_id")
-"""For training, refused with the dtype of such layers, and a number that only saves space."""
+_DROPPED = ("compile_config", "lora_alpha", "lora_rank", "quantization_config", "shared_object_id")
+"""For training (Keras saves the kernel with what LoRA adds), refused with the dtype, and a number that saves space."""
+EXPORT = "export the network with the Keras that made it, as a SavedModel or to ONNX (tf2onnx)"
+NO_MODEL = f"it is no model of layers (Sequential or Functional), so its program is not in the file; {EXPORT}"
+LAMBDA = f"it has a Lambda layer, which is Python code; files with code are not read; {EXPORT}"
 READ = "float64, float32, float16, bfloat16, mixed_float16 and mixed_bfloat16"
 SAVE = (
     "build the network again under keras.config.set_dtype_policy('float32'), give it these weights (set_weights), and "
@@ -91,7 +94,7 @@ Config = dict[str, Any]
 def safe_config(config: object, dtype: str, initializer: Config) -> Config:
     """The layers to build: float32 in `dtype`, weights by `initializer`. Raises ModelFileError for what is not read."""
     if not isinstance(config, dict) or config.get("class_name") not in MODELS:
-        raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
+        raise ModelFileError(NO_MODEL)
     built: Config = _Cleaner(dtype, initializer, names_in_tensorflow(config)).cleaned(config)
     return built
 
@@ -192,8 +195,10 @@ def _require_read(value: Mapping[str, Any]) -> None:
         return
     shown = safe_text(str(name), 60)
     if name == "Lambda":
-        raise ModelFileError("it has a Lambda layer, which is Python code; files with code are not read")
+        raise ModelFileError(LAMBDA)
     if module is not None and str(module).startswith("keras.") and registered in (None, name):
         shown_module = safe_text(str(module), 60)
-        raise ModelFileError(f"it has {shown} of {shown_module}, which is not among the layers that are read")
-    raise ModelFileError(f"it needs '{shown}', a class or function of its maker's own, which is not in the file")
+        raise ModelFileError(f"it has {shown} of {shown_module}, which is not among the layers that are read; {EXPORT}")
+    raise ModelFileError(
+        f"it needs '{shown}', a class or function of its maker's own, which is not in the file; {EXPORT}"
+    )

@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.keras.layers import HARD_SIGMOID, LAYERS, MODELS, RECURRENT, Config
+from rnnbench.model_files.formats.keras.layers import (
+    EXPORT,
+    HARD_SIGMOID,
+    LAMBDA,
+    LAYERS,
+    MODELS,
+    NO_MODEL,
+    RECURRENT,
+    Config,
+)
 from rnnbench.outside_text import safe_text
 
 _INPUT, _SEQUENTIAL, _FUNCTIONAL, _BIDIRECTIONAL = "InputLayer", "Sequential", "Functional", "Bidirectional"
@@ -24,13 +33,12 @@ _REPLACED = ("_initializer", "_regularizer", "_constraint")
 _OF_KERAS_2 = frozenset(
     ("CuDNNLSTM", "CuDNNGRU", "TFOpLambda", "SlicingOpLambda", "ThresholdedReLU", "LocallyConnected1D")
 )
-_EXPORT = "export the network with the Keras that made it, as a SavedModel or to ONNX (tf2onnx)"
 
 
 def in_keras_3(config: Any, version: str) -> Config:
     """The layers of a file that a Keras of this version wrote. Raises ModelFileError for what Keras 3 does not have."""
     if not isinstance(config, dict) or config.get("class_name") not in (*MODELS, "Model"):
-        raise ModelFileError("it is no model of layers (Sequential or Functional), so its program is not in the file")
+        raise ModelFileError(NO_MODEL)
     translated: Config = _Translator(is_old=not version.startswith("3.")).translated(config)
     return translated
 
@@ -76,7 +84,7 @@ class _Translator:
 
     def _config(self, kind: str, config: Config) -> Config:
         if config.get("time_major") or config.get("num_constants"):
-            raise ModelFileError(f"it has {kind} with time_major or constants, which Keras 3 does not have; {_EXPORT}")
+            raise ModelFileError(f"it has {kind} with time_major or constants, which Keras 3 does not have; {EXPORT}")
         if kind in RECURRENT:
             config = _without(config, "time_major", "num_constants", "implementation")
         if kind in ("GRU", "GRUCell"):
@@ -101,10 +109,10 @@ def _is_own(value: Config, kind: str) -> bool:
 def _why_not(kind: str) -> str:
     shown = safe_text(kind, 60)
     if kind == "Lambda":
-        return "it has a Lambda layer, which is Python code; files with code are not read"
+        return LAMBDA
     if kind in _OF_KERAS_2:
-        return f"it has {shown} of Keras 2, which Keras 3 does not have; {_EXPORT}"
-    return f"it has '{shown}', which is not among the layers that are read, or a class of its maker's own"
+        return f"it has {shown} of Keras 2, which Keras 3 does not have; {EXPORT}"
+    return f"it has '{shown}', which is not among the layers that are read, or a class of its maker's own; {EXPORT}"
 
 
 def _without(config: Mapping[str, Any], *keys: str) -> Config:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnbench.model_files.file_arrays import FLOATS
 from rnnbench.model_files.formats.pt2.control_flow import ComputedControlFlow, torchs_own
 from rnnbench.model_files.formats.pt2.file import read_pt2
@@ -46,7 +48,7 @@ class Pt2Program:
 
     def tensor(self, array: Any, dtype: str) -> Any:
         """An array as a tensor of its own memory, in the program's type for what the file has in `dtype`."""
-        tensor = self._torch.tensor(array)
+        tensor = self._torch.from_numpy(np.array(array, order="C"))
         return tensor.to(self._torch.float64 if self._double and dtype in FLOATS else getattr(self._torch, dtype))
 
     def __call__(
