@@ -61,8 +61,8 @@ def ask(
 def in_the_runtimes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnbench.backends.onnxruntime import buffers, runtime
 
-    def buffer(array: np.ndarray, shape: tuple[int, ...], device: str, in_turn: Any) -> buffers.Buffer:
-        return buffers.DeviceBuffer(array, shape, device, in_turn)
+    def buffer(array: np.ndarray, shapes: buffers.Shapes, device: str, in_turn: Any) -> buffers.Buffer:
+        return buffers.DeviceBuffer(array, shapes, device, in_turn)
 
     monkeypatch.setattr(runtime, "buffer", buffer)
 
@@ -184,7 +184,8 @@ def test_threads_take_turns_where_graphs_are_recorded(tmp_path: Path, records: b
     sessions, overlaps, x = [program.open() for _ in range(2)], Overlaps(), draw_inputs(LSTM, 4, 2, seed=1)
     for session in sessions:
         session._runtime = SimpleNamespace(run_with_iobinding=overlaps.around(program.runtime.run_with_iobinding))
-        session._input.value = SimpleNamespace(update_inplace=overlaps.around(session._input.value.update_inplace))
+        write = session._input.values["x"].update_inplace
+        session._input.values = {"x": SimpleNamespace(update_inplace=overlaps.around(write))}
         if not records:
             session.run = session._runtime.run_with_iobinding
     with ThreadPoolExecutor(2) as pool:

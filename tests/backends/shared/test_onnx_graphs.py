@@ -18,6 +18,7 @@ from rnnbench.backends.shared.onnx_graphs import (
     build_graph,
     lowered,
     operations,
+    row_names,
     unsupported,
 )
 from rnnbench.cases.trial import Precision, Strategy
@@ -55,9 +56,10 @@ def evaluated(graph: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     operator=st.sampled_from(["Scan", "Loop"]),
     passes=st.integers(1, 3),
     batch=st.integers(1, 3),
+    rows_apart=st.booleans(),
 )
 def test_authored_graphs_compute_every_model(
-    model: Model, time: str, operator: LoopOperator, passes: int, batch: int
+    model: Model, time: str, operator: LoopOperator, passes: int, batch: int, rows_apart: bool
 ) -> None:
     chunk = 2 * passes if time == "unrolled:2" else passes
     data = problem(model, chunk, batch)
@@ -66,15 +68,23 @@ def test_authored_graphs_compute_every_model(
         time = "unrolled"
     state = "stitched" if model.direction == "forward" else "none"
     request = Request("onnx", model, data.weights, Strategy(time, state, chunk), batch, Precision.of("float64"))
-    graph = build_graph(request, operator)
+    graph = build_graph(request, operator, rows_apart=rows_apart)
     onnx.checker.check_model(graph, full_check=True)
-    found = evaluated(graph, {"x": data.x, **data.state})
+    found = evaluated(graph, {"x": data.x, **inputs_of(data.state, rows_apart)})
     expected = run_reference(model, data.weights, data.x, data.state if state == "stitched" else None)
     np.testing.assert_allclose(found.pop("y").reshape(expected.y.shape), expected.y, rtol=1e-10, atol=1e-12)
-    assert found.keys() == ({NEXT + name for name in data.state} if state == "stitched" else set())
-    for name, array in found.items():
-        final = expected.final[name.removeprefix(NEXT)]
-        np.testing.assert_allclose(array.reshape(final.shape), final, rtol=1e-10, atol=1e-12)
+    finals = inputs_of(expected.final, rows_apart) if state == "stitched" else {}
+    assert found.keys() == {NEXT + name for name in finals}
+    for name, final in finals.items():
+        np.testing.assert_allclose(found[NEXT + name].reshape(final.shape), final, rtol=1e-10, atol=1e-12)
+
+
+def inputs_of(state: Mapping[str, np.ndarray], rows_apart: bool) -> dict[str, np.ndarray]:
+    """What the graph's inputs for a state hold, by name."""
+    if not rows_apart:
+        return dict(state)
+    rows = ((row_names(name, len(array)), array) for name, array in state.items())
+    return {name: row for names, array in rows for name, row in zip(names, array, strict=True)}
 
 
 @pytest.mark.parametrize("operator", ["Scan", "Loop"])

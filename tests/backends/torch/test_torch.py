@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Lock, Thread
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
@@ -492,6 +494,32 @@ def test_a_call_with_onednn_waits_for_one_without_it(tmp_path: Path) -> None:
         one_step._run(of_one_step, torch.zeros(1, 1, 16))
         join(other)
     assert onednn_states == [False, True]
+
+
+def test_a_stream_may_be_collected_while_a_call_without_onednn_takes_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python collects garbage where objects are allocated: here after one allocation more each time."""
+    from rnnbench.backends.torch import fused
+
+    streams: set[ReferenceType[Any]] = set()
+    monkeypatch.setattr(fused, "WITH_ONEDNN", streams)
+    held = [Lock() for _ in range(30)]
+    streams.update(ref(lock, streams.discard) for lock in held)
+    thresholds = gc.get_threshold()
+    try:
+        for further in range(10):
+            gc.collect()
+            gc.disable()
+            circle = [Lock()]
+            circle.append(circle)  # type: ignore[arg-type]
+            streams.add(ref(circle[0], streams.discard))
+            del circle
+            gc.enable()
+            gc.set_threshold(gc.get_count()[0] + further)
+            for lock in fused._taken_locks():
+                lock.release()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
 
 
 def test_calls_with_onednn_run_beside_each_other(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ UNSIGNED = (
 def source_graph(request: Request, operator: LoopOperator) -> onnx.ModelProto:
     """The graph that the runtime is given. The processor has a kernel for Conv in float32 alone."""
     convolves = request.device == HOST and request.precision.uniform == "float32"
-    return build_graph(request, operator, SummingEmitter if convolves else Emitter)
+    return build_graph(request, operator, SummingEmitter if convolves else Emitter, rows_apart=True)
 
 
 def optimise(request: Request, operator: LoopOperator, path: Path) -> Artifact:

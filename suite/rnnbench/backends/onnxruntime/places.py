@@ -19,7 +19,7 @@ from rnnbench.backends.shared.onnx_graphs import NEXT
 ByTurns = tuple[Any, Any]
 """What `run` takes in each of the two turns: a binding, and with launch `graph` beside it the number of its graph."""
 Place = Callable[[str, np.ndarray], Buffer]
-"""Makes a buffer for the graph's input or output of this name, which begins with the values of an array of its own."""
+"""Makes a buffer for the array of this name, which begins with the values of an array of its own."""
 MakeOptions = Callable[[], Any]
 """Makes the options of the calls of one binding; None where they have none."""
 GRAPH = "gpu_graph_id"
@@ -76,11 +76,13 @@ class Places:
 
     def _bound(self, runtime: Any, inputs: Mapping[str, Buffer], y: Buffer, turn: int, options: Any) -> Any:
         binding = runtime.io_binding()
-        for name, array in {**inputs, **self.state_sets[turn]}.items():
-            binding.bind_ortvalue_input(name, array.value)
-        after = {NEXT + name: array for name, array in self.state_sets[1 - turn].items()}
-        for name, array in {"y": y, **after}.items():
-            binding.bind_ortvalue_output(name, array.value)
+        for array in (*inputs.values(), *self.state_sets[turn].values()):
+            for name, value in array.values.items():
+                binding.bind_ortvalue_input(name, value)
+        after = [(NEXT, array) for array in self.state_sets[1 - turn].values()]
+        for prefix, array in [("", y), *after]:
+            for name, value in array.values.items():
+                binding.bind_ortvalue_output(prefix + name, value)
         return binding if options is None else (binding, options)
 
 

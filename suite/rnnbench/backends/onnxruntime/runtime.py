@@ -21,6 +21,7 @@ from rnnbench.backends.onnxruntime.options import loaded, loaded_in_stream
 from rnnbench.backends.onnxruntime.places import GRAPH, NOT_SYNCHRONISED, Places, Ring, run_options
 from rnnbench.backends.onnxruntime.recording import in_turn
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
+from rnnbench.backends.shared.onnx_graphs import row_names
 from rnnbench.cases import STREAM
 
 HOST = "cpu"
@@ -48,12 +49,13 @@ class OnnxRuntimeProgram(ChunkedProgram):
         del self.runtime
 
     def placed(self, name: str, array: np.ndarray) -> Buffer:
-        """A buffer in the shape of the graph's input or output of this name, on the program's device.
+        """A buffer for the array of this name, in the shapes of the graph's inputs or outputs, on the program's device.
 
         Lengths of rows are on the host on every device: the operators read them there.
         """
         device = HOST if name == LENGTHS else self.request.device
-        return buffer(array, tuple(self._shapes[name]), device, self.in_turn)
+        names = [name] if name in self._shapes else row_names(name, len(array))
+        return buffer(array, {each: tuple(self._shapes[each]) for each in names}, device, self.in_turn)
 
     def places(self, make: Callable[[], Places]) -> Places:
         """For a new stream: what a closed one left, or new ones."""

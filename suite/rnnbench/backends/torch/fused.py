@@ -27,7 +27,7 @@ its own alone, so their calls run beside each other."""
 
 
 def _taken_locks() -> list[Lock]:
-    locks = [lock for reference in tuple(WITH_ONEDNN) if (lock := reference()) is not None]
+    locks = [lock for reference in WITH_ONEDNN.copy() if (lock := reference()) is not None]
     for lock in locks:
         lock.acquire()
     return locks

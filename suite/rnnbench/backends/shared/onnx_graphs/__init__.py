@@ -7,7 +7,8 @@
 - `operations`, `lowered`, `copies_named`: what a graph, or what an optimiser made of it, has in it.
 - `graph_text`: a graph as text.
 - `INT8_OPERATORS`: operators that multiply by int8 weights. `FUSED_OPERATORS`: those that have all steps of a layer.
-- `NEXT`, `copy_name`: how its state outputs, and the nodes of each copy of a layer's body, are named.
+- `NEXT`, `row_names`, `copy_name`: how its state outputs, the rows of a state, and the nodes of each copy of a layer's
+  body are named.
 """
 
 from rnnbench.backends.shared.onnx_graphs.authored import LoopOperator
@@ -22,6 +23,7 @@ from rnnbench.backends.shared.onnx_graphs.support import (
     copy_name,
     lowered_or_given,
     origin,
+    row_names,
     unsupported,
 )
 from rnnbench.backends.shared.onnx_graphs.text import graph_text

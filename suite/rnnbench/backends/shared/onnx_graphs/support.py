@@ -50,6 +50,11 @@ def lowered_or_given(request: Request, lowered: str) -> str:
     return "given" if request.file is not None and lowered in ("", "unrolled 0") else lowered
 
 
+def row_names(name: str, rows: int) -> list[str]:
+    """The inputs of a graph for a state array whose rows are inputs of their own."""
+    return [name] if rows == 1 else [f"{name}.row{row}" for row in range(rows)]
+
+
 def copies(strategy: Strategy) -> int:
     """Copies of a layer's body in one pass of the loop; all steps of the chunk where there is no loop."""
     return strategy.copies or strategy.chunk
