@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.helper_program import run_helper
     from rnnbench.worker.kept_programs import remember_build, remembered_build
-    from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, WorkerError, WorkerProcess, called_while_waiting, waited
+    from rnnbench.worker.process_family import die_with_parent
     from rnnbench.worker.protocol import Command, Done, Failed, Reply
     from rnnbench.worker.server import open_channel, run_worker
     from rnnbench.worker.supervisor import own_folder
