@@ -14,13 +14,14 @@ The suite's side:
     helper_program     runs a program that is no worker, such as pip: `run_helper`
     memory             the resident memory of a worker and its descendants
     supervisor         a process that kills what is left when the suite is killed
-    kernel             processes and the kernel: ending with the parent, descendants, kills for want of memory
+    process_family     ending with the parent, killing a process with its family, kills for want of memory
 
 The worker of a trial:
 
     trial_worker       builds, loads and checks; `trial_sampler` times
     server             the worker's loop: `run_worker`, `serve`, `open_channel`, `answer`
-    forked, forking    one piece of work in a forked child; one trial in a forked child. `preload` imports beforehand
+    forked_build       a build in a forked child
+    forked_trial       one trial in a forked child; `preload` imports beforehand
     held_trials        the trials that a worker holds; `trial_programs` has their programs
     kept_programs      the cache of programs and of the figures of their builds
     kept_checks        the cache of check results
