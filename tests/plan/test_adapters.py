@@ -22,7 +22,7 @@ from rnnbench.plan import adapters, examine_all
 from rnnbench.plan.adapters import ENOUGH, REQUESTS_AT_ONCE
 from rnnbench.rnn import Weights
 from rnnbench.stages import Failure
-from rnnbench.worker import AskProbe, WorkerError, adapter_process, kernel
+from rnnbench.worker import AskProbe, WorkerError, adapter_process, process_family
 
 DYING = {"dying", "dying-entry"}
 PROBE, ENTRY = "RNNBENCH_DYING_PROBE", "RNNBENCH_DYING_ENTRY"
@@ -148,7 +148,7 @@ def test_one_failure_among_many_answers_is_of_its_request_alone():
 def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(monkeypatch, tmp_path, stage):
     """The kernel killed a compiler that the adapter started, and the adapter says no more than that it failed."""
     (events := tmp_path / "memory.events").write_text("oom_kill 3\n")
-    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    monkeypatch.setattr(process_family, "_memory_events", lambda: iter([events]))
 
     def refuse(request=None):
         events.write_text(f"oom_kill {int(events.read_text().split()[1]) + 1}\n")

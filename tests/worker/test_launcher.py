@@ -29,8 +29,8 @@ from rnnbench.worker import (
     RunFolders,
     WorkerError,
     WorkerProcess,
-    kernel,
     launcher,
+    process_family,
     start_trial_worker,
     started_process,
 )
@@ -224,9 +224,9 @@ def test_a_program_that_starves_the_suite_has_an_end(worker, clock):
 
 def test_all_processes_of_the_machine_are_looked_at_once_when_a_worker_is_closed(forked_worker, monkeypatch):
     """What it is known to have started ends before: each look takes a few milliseconds of the processor."""
-    looks, marked = [], kernel.marked
+    looks, marked = [], process_family.marked
     monkeypatch.setattr(started_process, "LOOK_AGAIN_S", PATIENCE_S)
-    monkeypatch.setattr(kernel, "marked", lambda mark: looks.append(mark) or marked(mark))
+    monkeypatch.setattr(process_family, "marked", lambda mark: looks.append(mark) or marked(mark))
     forked_worker.ready()
     forked_worker.close()
     assert len(looks) == 1

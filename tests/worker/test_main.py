@@ -3,7 +3,7 @@ import runpy
 
 import pytest
 
-from rnnbench.worker import kernel, trial_worker
+from rnnbench.worker import process_family, trial_worker
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def as_it_was():
 
 def test_the_collector_is_on_when_a_worker_starts_and_leaves_out_what_the_suite_imported(monkeypatch, as_it_was):
     seen = []
-    monkeypatch.setattr(kernel, "die_with_parent", lambda: None)
+    monkeypatch.setattr(process_family, "die_with_parent", lambda: None)
     monkeypatch.setattr(trial_worker, "main", lambda: seen.append((gc.isenabled(), gc.get_freeze_count())))
     runpy.run_module("rnnbench.worker", run_name="__main__")
     ((enabled, frozen),) = seen

@@ -15,7 +15,7 @@ from moved_work import HONEST, LIARS, LONG_S, Moved, Preparing, worker_with
 from quick_tests import for_proof
 
 from rnnbench.measure import PATHS, Block, BlockPlan
-from rnnbench.measure.deferred import CLOCKS
+from rnnbench.measure.moved_work import CLOCKS
 from rnnbench.results import Finding
 from rnnbench.worker import commands, trial_sampler
 

@@ -27,7 +27,7 @@ from rnnbench.worker.commands import (
     SampleStateCopy,
     Verify,
 )
-from rnnbench.worker.kernel import bind_threads
+from rnnbench.worker.process_family import bind_threads
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 LIMIT_S = 60.0

@@ -16,7 +16,7 @@ import pytest
 from waiting import PATIENCE_S, has_ended, wait_until
 
 from rnnbench.measure import memory_limit
-from rnnbench.worker import Host, WorkerError, WorkerProcess, kernel, launcher, supervisor
+from rnnbench.worker import Host, WorkerError, WorkerProcess, launcher, process_family, supervisor
 from rnnbench.worker.commands import EndFork
 
 BEGIN = """
@@ -155,7 +155,7 @@ def test_only_a_kill_that_the_kernel_counted_is_for_want_of_memory(start, monkey
     """The counter of the control group is a file of the test's own, which the worker writes to before it dies."""
     events = tmp_path / "memory.events"
     events.write_text("low 0\noom 3\noom_kill 3\n")
-    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    monkeypatch.setattr(process_family, "_memory_events", lambda: iter([events]))
     dies = "os.kill(os.getpid(), signal.SIGKILL)"
     error = failure(start(ANSWER_ONCE + dies))
     assert error.outcome == "crashed"
@@ -199,7 +199,7 @@ DAEMON = (
 OWN = "env={'PATH': '/bin'}"
 """An environment without the worker's mark. Its limits still have it."""
 UNMARKED = f"{OWN}, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTTIME, (-1, -1))"
-ADOPTS = "import resource; from rnnbench.worker.kernel import adopt_orphans; adopt_orphans()\n"
+ADOPTS = "import resource; from rnnbench.worker.process_family import adopt_orphans; adopt_orphans()\n"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_what_left_its_group_and_its_parent_ends_with_it(start, tmp_path, begin,
 def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(start, monkeypatch, tmp_path):
     """A compiler's own process was killed, and the compiler says no more than that it failed."""
     events = tmp_path / "memory.events"
-    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    monkeypatch.setattr(process_family, "_memory_events", lambda: iter([events]))
     failed = {"number": 1, "failed": {"outcome": "build-failed", "reason": "cc: Killed"}}
     refuses = f"line.sendall({json.dumps(failed).encode() + LINE_END!r}); time.sleep(900)"
     counts = f"open({str(events)!r}, 'w').write('oom_kill 4'); "

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
     from rnnbench.measure.control_groups import STARTED_ON, cores_at_once, free_memory, memory_limit
-    from rnnbench.measure.deferred import (
-        BlockSurroundings,
-        bound_beforehand,
-        deferred_work,
-        hidden_work,
-        in_most_blocks,
-        lazy_result,
-        put_clocks_back,
-        put_off_work,
-        remembered_work,
-        replaced_clocks,
-        surrounded,
-    )
     from rnnbench.measure.descendants import SharedSegments, children_of_this_process, read_holdings
     from rnnbench.measure.device_conditions import DeviceConditions, DeviceSpell
     from rnnbench.measure.disturbance import Disturbance
@@ -65,6 +52,19 @@ if TYPE_CHECKING:
         device_metrics,
         energy_metrics,
         read_metrics,
+    )
+    from rnnbench.measure.moved_work import (
+        BlockSurroundings,
+        bound_beforehand,
+        deferred_work,
+        hidden_work,
+        in_most_blocks,
+        lazy_result,
+        put_clocks_back,
+        put_off_work,
+        remembered_work,
+        replaced_clocks,
+        surrounded,
     )
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import cpu_seconds_beyond, family_cpu_seconds, family_tasks

@@ -106,7 +106,7 @@ def _latency_columns(path: LatencyPath) -> Iterator[Column]:
 
 def scenario_columns() -> Iterator[Column]:
     """The columns of the scenarios that a case asks for."""
-    for name, unit, meaning in (
+    streams = (
         ("period", "s", "Streams: time between two frames of a real-time stream."),
         ("held", "count", "Streams: how many were held; the median of the processes."),
         ("held_by_all", "count", "Streams: how many were held by every process."),
@@ -115,19 +115,19 @@ def scenario_columns() -> Iterator[Column]:
         ("missed", "count", "Streams: frames of these that missed their deadline."),
         ("median", "s", "Streams: median latency of these frames, from the due time to the last stream's result."),
         ("p99", "s", "Streams: 99th percentile of that."),
-    ):
-        suffix = "_s" if unit == "s" else ""
-        yield Column(f"streams_{name}{suffix}", unit, meaning, field("timing", "streams", name))
-    for name, unit, meaning in (
+    )
+    server = (
         ("rate", "1/s", "Server: requests that arrive at random, on average."),
         ("requests", "count", "Server: requests that were served."),
         ("unserved", "count", "Server: requests whose turn had not come when serving ended."),
         ("median", "s", "Server: median latency, from a request's arrival to its result."),
         ("p99", "s", "Server: 99th percentile of that."),
         ("utilisation", "ratio", "Server: share of the time in which the core was in calls."),
-    ):
-        suffix = "_s" if unit == "s" else ""
-        yield Column(f"server_{name}{suffix}", unit, meaning, field("timing", "server", name))
+    )
+    for scenario, figures in (("streams", streams), ("server", server)):
+        for name, unit, meaning in figures:
+            suffix = "_s" if unit == "s" else ""
+            yield Column(f"{scenario}_{name}{suffix}", unit, meaning, field("timing", scenario, name))
 
 
 METRIC_UNITS: Mapping[str, str] = {"seconds": "s", "joules": "J", "watts": "W"}

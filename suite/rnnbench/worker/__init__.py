@@ -14,13 +14,14 @@ The suite's side:
     helper_program     runs a program that is no worker, such as pip: `run_helper`
     memory             the resident memory of a worker and its descendants
     supervisor         a process that kills what is left when the suite is killed
-    kernel             processes and the kernel: ending with the parent, descendants, kills for want of memory
+    process_family     ending with the parent, killing a process with its family, kills for want of memory
 
 The worker of a trial:
 
     trial_worker       builds, loads and checks; `trial_sampler` times
     server             the worker's loop: `run_worker`, `serve`, `open_channel`, `answer`
-    forked, forking    one piece of work in a forked child; one trial in a forked child. `preload` imports beforehand
+    forked_build       a build in a forked child
+    forked_trial       one trial in a forked child; `preload` imports beforehand
     held_trials        the trials that a worker holds; `trial_programs` has their programs
     kept_programs      the cache of programs and of the figures of their builds
     kept_checks        the cache of check results
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
     from rnnbench.worker.fork_pool import ForkedWorker, ForkingWorker
     from rnnbench.worker.helper_program import run_helper
     from rnnbench.worker.kept_programs import remember_build, remembered_build
-    from rnnbench.worker.kernel import die_with_parent
     from rnnbench.worker.launcher import START_LIMIT_S, Host, WorkerError, WorkerProcess, called_while_waiting, waited
+    from rnnbench.worker.process_family import die_with_parent
     from rnnbench.worker.protocol import Command, Done, Failed, Reply
     from rnnbench.worker.server import open_channel, run_worker
     from rnnbench.worker.supervisor import own_folder

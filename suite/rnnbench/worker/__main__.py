@@ -3,7 +3,7 @@
 import gc
 
 from rnnbench.address_space import load_products_within_limit
-from rnnbench.worker.kernel import die_with_parent
+from rnnbench.worker.process_family import die_with_parent
 
 
 def _main() -> None:

@@ -15,9 +15,9 @@ from rnnbench.backends import Request, Support
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import AskSupport, LoadAdapter, guard
 from rnnbench.worker.channel import Channel
-from rnnbench.worker.kernel import KILL_LIMIT_S, family, keep_ended_children, kill_until_gone
 from rnnbench.worker.launcher import ChannelProcess
 from rnnbench.worker.memory import POLL_S
+from rnnbench.worker.process_family import KILL_LIMIT_S, family, keep_ended_children, kill_until_gone
 from rnnbench.worker.protocol import Command, Done, Failed, Reply
 from rnnbench.worker.supervisor import new_mark
 

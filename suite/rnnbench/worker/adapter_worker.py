@@ -27,7 +27,7 @@ from rnnbench.process_tree import living_descendants
 from rnnbench.rnn import AnyNetwork, Weights
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import MARK, adopt_orphans, kill_until_gone, mark_process
+from rnnbench.worker.process_family import MARK, adopt_orphans, kill_until_gone, mark_process
 from rnnbench.worker.protocol import Command, Done, Failed
 from rnnbench.worker.server import Handlers, attempt, serve
 

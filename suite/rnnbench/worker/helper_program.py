@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import Event
 
-from rnnbench.worker.kernel import (
+from rnnbench.worker.launcher import waited
+from rnnbench.worker.process_family import (
     KILL_LIMIT_S,
     MARK,
     family,
@@ -22,7 +23,6 @@ from rnnbench.worker.kernel import (
     mark_process,
     marked,
 )
-from rnnbench.worker.launcher import waited
 from rnnbench.worker.supervisor import new_mark, supervise
 
 STOP_POLL_S = 0.1

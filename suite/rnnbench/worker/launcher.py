@@ -23,7 +23,8 @@ from rnnbench.process_tree import is_stopped
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
-from rnnbench.worker.kernel import (
+from rnnbench.worker.memory import POLL_S
+from rnnbench.worker.process_family import (
     MARK,
     OomKills,
     end_first_without_memory,
@@ -31,7 +32,6 @@ from rnnbench.worker.kernel import (
     mark_process,
     signal_name,
 )
-from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.protocol import BAD_MESSAGE, Command, Failed, Reply, decode_reply, encode_command
 from rnnbench.worker.started_process import ChildProcess, StartedProcess
 from rnnbench.worker.supervisor import new_mark, supervise

@@ -17,7 +17,7 @@ from rnnbench.backends import AdapterError, BuildError
 from rnnbench.outside_text import describe_error
 from rnnbench.results import Finding, Outcome
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import die_with_parent
+from rnnbench.worker.process_family import die_with_parent
 from rnnbench.worker.protocol import Command, Failed, decode_command, encode_reply
 
 Handlers = Mapping[type[Command[Any]], Callable[[Any], object]]

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from rnnbench.process_tree import descendants
-from rnnbench.worker.kernel import LOOK_AGAIN_S, bind_threads, family, has_ended, kill_and_wait, kill_until_gone
 from rnnbench.worker.memory import ResidentMemory
+from rnnbench.worker.process_family import LOOK_AGAIN_S, bind_threads, family, has_ended, kill_and_wait, kill_until_gone
 
 
 class ChildProcess(Protocol):

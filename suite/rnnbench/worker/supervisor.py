@@ -1,7 +1,7 @@
 """The supervisor: a process that kills what the suite leaves running when it is killed, and removes temporary files.
 
-The kernel ends each worker with the suite (`kernel.die_with_parent`), but not the compilers that workers have started.
-The supervisor waits for the end of the suite, and then kills every process with the suite's mark.
+The kernel ends each worker with the suite (`process_family.die_with_parent`), but not the compilers that workers have
+started. The supervisor waits for the end of the suite, and then kills every process with the suite's mark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 
 from rnnbench.temporary import TemporaryFolder
-from rnnbench.worker.kernel import kill_all, marked
+from rnnbench.worker.process_family import kill_all, marked
 
 SUITE = uuid.uuid4().hex
 """What `suite_mark` returns."""

@@ -23,14 +23,14 @@ from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigur
 from rnnbench.temporary import keep_folder
 from rnnbench.worker import commands
 from rnnbench.worker.channel import ChannelClosedError
-from rnnbench.worker.forked import run_forked
-from rnnbench.worker.forking import Forking
+from rnnbench.worker.forked_build import run_forked
+from rnnbench.worker.forked_trial import Forking
 from rnnbench.worker.held_trials import HeldTrials, worker_state
 from rnnbench.worker.kept_checks import KeptChecks, Key
 from rnnbench.worker.kept_programs import KeptPrograms
-from rnnbench.worker.kernel import adopt_orphans, bind_threads, die_with_parent
 from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.preload import modules_since
+from rnnbench.worker.process_family import adopt_orphans, bind_threads, die_with_parent
 from rnnbench.worker.process_state import ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Done, Failed, prepare_messages
 from rnnbench.worker.server import Handlers, answer, attempt, open_channel, receive_command, serve

@@ -12,15 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rnnbench.backends.base import Arrays, Artifact, Bound, OperationStage, Request
+from rnnbench.backends.base import Arrays, Bound, Request
 from rnnbench.backends.shared import SynchronousBound
-from rnnbench.backends.torch import cuda
-from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
-from rnnbench.backends.torch.inductor_code import calls, lowered_code
+from rnnbench.backends.torch.inductor import build_error, described, inductor_in, network, tracing_settings
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
 from rnnbench.backends.torch.split_states import may_split, of_their_own
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
-from rnnbench.backends.torch.stream import Chunk, Opener, ToNumpy, inference
+from rnnbench.backends.torch.stream import Chunk, Opener, Queued, ToNumpy, inference
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
@@ -118,15 +116,8 @@ class SplitPackageBound(PackageBound):
         self._stream.results[1:] = of_their_own(self._stream.results[1:])
 
 
-class QueuedPackageBound(PackageBound):
-    """A bound call that returns once its work is queued for a GPU."""
-
-    @property
-    def stream(self) -> int:
-        return cuda.stream()
-
-    def sync(self) -> None:
-        cuda.wait()
+class QueuedPackageBound(Queued, PackageBound):
+    pass
 
 
 def _compile(request: Request, source: str, path: Path) -> Described:
@@ -139,18 +130,8 @@ def _compile(request: Request, source: str, path: Path) -> Described:
         except Exception as error:
             raise build_error("AOTInductor", error) from error
     code = _code(path)
-    artifact = Artifact(
-        source_digest=source,
-        operations={OperationStage.COMPILED: calls(code)},
-        lowered=lowered_code(request, code),
-        origin=origin(request),
-        math="exact",
-        notes=(
-            *notes(request),
-            "bound calls use the package's runner, without the checks of its Python callable",
-        ),
-    )
-    return artifact, code
+    note = "bound calls use the package's runner, without the checks of its Python callable"
+    return described(request, source, code, note), code
 
 
 def _code(path: Path) -> str:

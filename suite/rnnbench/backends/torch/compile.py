@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch._guards import TracingContext, tracing
 from torch._inductor.utils import run_and_get_code
 
-from rnnbench.backends.base import Artifact, OperationStage, Request
+from rnnbench.backends.base import Request
 from rnnbench.backends.shared import CUDA
-from rnnbench.backends.torch.inductor import build_error, inductor_in, network, notes, origin, tracing_settings
-from rnnbench.backends.torch.inductor_code import calls, lowered_code
+from rnnbench.backends.torch.inductor import build_error, described, inductor_in, network, tracing_settings
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, stream_state
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener
@@ -76,16 +75,6 @@ def _compile(request: Request, rnn: nn.Module, source: str, path: Path) -> Descr
             raise build_error("torch.compile", error) from error
     function.save_compiled_function(str(path), external_data={"module": module})
     code = "\n".join(codes)
-    artifact = Artifact(
-        source_digest=source,
-        operations={OperationStage.COMPILED: calls(code)},
-        lowered=lowered_code(request, code),
-        origin=origin(request),
-        math="exact",
-        flags=tuple(f"{name}={value}" for name, value in options.items() if value in (True, False)),
-        notes=(
-            *notes(request),
-            "the function is called without guards: the session makes the checks that they would repeat",
-        ),
-    )
-    return artifact, code
+    flags = tuple(f"{name}={value}" for name, value in options.items() if value in (True, False))
+    note = "the function is called without guards: the session makes the checks that they would repeat"
+    return described(request, source, code, note, flags), code

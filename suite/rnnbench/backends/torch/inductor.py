@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
-from rnnbench.backends.base import BuildError, Origin, Request
+from rnnbench.backends.base import Artifact, BuildError, OperationStage, Origin, Request
 from rnnbench.backends.torch.device import device_of
 from rnnbench.backends.torch.file_module import file_module
+from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.library import Library, library_module, uses_onednn
 from rnnbench.backends.torch.network import MakeLoop, Network, State, block_of
 from rnnbench.backends.torch.stream import DTYPES
@@ -74,13 +75,26 @@ def network(request: Request) -> nn.Module:
     return Network(request, partial(Scan, copies=copies, make_block=block) if copies else block)
 
 
-def origin(request: Request) -> Origin:
+def described(request: Request, source: str, code: str, note: str, flags: tuple[str, ...] = ()) -> Artifact:
+    """The program that Inductor's `code` calls. `note` is the route's own."""
+    return Artifact(
+        source_digest=source,
+        operations={OperationStage.COMPILED: calls(code)},
+        lowered=lowered_code(request, code),
+        origin=_origin(request),
+        math="exact",
+        flags=flags,
+        notes=(*_notes(request), note),
+    )
+
+
+def _origin(request: Request) -> Origin:
     if request.file is not None:
         return "imported"
     return "library" if request.strategy.time == "fused" else "authored"
 
 
-def notes(request: Request) -> tuple[str, ...]:
+def _notes(request: Request) -> tuple[str, ...]:
     if request.file is not None:
         return ("the user's program of torch.export, traced again with its states as arguments and results",)
     if request.strategy.time != "fused":

@@ -192,8 +192,8 @@ class TorchBound(SynchronousBound):
             return {"y": self._to_numpy(self._y.clone())}
 
 
-class QueuedBound(TorchBound):
-    """A bound call that returns once its work is queued for a GPU."""
+class Queued:
+    """A part of a bound call that returns once its work is queued for a GPU."""
 
     @property
     def stream(self) -> int:
@@ -201,3 +201,7 @@ class QueuedBound(TorchBound):
 
     def sync(self) -> None:
         cuda.wait()
+
+
+class QueuedBound(Queued, TorchBound):
+    pass

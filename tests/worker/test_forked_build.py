@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import psutil
 from waiting import ended, wait_until
 
-from rnnbench.worker import kernel
-from rnnbench.worker.forked import run_forked
+from rnnbench.worker import process_family
+from rnnbench.worker.forked_build import run_forked
 from rnnbench.worker.protocol import Command, Failed
 
 
@@ -80,7 +80,7 @@ def test_the_child_dies_with_the_process_that_waits_for_it():
     script = (
         "import time\n"
         "from rnnbench.worker.commands import EndFork\n"
-        "from rnnbench.worker.forked import run_forked\n"
+        "from rnnbench.worker.forked_build import run_forked\n"
         "def work():\n    print('begun', flush=True)\n    time.sleep(30)\n    print('outlived', flush=True)\n"
         "run_forked(EndFork(), work)\n"
     )
@@ -138,6 +138,6 @@ def test_a_child_that_dies_without_an_answer_is_seen_while_what_it_left_holds_th
 def test_a_child_that_the_kernel_killed_for_want_of_memory_is_told_so(monkeypatch, tmp_path):
     events = tmp_path / "memory.events"
     events.write_text("oom_kill 0")
-    monkeypatch.setattr(kernel, "_memory_events", lambda: iter([events]))
+    monkeypatch.setattr(process_family, "_memory_events", lambda: iter([events]))
     failed = run_forked(Work(), lambda: events.write_text("oom_kill 1") and os.kill(os.getpid(), signal.SIGKILL)).reply
     assert failed.outcome == "out-of-memory"

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 from rnnbench.measure import memory_limit
 from rnnbench.results import Finding
 from rnnbench.worker.channel import MAX_LINE
-from rnnbench.worker.kernel import OomKills, die_with_parent, has_ended, keep_ended_children, signal_name
+from rnnbench.worker.process_family import OomKills, die_with_parent, has_ended, keep_ended_children, signal_name
 from rnnbench.worker.protocol import BAD_MESSAGE, Answer, Command, Failed, decode_reply, encode_reply
 
 Reply = TypeVar("Reply")

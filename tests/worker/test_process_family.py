@@ -10,8 +10,8 @@ from threading import Timer
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.worker import kernel
-from rnnbench.worker.kernel import kill_until_gone
+from rnnbench.worker import process_family
+from rnnbench.worker.process_family import kill_until_gone
 
 
 @pytest.mark.parametrize("lack", ["nothing", "the kernel", "Python"])
@@ -40,8 +40,8 @@ def test_what_takes_long_to_end_is_looked_for_once_more_when_it_has_ended(monkey
         looks.append(slow.pid)
         return set() if slow.poll() is not None else {slow.pid}
 
-    monkeypatch.setattr(kernel, "LOOK_AGAIN_S", PATIENCE_S)
-    monkeypatch.setattr(kernel, "kill_all", lambda processes: Timer(0.05, slow.kill).start())
+    monkeypatch.setattr(process_family, "LOOK_AGAIN_S", PATIENCE_S)
+    monkeypatch.setattr(process_family, "kill_all", lambda processes: Timer(0.05, slow.kill).start())
     kill_until_gone(living, PATIENCE_S)
     assert len(looks) == 2
 
@@ -50,8 +50,8 @@ def test_what_does_not_end_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) 
     """It may have forked another one meanwhile."""
     stays = subprocess.Popen(["sleep", "600"])
     looks = iter([{stays.pid}, {stays.pid}, set[int]()])
-    monkeypatch.setattr(kernel, "LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr(kernel, "kill_all", lambda processes: None)
+    monkeypatch.setattr(process_family, "LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(process_family, "kill_all", lambda processes: None)
     kill_until_gone(lambda: next(looks), PATIENCE_S)
     stays.kill()
     stays.wait(PATIENCE_S)

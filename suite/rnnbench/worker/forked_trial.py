@@ -10,8 +10,8 @@ from typing import NoReturn
 from rnnbench.results import Finding
 from rnnbench.worker import commands
 from rnnbench.worker.channel import Channel, ChannelClosedError
-from rnnbench.worker.kernel import die_with_parent, keep_ended_children
 from rnnbench.worker.preload import freeze, preload
+from rnnbench.worker.process_family import die_with_parent, keep_ended_children
 from rnnbench.worker.protocol import Done
 from rnnbench.worker.server import Handlers, answer, serve
 
