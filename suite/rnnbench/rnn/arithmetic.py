@@ -130,9 +130,9 @@ class RandomRounding(Arithmetic):
 
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
     after the other, and each partial sum is rounded. For terms in random order, the squares of the partial sums add up
-    to about k/3 of the squared result plus k/6 of the terms' squares. Where a partial sum may be infinite, the result is
-    NaN. Results below the smallest normal number may be flushed to zero. If activations are quantised, the operand of a product is off by up to half a step of its 8 bits,
-    and stays within its range.
+    to about k/3 of the squared result plus k/6 of the terms' squares. Where a partial sum may be infinite, the result
+    is NaN. Results below the smallest normal number may be flushed to zero. If activations are quantised, the operand
+    of a product is off by up to half a step of its 8 bits, and stays within its range.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
