@@ -8,13 +8,13 @@ from itertools import cycle, product
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestSession
-from honest_arithmetic import HONEST
+from honest_arithmetic import HONEST, OneByOne
 from honest_variants import VARIANTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quick_tests import for_proof, runs_all
 from random_models import models
-from verdicts import failures
+from verdicts import failures, verdicts
 
 from rnnbench.cases import Strategy
 from rnnbench.conformance import CHECKS, suite
@@ -72,6 +72,22 @@ def test_what_only_looks_like_a_fault_is_not_accused_at_any_size(variant, hidden
     model = Model(cell=cell, input=3, hidden=hidden, gain=gain)
     trial = replace(make_trial(chunk=3), model=model, batch=2)
     assert failures(trial, variant, references) == {}
+
+
+def test_sums_in_float16_of_which_a_part_is_infinite_are_not_accused(tmp_path, monkeypatch) -> None:
+    """Weights of 30 and inputs of ten thousand: the terms are infinite, and their sum may be."""
+    first, *others = CHECKS
+    compared = [check for check in others if check.name in ("saturation", "magnitudes")]
+    monkeypatch.setattr(suite, "CHECKS", [first, *compared])
+    model = Model(cell="rnn", input=3, hidden=2, layers=2, gain=30.0)
+    session = type("Session", (HonestSession,), {"arithmetic": OneByOne})
+    trial = replace(make_trial(), model=model, batch=2, dtype="float16")
+    results = verdicts(trial, session, tmp_path)
+    assert {name: result.verdict for name, result in results.items()} == {
+        "values": "pass",
+        "saturation": "chaotic",
+        "magnitudes": "chaotic",
+    }
 
 
 def test_the_rest_of_a_stream_that_chunks_do_not_fill_is_no_part_of_bound_calls(references, monkeypatch) -> None:

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
+from honest_variants import QueuedBound, QueuesItsBoundCalls
 from planted import fault, timed
 
 # Calls of every kind in one stream.
@@ -143,6 +144,22 @@ class TheRestsOfTwoSessionsAreOne(HonestSession):
                 y[-1] *= 0.9
             TheRestsOfTwoSessionsAreOne.of_rests = id(self), steps
         return {"y": y}
+
+
+@fault("mixed")
+class ASyncOfARingWithoutCallsDropsThoseOfAnother(QueuesItsBoundCalls):
+    def _bind(self, ring):
+        class Bound(QueuedBound):
+            def sync(self):
+                if self in self.session.queue:
+                    self.session.finish()
+                self.session.queue.clear()
+
+            def output(self):
+                self.session.finish()
+                return HonestBound.output(self)
+
+        return Bound(self, ring)
 
 
 @timed("mixed")

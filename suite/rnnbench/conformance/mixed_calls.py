@@ -14,7 +14,7 @@ import numpy as np
 from rnnbench.backends import Session
 from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import called
+from rnnbench.conformance.feeding import FEW_CALLS, called, undisturbed_bound_outputs
 from rnnbench.conformance.garbage import only_new_garbage
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.rounding import Y
@@ -69,7 +69,9 @@ def _mixed(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
-    """Read the output of a session's last call again after each action that is no call of this session."""
+    """Read the output of a session's last call again after each action that is no call of this session, and read one
+    after a sync of another ring alone.
+    """
     session, beside, ring = open_session(), open_session(), reference.ring
     bound = session.bind(ring)
     bound()
@@ -94,6 +96,13 @@ def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> 
     for what, turn in turns.items():
         turn()
         yield f"of a bound call whose output is read after {what}, y", bound.output()["y"], y
+    session = open_session()
+    bound, idle = session.bind(ring), session.bind(ring[::-1])
+    expected = undisturbed_bound_outputs(open_session, reference)[:FEW_CALLS]
+    for _ in expected:
+        bound()
+    idle.sync()
+    yield "of a bound call after a sync of a ring without calls, y", bound.output()["y"], expected[-1]
 
 
 def _at_once(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:

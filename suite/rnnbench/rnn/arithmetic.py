@@ -23,6 +23,8 @@ Product = Callable[[np.ndarray], np.ndarray]
 INT8_STEPS = 127
 """Steps from 0 to the largest magnitude of what is quantised to 8 bits with a sign. An asymmetric range of 255 steps is
 no coarser."""
+PARTIAL = 3.0
+"""By how many roots of its terms' squares a partial sum, of terms in random order, may be beyond the whole sum."""
 ACTIVATION = 2.0**-24
 """Absolute error of sigmoid and tanh, whose range is 1: libraries' float32 approximations are no better near zero."""
 
@@ -128,9 +130,9 @@ class RandomRounding(Arithmetic):
 
     The error of an operation is uniform in ±u of its result, where u is the unit roundoff. A product sums k terms one
     after the other, and each partial sum is rounded. For terms in random order, the squares of the partial sums add up
-    to about k/3 of the squared result plus k/6 of the terms' squares. Results below the smallest normal number may be
-    flushed to zero. If activations are quantised, the operand of a product is off by up to half a step of its 8 bits,
-    and stays within its range.
+    to about k/3 of the squared result plus k/6 of the terms' squares. Where a partial sum may be infinite, the result
+    is NaN. Results below the smallest normal number may be flushed to zero. If activations are quantised, the operand
+    of a product is off by up to half a step of its 8 bits, and stays within its range.
     """
 
     def __init__(self, dtype: str, seed: int, exact: int) -> None:
@@ -139,6 +141,7 @@ class RandomRounding(Arithmetic):
         self._activations = kind.activations
         self._unit, self._tiny = kind.unit, kind.tiny
         self._summed = DTYPES[kind.accumulate].unit
+        self._most = _largest_sum(dtype)
         self._activation_error = min(ACTIVATION, kind.unit)
         self._exact = exact
         self._generator = np.random.default_rng([seed, 3])
@@ -147,6 +150,7 @@ class RandomRounding(Arithmetic):
         kind, other = DTYPES[dtype], copy(self)
         other._unit, other._tiny = max(self._unit, kind.unit), max(self._tiny, kind.tiny)
         other._summed = max(self._summed, DTYPES[kind.accumulate].unit)
+        other._most = min(self._most, _largest_sum(dtype))
         return other
 
     def by_rows(self, batch: int) -> list[tuple[slice, Arithmetic]]:
@@ -168,8 +172,12 @@ class RandomRounding(Arithmetic):
         )
 
     def summed(self, total: np.ndarray, squares: Callable[[], np.ndarray], terms: int) -> np.ndarray:
-        variance = (terms / 6 + 1) * squares() + terms / 3 * np.square(total[..., self._exact :, :])
-        return self(self._perturbed(total, self._summed * np.sqrt(variance)))
+        spread, noisy = squares(), np.abs(total[..., self._exact :, :])
+        variance = (terms / 6 + 1) * spread + terms / 3 * np.square(noisy)
+        largest_partial = np.sqrt(np.minimum(terms * spread, np.square(noisy + PARTIAL * np.sqrt(spread))))
+        moved = self(self._perturbed(total, self._summed * np.sqrt(variance)))
+        moved[..., self._exact :, :][largest_partial > self._most] = np.nan
+        return moved
 
     def product(self, weight: np.ndarray, operand: Range | None = None) -> Product:
         terms = weight.shape[1]
@@ -209,6 +217,11 @@ class RandomRounding(Arithmetic):
     def _perturbed(self, value: np.ndarray, bound: np.ndarray) -> np.ndarray:
         value[..., self._exact :, :] += bound * self._generator.uniform(-1.0, 1.0, bound.shape)
         return value
+
+
+def _largest_sum(dtype: str) -> float:
+    """The largest finite number of the dtype in which products of `dtype` are summed."""
+    return float(np.finfo(DTYPES[DTYPES[dtype].accumulate].stored).max)
 
 
 def int8_step(x: np.ndarray) -> float:
