@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import fake_records as fake
 import pytest
 
 from rnnbench.history import History
 from rnnbench.results import read_run
+from rnnbench.site import newest_runs, write_site
 from rnnbench.site.content import read_content
 from rnnbench.site.nights import BUILD_FIGURES, FIGURES, nights_of
 
@@ -56,3 +60,31 @@ def test_a_run_of_the_future_hides_no_newer_one(tmp_path):
 
     (only,) = read_content([ahead], None).nights
     assert only.entry.run == "ahead"
+
+
+def test_a_run_without_a_record_is_a_night_without_trials(tmp_path):
+    history = History(tmp_path / "history")
+    history.add(fake.write_run(tmp_path / "run", []))
+    (night,) = nights_of(history, [])
+    assert night.rows == ()
+    write_site(newest_runs(history, tmp_path / "none"), history, tmp_path / "site")
+    assert "1 run" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("odd", ["chunk = NULL", "steps = NULL", "threads = NULL", "build_s = 'inf'"])
+def test_a_damaged_row_with_a_digest_of_its_own_ends_no_site(tmp_path, odd):
+    """As an earlier rnnbench or another tool may have written it."""
+    duckdb = pytest.importorskip("duckdb")
+    history = History(tmp_path / "history")
+    run_id = history.add(fake.write_run(tmp_path / "run", [fake.record()])).entry.run_id
+    rows, entry = (history.root / name for name in (f"rows/{run_id}.parquet", f"runs/{run_id}.json"))
+    duckdb.sql(f"CREATE TABLE odd AS FROM '{rows}'")
+    duckdb.sql(f"UPDATE odd SET {odd}")
+    duckdb.sql(f"COPY odd TO '{rows}'")
+    duckdb.sql("DROP TABLE odd")
+    content = json.loads(entry.read_text())
+    del content["content_digest"]
+    entry.write_text(json.dumps({**content, "rows_sha256": hashlib.sha256(rows.read_bytes()).hexdigest()}))
+    (night,) = nights_of(History(history.root), [])
+    assert [row.figures[0] for row in night.rows] == ([None] if "build_s" in odd else [])
+    write_site(newest_runs(history, tmp_path / "none"), History(history.root), tmp_path / "site")

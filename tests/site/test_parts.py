@@ -80,6 +80,7 @@ def test_integers_with_a_scale_keep_four_digits_of_every_figure(first, second):
 
 def test_figures_that_are_none_are_none_in_data_files():
     assert scaled([math.nan, 1.0, None, math.inf]) == (-4, [[None, 10_000, None, None]])
+    assert scaled([1e-320, -1e308]) == (-300, [[0, None]])
     assert json.loads(script_json([math.nan, 1.0, math.inf])) == [None, 1.0, None]
 
 

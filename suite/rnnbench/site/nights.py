@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple
 
 from rnnbench.history import History, RunEntry, entry_of
@@ -27,6 +26,9 @@ _SETTING = (
     "CAST(coalesce(anchor_group, 0) AS INTEGER)"
 )
 """The fields of a Setting, in SQL."""
+_BUILT_THEN = " AND coalesce(built, '') = ''"
+_COUNTS = ("chunk", "steps", "batch", "threads")
+"""Columns that every trial has. A row without one was damaged before its digest was made."""
 _SOFTWARE = {"Python": "machine_python", "kernel": "machine_kernel", "": "machine_system"}
 """Columns of what an update of the machine changes, with the words before them."""
 
@@ -126,35 +128,27 @@ def _stored(history: History) -> Iterator[Night]:
     if not entries:
         return
     columns = (f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
-    paths = ", ".join(f"CASE WHEN device_software IS NOT TRUE THEN {column} END" for column in columns)
-    figures = (
-        f"CASE WHEN coalesce(built, '') = '' THEN {name} END" if name in BUILD_FIGURES else name for name in FIGURES
+    latencies = ", ".join(f"CASE WHEN device_software IS NOT TRUE THEN {column} END" for column in columns)
+    measured = (
+        f"CASE WHEN isfinite({name}){_BUILT_THEN if name in BUILD_FIGURES else ''} THEN {name} END" for name in FIGURES
     )
     software = ", ".join(f"trim('{word} ' || {column})" for word, column in _SOFTWARE.items())
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
         f"coalesce(same_as, ''), coalesce(versions, ''), concat_ws(', ', {software}), {_SETTING}, "
-        f"{', '.join(figures)}, {paths} "
-        "FROM rows ORDER BY run_id, trial"
+        f"{', '.join(measured)}, {latencies} "
+        f"FROM rows WHERE {' AND '.join(f'{column} IS NOT NULL' for column in _COUNTS)} ORDER BY run_id, trial"
     )
     setting_at = 1 + len(TEXTS) + 6
     first = setting_at + len(Setting._fields)
     paths_at = first + len(FIGURES)
-    for identity, group in groupby(history.sql(statement).rows, key=lambda found: found[0]):
-        if identity not in entries:  # a run of a backfill is no night
-            continue
-        rows = tuple(
-            NightRow._make(
-                (
-                    *found[1:setting_at],
-                    Setting._make(found[setting_at:first]),
-                    found[first:paths_at],
-                    tuple(_path_figures(found[paths_at:])),
-                )
-            )
-            for found in group
-        )
-        yield Night(entries[identity], rows)
+    rows: dict[str, list[NightRow]] = {identity: [] for identity in entries}
+    for found in history.sql(statement).rows:
+        if found[0] in rows:  # A run of a backfill is no night.
+            setting, figures = Setting._make(found[setting_at:first]), found[first:paths_at]
+            paths = tuple(_path_figures(found[paths_at:]))
+            rows[found[0]].append(NightRow._make((*found[1:setting_at], setting, figures, paths)))
+    yield from (Night(entry, tuple(rows[identity])) for identity, entry in entries.items())
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:

@@ -16,17 +16,18 @@ LARGEST_POWER = 300
 
 def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]]]:
     """A power of ten, and the columns as integers of it. None for what is no finite number."""
-    try:
-        power = _power([value for column in columns for value in column if value])
-        times = 10.0**-power
-        return power, [[None if value is None else round(value * times) for value in column] for column in columns]
-    except (ValueError, OverflowError):
-        return scaled(*([v if v is not None and math.isfinite(v) else None for v in column] for column in columns))
+    power = _power([value for column in columns for value in column if value and math.isfinite(value)])
+    return power, [[_whole(value, 10.0**-power) for value in column] for column in columns]
 
 
 def _power(values: Sequence[float]) -> int:
-    """The power of the last digit of the smallest value. Raises ValueError and OverflowError for what is not finite."""
+    """The power of the last digit of the smallest value."""
     return max(math.floor(math.log10(min(map(abs, values)))) - DIGITS + 1, -LARGEST_POWER) if values else 0
+
+
+def _whole(value: float | None, times: float) -> int | None:
+    """None also beside a value so small that this one is too large for a float."""
+    return round(number) if value is not None and math.isfinite(number := value * times) else None
 
 
 class Numbered:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rnnbench.disk import any_damage_is_told
 from rnnbench.history import History, ReleaseSeries, RunEntry
 from rnnbench.results import (
     Record,
@@ -131,7 +132,10 @@ def _stored(history: History, entry: RunEntry, rows: Sequence[Row]) -> StoredRun
 def _sound_records(entry: RunEntry, rows: Sequence[Row], damaged: list[str]) -> Iterator[Record]:
     for row in rows:
         try:
-            yield record_of(row)
-        except (ValueError, KeyError, TypeError) as error:
+            with any_damage_is_told():
+                record = record_of(row)
+        except ValueError as error:
             reason = str(error).splitlines()[0]
             damaged.append(f"{entry.run}: a row of the history is no record and was left out: {reason}")
+        else:
+            yield record
