@@ -69,6 +69,27 @@ def test_sums_of_weights_of_7_bits_need_no_option(tmp_path, monkeypatch, largest
     assert (f"{options.PRECISE}=1" in options.flags(request)) is precise
 
 
+def test_a_product_by_weights_that_alone_are_quantised_stays_in_float(tmp_path):
+    draw = np.random.default_rng(0)
+    weights = [
+        files.weight("q", draw.integers(-128, 128, (3, 4)).astype(np.int8)),
+        files.weight("scale", np.full(4, 0.02, np.float32)),
+        files.weight("zero", draw.integers(-5, 5, 4).astype(np.int8)),
+    ]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["W"], axis=1),
+        helper.make_node("MatMul", ["x", "W"], ["xw"]),
+        helper.make_node("Add", ["xw", "h"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["h_out"]),
+        helper.make_node("Relu", ["h_out"], ["y"]),
+    ]
+    ends = files.arrays(("x", (1, 3)), ("h", (1, 4))), files.arrays(("y", (1, 4)), ("h_out", (1, 4)))
+    path = files.saved(files.model(nodes, *ends, weights), tmp_path / "cell.onnx")
+    request = typed.request_for(path, "stitched", FileSection(path.name, {"h": "h_out"}))
+    assert f"{options.IN_FLOAT}=1" in options.flags(request)
+    typed.assert_right(OnnxRuntimeBackend(), request, tmp_path)
+
+
 def test_steps_of_a_call_may_share_the_range_of_eight_bits(tmp_path, monkeypatch):
     """Beside an input of 1,000 in the same call, one of 1 keeps no digits."""
     quantization = pytest.importorskip("onnxruntime.quantization")

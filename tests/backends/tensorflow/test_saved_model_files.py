@@ -458,7 +458,11 @@ REFUSED = {
     "swapped": (swapped, "cannot be read from the files of variables/: they are damaged, or of another model"),
     "cut": (cut, "its variables cannot be read from the files of variables/: they are damaged"),
     "enlarged": (enlarged, "its checkpoint has 68,719,47"),
-    "reads files": (with_operation("ReadFile"), "its operation ReadFile is not among those that are read"),
+    "reads files": (with_operation("ReadFile"), "ReadFile is not among those that are read; write that part"),
+    "cell": (
+        with_operation("LSTMBlockCell"),
+        "LSTMBlockCell is not among those that are read; write that part in other",
+    ),
     "draws": (with_operation("StatelessRandomUniformV2"), "build the network without dropout in its recurrent layers"),
     "prints": (with_operation("PrintV2"), "those that are read; save the network without tf.print"),
     "transforms": (with_operation("RFFT"), "those that are read; export the network between the Fourier transforms"),

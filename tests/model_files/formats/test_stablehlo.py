@@ -204,7 +204,7 @@ REFUSED = {
     "deep": ("module {" * 5_000, "brackets more than 60 deep"),
     "other operation": (
         in_main('%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>'),
-        "its operation stablehlo.custom_call is not among those that are read",
+        "its operation stablehlo.custom_call is not among those that are read; write that part",
     ),
     "scatter that adds": (
         in_main(
@@ -214,7 +214,7 @@ REFUSED = {
             "#stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>} : (tensor<2xf32>, "
             "tensor<1xi32>, tensor<f32>) -> tensor<2xf32>"
         ),
-        "a scatter that does more than write values into one array is not computed here",
+        "a scatter that does more than write values into one array is not computed here; write what",
     ),
     "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
     "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -23,6 +23,8 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", CUDA: "CUDAExecutionProvider"}
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 PRECISE = "session.x64quantprecision"
 """The optimiser makes bytes of weights unsigned, so that no sum of two products saturates."""
+IN_FLOAT = "session.qdq_matmulnbits_accuracy_level"
+"""1: where weights alone are quantised, the other operand stays in float32. The optimiser quantises it otherwise."""
 USER_STREAM = "user_compute_stream"
 """The provider's option with the handle of a stream. Source: the page of the provider, as below."""
 NO_MORE: Mapping[str, str] = {}
@@ -34,9 +36,17 @@ def flags(request: Request) -> tuple[str, ...]:
     return (
         *FLAGS,
         f"intra_op_num_threads={request.threads}",
-        *([f"{PRECISE}=1"] if adds_precisely(request) else []),
+        *(f"{name}=1" for name in _switches(request)),
         *(f"{name}={value}" for name, value in of_cuda.items()),
     )
+
+
+def _switches(request: Request) -> Iterator[str]:
+    """The session's further options that are on."""
+    if adds_precisely(request):
+        yield PRECISE
+    if request.file is not None and "DequantizeLinear" in request.file.operators:
+        yield IN_FLOAT
 
 
 def adds_precisely(request: Request) -> bool:
@@ -69,8 +79,8 @@ def session_options(request: Request) -> Any:
     options.enable_cpu_mem_arena = False
     # Errors only. It warns that an optimised file is for machines like this one; a cache is used on one machine.
     options.log_severity_level = 3
-    if adds_precisely(request):
-        options.add_session_config_entry(PRECISE, "1")
+    for name in _switches(request):
+        options.add_session_config_entry(name, "1")
     if request.device == CUDA and request.strategy.time in (FUSED, *STRAIGHT):
         # A loop counts its passes on the processor. Nothing of other programs may be left to it without a word.
         options.add_session_config_entry(NO_FALLBACK, "1")

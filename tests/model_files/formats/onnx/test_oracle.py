@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_files as files
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from rnnbench.model_files import ModelFileError, oracle_of
 from rnnbench.model_files.formats.onnx.other_cells import activations_of
@@ -275,6 +275,20 @@ def test_functions_of_the_file_are_in_float64_too(tmp_path):
         functions=[function],
     )
     assert_same(*run_both(tmp_path, proto))
+
+
+@pytest.mark.parametrize("given", [{}, {"slope": 0.2}])
+def test_a_call_of_a_function_may_leave_out_attributes_that_have_a_default(tmp_path, given):
+    leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
+    leaky.attribute.add(name="alpha", ref_attr_name="slope", type=AttributeProto.FLOAT)
+    own, opset = helper.make_opsetid("own", 1), helper.make_opsetid("", files.OPSET)
+    default = [helper.make_attribute("slope", 0.7)]
+    function = helper.make_function("own", "f", ["a"], ["b"], [leaky], [opset], attribute_protos=default)
+    ends = files.arrays(("x", ("B", 6))), files.arrays(("y", ("B", 6)))
+    calls = [helper.make_node("f", ["x"], ["y"], domain="own", **given)]
+    path = files.saved(files.model(calls, *ends, opsets=[own], functions=[function]), tmp_path / "f.onnx")
+    x = np.full((1, 6), -1.0)
+    assert oracle_of(path).run({"x": x})["y"] == pytest.approx(x * given.get("slope", 0.7))
 
 
 def test_an_exported_network_agrees_with_onnxruntime_and_pytorch(tmp_path):

@@ -15,12 +15,13 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.onnx.default_states import without_defaults
 from rnnbench.model_files.formats.onnx.node_order import put_in_order
-from rnnbench.model_files.formats.onnx.tensors import check_tensors, opset_version, subgraphs
+from rnnbench.model_files.formats.onnx.tensors import all_nodes, check_tensors, opset_version, subgraphs
 from rnnbench.model_files.formats.onnx.wire import check_wire
 from rnnbench.optional import require
 from rnnbench.outside_text import one_line, safe_text
 
 EXTRA = "files"
+INSTEAD = "export the network with ONNX's own operators, and save it before a runtime optimises it"
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,20 @@ def read_onnx(path: Path) -> OnnxFile:
     _check_versions(onnx, model)
     _check_model(onnx, model, path if external else None)
     if model.functions:
+        _fill_defaults(model)
         model = require_onnx("onnx.inliner").inline_local_functions(model)
         _check_nodes(model)
     starts = without_defaults(model, path.parent, type_names())
     return OnnxFile(model, weight_bytes, external, starts)
+
+
+def _fill_defaults(model: Any) -> None:
+    """Give calls of functions the attributes that they leave out. ONNX's inliner knows no defaults of a function."""
+    defaults = {(f.domain, f.name, f.overload): f.attribute_proto for f in model.functions}
+    for node in all_nodes(model):
+        given = {attribute.name for attribute in node.attribute}
+        called = defaults.get((node.domain, node.op_type, node.overload), ())
+        node.attribute.extend(attribute for attribute in called if attribute.name not in given)
 
 
 def _check_nodes(model: Any) -> None:
@@ -144,4 +155,7 @@ def _check_model(onnx: Any, model: Any, path: Path | None) -> None:
     try:
         onnx.checker.check_model(os.fspath(path) if path else model)
     except Exception as error:
-        raise ModelFileError(f"ONNX's checker refuses it: {one_line(str(error), 300)}") from error
+        told = one_line(str(error), 300)
+        raise ModelFileError(
+            f"ONNX's checker refuses it: {told}{f'; {INSTEAD}' if 'No Op registered' in told else ''}"
+        ) from error

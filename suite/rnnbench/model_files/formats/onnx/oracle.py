@@ -14,7 +14,7 @@ from rnnbench.model_files.description import require_shape
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.onnx import dynamic
-from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.file import INSTEAD, graph_inputs, read_onnx, require_onnx, type_names
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
 from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ranges, use_onnx_quantisers
 from rnnbench.model_files.formats.onnx.recurrent_operators import OPERATORS, recurrent_operator
@@ -45,7 +45,6 @@ _WHY = {
     ),
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
-_INSTEAD = "export the network with ONNX's own operators, and save it before a runtime optimises it"
 _WRONG_WEIGHTS = "All of these are in the file, so no call of it is right: export the network again"
 _OF_PROJECTION = " (torch's exporter writes such weights for an LSTM with proj_size: write a cell of your own)"
 _TRAINING = 2
@@ -176,7 +175,7 @@ def _refuse(model: Any) -> None:
             raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and not dynamic.is_dynamic_lstm(node):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
-            raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {_INSTEAD}")
+            raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {INSTEAD}")
 
 
 def _evaluator_class(arithmetic: Arithmetic, known: _Known, opset: int) -> Any:

@@ -34,6 +34,7 @@ INSTEAD: Mapping[str, str] = {
 }
 """What says the same in operations that are read, by the beginning of an operation's name."""
 
+_OTHERS = "write that part in other operations, or export the network to ONNX (tf2onnx)"
 VARIABLES = "variables"
 MAIN = "serving_default"
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -163,8 +164,8 @@ class _Reader:
         for node in self._functions[function].node_def:
             if node.op not in READ:
                 name = safe_text(node.op, 80)
-                instead = next((f"; {what}" for begin, what in INSTEAD.items() if node.op.startswith(begin)), "")
-                raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
+                instead = next((what for begin, what in INSTEAD.items() if node.op.startswith(begin)), _OTHERS)
+                raise ModelFileError(f"its operation {name} is not among those that are read; {instead}")
             count += 1
             for inner in _called(node):
                 self._require_arguments(node, inner)

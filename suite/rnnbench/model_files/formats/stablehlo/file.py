@@ -28,9 +28,10 @@ from rnnbench.model_files.formats.stablehlo.plain import Numbered, plain_array, 
 from rnnbench.outside_text import safe_text
 
 INSTEAD: Mapping[str, str] = {
-    "stablehlo.get_dimension_size": "; lower the function for arrays of fixed sizes",
+    "stablehlo.get_dimension_size": "lower the function for arrays of fixed sizes",
 }
 """What says the same in operations that are read."""
+_OTHERS = "write that part of the network in other operations"
 
 Place = tuple[str, ...]
 """A place in a tree of arguments or results."""
@@ -114,8 +115,8 @@ class _Reader:
             for node in _all_operations(self._functions[name]):
                 count += 1
                 if node.name not in READ:
-                    name, instead = safe_text(node.name, 80), INSTEAD.get(node.name, "")
-                    raise ModelFileError(f"its operation {name} is not among those that are read{instead}")
+                    name, instead = safe_text(node.name, 80), INSTEAD.get(node.name, _OTHERS)
+                    raise ModelFileError(f"its operation {name} is not among those that are read; {instead}")
                 if node.name in _CALLS:
                     pending.append((_called(node), (*callers, name)))
             if count > limits.NODES:

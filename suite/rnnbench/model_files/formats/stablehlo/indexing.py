@@ -63,7 +63,10 @@ def scatter(node: Node, inputs: Sequence[Array]) -> Array:
     """
     (body,) = node.regions
     if len(inputs) != 3 or body.nodes or body.results != body.arguments[1:]:
-        raise ModelFileError("a scatter that does more than write values into one array is not computed here")
+        raise ModelFileError(
+            "a scatter that does more than write values into one array is not computed here; write what "
+            "x.at[i].add(y) and its like give with x.at[i].set, or with jnp.where"
+        )
     x, indices, updates = inputs
     dims = node.attributes["scatter_dimension_numbers"]
     window, inserted, placed, over, starts = (

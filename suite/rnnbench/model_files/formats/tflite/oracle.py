@@ -181,7 +181,10 @@ def _refuse(file: TfliteFile) -> None:
         for operator in graph.operators:
             if operator.name not in (*_COMPUTED, _CAST, _WHILE, _IF, *RECURRENT):
                 called = safe_text(operator.name, 100)
-                raise ModelFileError(f"the operator {called} is not computed here, so its float64 result is not known")
+                raise ModelFileError(
+                    f"the operator {called} is not computed here, so its float64 result is not known; write that "
+                    "part of the network in other operators, and convert it again"
+                )
             if operator.name not in (_WHILE, _IF):
                 continue
             inner = _graphs_of(operator)
