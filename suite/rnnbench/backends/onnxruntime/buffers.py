@@ -28,7 +28,9 @@ class HostBuffer:
     """An array of NumPy's, which the runtime uses without a copy. `write` and `read` are NumPy's own functions."""
 
     def __init__(self, array: np.ndarray, shapes: Shapes) -> None:
-        self.values = {name: ort.OrtValue.ortvalue_from_numpy(part) for name, part in _parts(array, shapes).items()}
+        self.values: Mapping[str, Any] = {
+            name: ort.OrtValue.ortvalue_from_numpy(part) for name, part in _parts(array, shapes).items()
+        }
         self.write: Callable[[np.ndarray], None] = partial(np.copyto, array)
         self.read: Callable[[], np.ndarray] = array.copy
 
@@ -40,7 +42,7 @@ class DeviceBuffer:
         self._shape, self._shapes = array.shape, shapes
         self._in_turn = in_turn
         with in_turn:
-            self.values = {
+            self.values: Mapping[str, Any] = {
                 name: ort.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype, device, 0)
                 for name, shape in shapes.items()
             }
