@@ -24,6 +24,7 @@ from rnnbench.backends.torch import TorchBackend
 from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor import network, tracing_settings
 from rnnbench.backends.torch.inductor_code import lowered_code
+from rnnbench.backends.torch.library import uses_onednn
 from rnnbench.backends.torch.network import example_inputs, module_to_trace
 from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
@@ -108,6 +109,26 @@ def test_a_library_operator_names_its_kernels(model, chunk, dtype, kernel, tmp_p
     assert artifact.lowered == kernel
     assert ("mkldnn_rnn_layer" in artifact.operations["compiled"]) == (kernel == "fused")
     assert artifact.origin == "library"
+
+
+@pytest.mark.parametrize(
+    ("route", "hidden", "batch", "vectors", "steps"),
+    [
+        ("eager", 256, 1, "AVX2", 8),
+        ("eager", 257, 1, "AVX2", 24),
+        ("compile", 257, 1, "AVX512", 8),
+        ("compile", 257, 2, "AVX2", 4),
+        ("compile", 16, 2, "AVX2", 8),
+        ("eager", 16, 2, "AVX512", 4),
+    ],
+)
+def test_onednn_begins_at_the_steps_from_which_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, route: str, hidden: int, batch: int, vectors: str, steps: int
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: vectors)
+    model = Model(cell="lstm", input=5, hidden=hidden)
+    requests = (replace(make_request(model, route, "fused", chunk=n), batch=batch) for n in (steps - 1, steps))
+    assert [uses_onednn(request) for request in requests] == [False, True]
 
 
 @pytest.mark.parametrize(

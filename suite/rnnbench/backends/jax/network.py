@@ -20,6 +20,7 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.jax.compound import JaxLoop
 from rnnbench.backends.jax.lowered import TAG
 from rnnbench.backends.jax.primitives import ConvolvingPrimitives, JaxPrimitives
+from rnnbench.backends.shared import CUDA
 from rnnbench.cases import Strategy
 from rnnbench.rnn import (
     FUSED,
@@ -65,8 +66,10 @@ def network(request: Request) -> Callable[..., tuple[jax.Array, ...]]:
         y, final = _layers(request, x, _by_layer(request, state))
         arrays = state_by_array(request.model, final).values()
         flat = jnp.concatenate([row.ravel() for rows in arrays for row in rows])
-        if request.strategy.chunk == 1 and (places := _places_of_y(request, x.dtype)):
-            # y is read off the state, because XLA would compute the gates for y once more.
+        reads_state = request.batch == 1 or request.device == CUDA
+        if request.strategy.chunk == 1 and reads_state and (places := _places_of_y(request, x.dtype)):
+            # y is read off the state, because XLA would compute the gates for y once more. With several rows the
+            # processor's kernel that joins the state would be slow.
             flat = lax.optimization_barrier(flat)
             after = _by_layer(request, flat)
             y = jnp.concatenate([after[layer][place] for layer, place in places], axis=1).reshape(y.shape)

@@ -28,8 +28,9 @@ class HostBuffer:
     """An array of NumPy's, which the runtime uses without a copy. `write` and `read` are NumPy's own functions."""
 
     def __init__(self, array: np.ndarray, shapes: Shapes) -> None:
-        parts = _parts(array, shapes)
-        self.values: Mapping[str, Any] = {each: ort.OrtValue.ortvalue_from_numpy(parts[each]) for each in parts}
+        self.values: Mapping[str, Any] = {
+            name: ort.OrtValue.ortvalue_from_numpy(part) for name, part in _parts(array, shapes).items()
+        }
         self.write: Callable[[np.ndarray], None] = partial(np.copyto, array)
         self.read: Callable[[], np.ndarray] = array.copy
 

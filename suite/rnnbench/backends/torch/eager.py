@@ -12,7 +12,7 @@ from rnnbench.backends.torch import file_program, quantised
 from rnnbench.backends.torch.counting import operator_kernels
 from rnnbench.backends.torch.device import CPU, device_of
 from rnnbench.backends.torch.fused import FusedStream, lowered
-from rnnbench.backends.torch.library import CUDNN_KERNEL, ONEDNN_MIN_STEPS, library_module, uses_onednn
+from rnnbench.backends.torch.library import CUDNN_KERNEL, library_module, onednn_min_steps, uses_onednn
 from rnnbench.backends.torch.looped import LoopedStream
 from rnnbench.backends.torch.packed import PackedStream
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
@@ -54,7 +54,7 @@ def _make_fused(request: Request, dtype: torch.dtype, path: Path, source: str) -
     if request.ragged:
         note = "rows are packed, longest first; for bound calls they are packed beforehand, and the call unpacks y"
     elif onednn:
-        note = f"oneDNN's LSTM packs its weights in every call: it is faster from {ONEDNN_MIN_STEPS} steps a call on"
+        note = f"oneDNN's LSTM packs its weights in every call: it is faster from {onednn_min_steps(request)} steps on"
     elif cudnn:
         note = "the operator is one call of cuDNN's RNN for all layers and steps, over weights in one piece of memory"
     else:

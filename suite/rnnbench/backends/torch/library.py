@@ -12,9 +12,6 @@ from rnnbench.backends.base import Request
 from rnnbench.backends.torch.device import CPU
 from rnnbench.rnn import Model
 
-ONEDNN_MIN_STEPS = 8
-"""The steps of a call from which oneDNN's LSTM is the faster one. It packs its weights in every call. It breaks even
-at 8 steps with 128 and with 512 hidden units; the figures are in `docs/backends/torch.md`."""
 ONEDNN_KERNEL = "mkldnn_rnn_layer"
 CUDNN_KERNEL = "_cudnn_rnn"
 """All layers and steps in one call of cuDNN."""
@@ -52,7 +49,19 @@ def uses_onednn(request: Request) -> bool:
         and not model.projection
         and request.precision.compute != "float64"
     )
-    return supported and request.strategy.chunk >= ONEDNN_MIN_STEPS
+    return supported and request.strategy.chunk >= onednn_min_steps(request)
+
+
+def onednn_min_steps(request: Request) -> int:
+    """The steps of a call from which oneDNN's LSTM is the faster one. It packs its weights in every call.
+
+    The figures are in `docs/backends/torch.md`.
+    """
+    large = request.stack.hidden > 256
+    if request.batch > 1:
+        # Inductor's steps of small layers are faster than those of the loop in C++.
+        return 4 if large or request.route == "eager" else 8
+    return 24 if large and not torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
 
 
 class Library(nn.Module):
