@@ -20,6 +20,8 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co"})
 """Unicode categories that show nothing or change what stands beside them: control characters, bidi controls, lone
 surrogates, characters that are private or not assigned."""
 _PLAIN = re.compile(r"[ -~]*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Control characters that are no white space."""
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a formula may begin with. The last four are the signs in full width, which spreadsheets take too (OWASP, "CSV
 Injection")."""
@@ -68,5 +70,9 @@ def writable(text: str) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """`text` for a cell of CSV. A spreadsheet would run what begins as a formula does, so a `'` goes before it."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """`text` for a cell of CSV. A spreadsheet would run what begins as a formula does, so a `'` goes before it.
+
+    A terminal would run control characters, and many readers take NUL for the end: they are escapes (`\\x1b`).
+    """
+    shown = _CONTROL.sub(lambda found: _visible(found.group()), text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
