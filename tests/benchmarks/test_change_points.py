@@ -145,3 +145,41 @@ def test_a_year_of_500_trials_and_6_measures_is_judged_in_10_seconds() -> None:
     seconds = time.process_time() - started
     print(f"\n500 trials × 365 nights × 6 measures: {seconds:.1f} s of CPU time")
     assert seconds < 10
+
+
+def _noise(kind: str, shape: tuple[int, int], chance: np.random.Generator) -> np.ndarray:
+    """Series [series, nights] of one kind of noise."""
+    white = chance.normal(0, 0.005, shape)
+    if kind == "white":
+        return 2 * white
+    if kind == "heavy tails":
+        return 0.007 * chance.standard_t(2, shape)
+    if kind == "random walk":
+        return white + np.cumsum(chance.normal(0, 0.004, shape), axis=1)
+    if kind == "two levels":
+        return white + 0.04 * (chance.random(shape) < 0.5)
+    turns = np.cumsum(chance.random(shape) < 0.2, axis=1)
+    return white + 0.04 * ((turns + chance.integers(0, 2, (shape[0], 1))) % 2)
+
+
+@pytest.mark.parametrize("kind", ["white", "heavy tails", "random walk", "two levels", "levels that stay"])
+@pytest.mark.parametrize("criteria", [SCREEN, PUBLISH], ids=["screen", "publish"])
+def test_noise_that_no_anchor_shows(criteria: ChangeCriteria, kind: str) -> None:
+    """The table of docs/history.md by kind of noise: 200 series, examined every fourth night."""
+    count, end, at = 200, 160, 100
+    chance = np.random.default_rng(1)
+    quiet, false = _noise(kind, (count, end), chance), set[tuple[int, int]]()
+    for now in range(40, end + 1, 4):
+        first = max(0, now - LOOK)
+        for series, steps in enumerate(find_steps(list(quiet[:, first:now]), criteria)):
+            new = {first + step.index for step in steps if first + step.index >= now - OLD}
+            false |= {(series, n) for n in new if not any(s == series and abs(n - known) <= 5 for s, known in false)}
+    print(f"\n{kind}: {len(false) / (count * (end - 40) / 365):.2f} false a trial and year", end="")
+    for percent in (3, 5, 10):
+        stepped = _noise(kind, (count, end), chance)
+        stepped[:, at:] += np.log1p(percent / 100)
+        for nights_after in (7, 20):
+            found = find_steps(list(stepped[:, at + nights_after - LOOK : at + nights_after]), criteria)
+            right = [any(abs(s.index - LOOK + nights_after) <= NEAR and s.size > 0 for s in steps) for steps in found]
+            print(f"; {percent} % after {nights_after} nights: {np.mean(right):.2f}", end="")
+    assert kind != "white" or len(false) <= 0.25 * count * (end - 40) / 365

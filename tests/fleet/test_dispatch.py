@@ -154,6 +154,20 @@ def test_a_group_that_is_tried_again_is_begun_before_those_that_wait(plan, trial
     assert begins == [trials[0], trials[1], trials[0], trials[2]]
 
 
+class Leaving(ScriptedCluster):
+    """All nodes but the first are lost at the first look."""
+
+    def ready(self, replies, timeout_s):
+        del self._nodes[1:]
+        return super().ready(replies, timeout_s)
+
+
+def test_a_lost_node_is_named_with_those_that_are_left(dispatch, trials):
+    other = replace(NODE, id="b", name="node-b")
+    cluster = Leaving([begun(), lines(done(trials[0]), done(trials[1]), DONE)], nodes=(NODE, other))
+    assert dispatch(cluster) == ([], ["node node-b was lost; left: node-a"])
+
+
 class Slow(ScriptedCluster):
     """No reply comes for some looks after the first ones, and then an interrupt."""
 

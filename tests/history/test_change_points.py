@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rnnbench.history.change_points import LEAST_BEFORE, PUBLISH, SCREEN, clip, find_cuts, find_steps, noise, step_of
+from rnnbench.history.change_points import (
+    LEAST_BEFORE,
+    PUBLISH,
+    SCREEN,
+    clip,
+    find_cuts,
+    find_steps,
+    noise,
+    rank_p,
+    step_of,
+)
 
 NIGHTS = 60
 
@@ -115,6 +125,34 @@ def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)
     assert bool(find_steps([values], PUBLISH)[0]) == found
     assert find_steps([values], SCREEN)[0], "it is worth a measurement before"
+
+
+def steps_told(values: np.ndarray) -> int:
+    return sum(map(len, find_steps(list(values), PUBLISH)))
+
+
+def test_a_level_that_wanders_is_hardly_told() -> None:
+    chance = np.random.default_rng(0)
+    wandering = chance.normal(0, 0.005, (40, 90)) + np.cumsum(chance.normal(0, 0.004, (40, 90)), axis=1)
+    assert sum(map(len, find_steps(list(wandering), SCREEN))) > 40, "the t-test alone takes it for steps"
+    assert steps_told(wandering) <= 20
+    wandering[:, 60:] += 0.1
+    assert steps_told(wandering) >= 35
+
+
+def test_nights_of_two_levels_are_hardly_told() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.normal(0, 0.005, (40, 90)) + 0.04 * (chance.random((40, 90)) < 0.5)
+    assert steps_told(values) <= 4
+    values[:, 60:] += 0.1
+    assert steps_told(values) >= 35
+
+
+@given(seed=st.integers(0, 999), old=st.integers(1, 28), new=st.integers(1, 28))
+def test_the_p_of_ranks_is_exact(seed: int, old: int, new: int) -> None:
+    values = scatter(seed, nights=old + new)
+    known = stats.mannwhitneyu(values[old:], values[:old], method="exact").pvalue
+    assert rank_p(values[:old], values[old:]) == pytest.approx(known)
 
 
 @pytest.mark.parametrize("nights", [3, 6])

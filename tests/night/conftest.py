@@ -79,7 +79,7 @@ class Nights:
     def night(self, **changes):
         """A whole night: what it found."""
         measured = MeasuredNight(self.measure(**changes), self.store)
-        return collect_night([measured], self.folders, self.said.append)
+        return collect_night([measured], self.folders)
 
     @property
     def state(self):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from decisions import accept, report
+from fake_releases import NOT_INSTALLABLE
 from quick_tests import for_proof
 
 from rnnbench.history import Alert, Alerts, Detection, Measured
@@ -121,6 +123,31 @@ def test_no_alert_that_a_comparison_did_not_confirm_holds_a_version_back(nights)
     assert nights.state.held["fake"].alerts == (alert.id,)
 
 
+@pytest.mark.parametrize(("release", "state"), [("", "mended"), (NOT_INSTALLABLE, "new")])
+def test_the_last_good_version_in_the_place_of_the_newest_mends_nothing(nights, monkeypatch, release, state):
+    nights.index({"1.0": ""})
+    nights.night()
+    alert = Alert(id="fails", state="new", found=found(what="outcome", before="ok", after="crashed", evidence="event"))
+    put(nights, alert)
+    monkeypatch.setattr(collect, "update", lambda alerts, news: alerts.mend("fails", "2026-01-02"))
+    nights.index({"1.0": "", "1.1": release})
+    nights.night()
+    assert nights.alerts["fails"].state == state
+
+
+@pytest.mark.parametrize("outcome", ["crashed", "nonconforming"])
+def test_a_version_that_is_not_good_since_a_trial_failed_is_told_so(nights, monkeypatch, outcome):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index(BOTH)
+    measured = MeasuredNight(nights.measure(), nights.store)
+    of_night = MeasuredNight.run.fget(measured)
+    failed = [one.model_copy(update={"outcome": outcome}) if one.backend == "fake" else one for one in of_night.records]
+    monkeypatch.setattr(MeasuredNight, "run", property(lambda _: replace(of_night, records=tuple(failed))))
+    (line,) = collect_night([measured], nights.folders).backends
+    assert line.said == "2 trials failed or did not conform: it is not good yet, and the next night compares it again"
+
+
 def test_a_slowdown_that_stays_open_makes_no_alert_and_is_compared_again(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()
@@ -223,11 +250,11 @@ def measured_apart(nights):
 def test_a_version_whose_check_was_lost_is_not_good_and_is_told(nights):
     measured, run = measured_apart(nights)
     state = nights.folders.state.read_bytes()
-    summary = collect_night([measured], nights.folders, nights.said.append, (), ["fake"])
+    summary = collect_night([measured], nights.folders, (), ["fake"])
     assert summary.problems == ("fake: its conformance was not checked: its check was lost",)
     assert nights.state.good["fake"].version == "1.0"
     nights.folders.state.write_bytes(state)
-    assert collect_night([measured], nights.folders, nights.said.append, [run]).problems == ()
+    assert collect_night([measured], nights.folders, [run]).problems == ()
     assert nights.state.good["fake"].version == "1.1"
 
 
@@ -240,8 +267,8 @@ def test_a_version_that_came_after_the_check_was_planned_is_not_good(nights):
     nights.index(BOTH)
     nights.conformance = ConformanceCases()
     measured = MeasuredNight(nights.measure(), nights.store)
-    collect_night([measured], nights.folders, nights.said.append, [nights.store.read(check)])
-    assert any("is of rnnbench-fake 1.0, which is not the newest" in said for said in nights.said)
+    found = collect_night([measured], nights.folders, [nights.store.read(check)])
+    assert any("is of rnnbench-fake 1.0, which is not the newest" in text for text in found.problems)
     assert nights.state.good["fake"].version == "1.0"
 
 
@@ -279,7 +306,7 @@ def test_only_the_last_good_version_itself_is_good_again(good, again):
 def test_what_became_of_a_version_is_told_by_the_last_good_ones_before_and_after(before, after, said):
     newest = Build(version="1.1", requirements="")
     night = SimpleNamespace(newest=newest, measured=newest)
-    outcome = SimpleNamespace(night=night, check=None, backend="fake", counts={})
+    outcome = SimpleNamespace(night=night, check=None, backend="fake", counts={}, conforms=True, records=())
     good = {version: Good(version=version, requirements="", since="2026-01-01") for version in ("1.0", "1.1")}
     held = {"fake": Held(version="1.1", alerts=("one",))}
     states = [State(good={"fake": good[version]} if version else {}, held=held) for version in (before, after)]

@@ -157,7 +157,7 @@ def test_a_check_that_was_made_apart_is_collected_with_the_night(nights):
     unchecked = night.model_copy(
         update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}}
     )
-    found = collect_night([MeasuredNight(unchecked, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(unchecked, nights.store)], nights.folders, [run])
     assert found.is_wrong
     assert len(nights.alerts) == 1
 
@@ -168,7 +168,7 @@ def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nig
     night = nights.measure()
     run = replace(nights.store.read(night.backends["fake"].checked), warnings=("shard 2/2 is missing",))
     apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
-    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, [run])
     assert any("shard 2/2 is missing" in problem for problem in found.problems)
     assert nights.state.good == {}
     nights.night()
@@ -183,7 +183,7 @@ def test_a_trial_that_is_not_installed_where_a_version_is_checked_has_not_failed
     run = nights.store.read(night.backends["fake"].checked)
     run = replace(run, records=tuple(one.model_copy(update={"outcome": "unavailable"}) for one in run.records))
     apart = night.model_copy(update={"backends": {"fake": night.backends["fake"].model_copy(update={"checked": ""})}})
-    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, nights.said.append, [run])
+    found = collect_night([MeasuredNight(apart, nights.store)], nights.folders, [run])
     assert (len(run.records) > 0, found.failed) == (True, ())
 
 
@@ -194,8 +194,8 @@ def test_a_check_of_another_version_decides_nothing_and_is_told(nights):
     nights.index(VERSIONS)
     nights.trials = nights.trials[:1]  # Another night.
     nights.conformance = ConformanceCases()
-    collect_night([MeasuredNight(nights.measure(), nights.store)], nights.folders, nights.said.append, [run])
-    assert any("is of rnnbench-fake 1.0, which is not the newest of this night" in said for said in nights.said)
+    found = collect_night([MeasuredNight(nights.measure(), nights.store)], nights.folders, [run])
+    assert any("is of rnnbench-fake 1.0, which is not the newest of this night" in text for text in found.problems)
     assert nights.alerts == {}
 
 
@@ -208,7 +208,7 @@ def test_what_fails_in_the_version_that_is_the_newest_again_too_stays_an_alert(n
     environment = (None, nights.folder / "environments")
     name = check_version(nights.conformance.trials, nights.conformance, environment, nights.store, None)
     measured = MeasuredNight(nights.measure(), nights.store)
-    collect_night([measured], nights.folders, nights.said.append, [nights.store.read(name)])
+    collect_night([measured], nights.folders, [nights.store.read(name)])
     assert nights.alerts == {alert.id: alert}
 
 

@@ -176,9 +176,10 @@ def test_a_comparison_whose_verdicts_are_gone_is_a_problem_and_ends_nothing_else
     measured = MeasuredNight(nights.measure(same_trials=1), nights.store)
     for file in nights.store.root.rglob("verdicts.json"):
         file.unlink()
-    found = collect_night([measured], nights.folders, nights.said.append)
+    found = collect_night([measured], nights.folders)
     assert found.same == {}
-    assert any("is no side b of a comparison" in said for said in nights.said)
+    assert any("is no side b of a comparison" in text for text in found.problems)
+    assert "is no side b of a comparison" in (nights.folders.reports / PAGE).read_text()
     assert nights.state.good["fake"].version == "1.0"
 
 
@@ -295,8 +296,7 @@ def test_a_night_tells_of_damaged_files_of_the_history(nights):
     nights.night()
     (entry,) = (nights.folders.history / "runs").iterdir()
     entry.write_bytes(b"")
-    nights.night()
-    assert f"{entry}: damaged, and skipped; add its run again" in nights.said
+    assert nights.night().problems == (f"{entry}: damaged, and skipped; add its run again",)
 
 
 def test_a_link_to_a_state_stays_a_link_and_its_lock_is_that_of_the_file(tmp_path):
@@ -337,10 +337,10 @@ def test_a_night_that_is_collected_twice_changes_nothing_more(nights):
     nights.index({"1.0": "", "1.1": ""}, SLOW)
     measured = MeasuredNight(nights.measure(), nights.store)
     state = nights.folders.state.read_bytes()
-    first = collect_night([measured], nights.folders, nights.said.append)
+    first = collect_night([measured], nights.folders)
     alerts = nights.folders.alerts.read_bytes()
     nights.folders.state.write_bytes(state)
-    again = collect_night([measured], nights.folders, nights.said.append)
+    again = collect_night([measured], nights.folders)
     assert again == first
     assert nights.folders.alerts.read_bytes() == alerts
 
@@ -371,8 +371,9 @@ def test_a_site_that_cannot_be_made_is_a_problem_and_ends_nothing_else(nights, m
     nights.index({"1.0": ""})
     (nights.folders.reports / "site").mkdir(parents=True)
     (nights.folders.reports / "site" / "other.txt").write_text("not ours")
-    nights.night()
-    assert any("the site was not made" in said for said in nights.said)
+    found = nights.night()
+    assert any("the site was not made" in text for text in found.problems)
+    assert "the site was not made" in (nights.folders.reports / PAGE).read_text()
     assert nights.state.good["fake"].version == "1.0"
 
 

@@ -282,7 +282,7 @@ def _collect(
 ) -> int:
     from rnnbench.night import collect_night
 
-    summary, page = collect_night(nights, folders, tell, checked, lost_checks), folders.reports / "night.md"
+    summary, page = collect_night(nights, folders, checked, lost_checks), folders.reports / "night.md"
     tell(f"\n{page.read_text(encoding='utf-8')}\nsummary  {page}")
     return _status(summary)
 

@@ -91,6 +91,8 @@ class Dispatch:
         self._running: dict[Any, _Running] = {}
         """The running tasks, by the reference of the awaited reply."""
         self._left: list[UnfinishedTrials] = []
+        self._offered: dict[str, str] = {}
+        """The names of the nodes that offered what the run needs when it last looked, by id."""
         self._waits_since = time.monotonic()
 
     def run(
@@ -116,11 +118,19 @@ class Dispatch:
     def _start_tasks(self, work_of: Callable[[Group], bytes], patience_s: float) -> None:
         """Start a task for each node, and one more that waits for the next node that becomes free or joins."""
         offering = self._cluster.offering()
+        self._tell_lost(offering)
         self._require_progress(offering, patience_s)
         while self._waiting and len(self._running) <= len(offering):
             group = self._waiting.popleft()
             task, reply = self._cluster.start(work_of(group))
             self._running[reply] = _Running(group, task)
+
+    def _tell_lost(self, offering: Sequence[Node]) -> None:
+        """Name each node that is lost: one without a task would be missed by nobody."""
+        now = {node.id: node.name for node in offering}
+        for identity in self._offered.keys() - now.keys():
+            self._tell(f"node {self._offered[identity]} was lost; left: {', '.join(now.values()) or 'none'}")
+        self._offered = now
 
     def _require_progress(self, offering: Sequence[Node], patience_s: float) -> None:
         if any(running.node is not None for running in self._running.values()):
@@ -131,7 +141,7 @@ class Dispatch:
             raise FleetError(self._cluster.missing())
         self._waits_since = time.monotonic()
         names = ", ".join(node.name for node in offering)
-        self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; others may have taken it")
+        self._tell(f"waiting for a task to begin: nodes {names} offer what it needs; Ray is slow, or others have it")
 
     def _take(self, reply: Any) -> None:
         """Process a reply. If it raises, its task is still in `_running`, and is ended with the others."""

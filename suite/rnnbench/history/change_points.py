@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +34,12 @@ REACH = 28
 """Nights on either side that a change is judged by: further away, slow drift counts more than noise."""
 LEAST_NOISE = 1e-4
 """Least noise of a latency, as a fraction. Rounded or constant figures have less, which is no estimate of noise."""
+WEEK = 7
+"""Nights on either side of a cut by which a step is compared with the ordinary differences of the series."""
+UNUSUAL = 2.5
+"""A step that is told is so many times as large as the ordinary difference between neighbouring weeks."""
+RANK_P = 1e-3
+"""Largest p of the rank test of a step that is told. 7 nights on either side can have a smaller one."""
 BATCH = 32
 """Series that are cut at once: so many have their tables in the processor's cache."""
 CONFIDENCE = 0.95
@@ -50,11 +57,13 @@ class ChangeCriteria:
     """Largest two-sided p of the t-test. It is small because the cut was chosen where both sides differ most."""
     nights: int = LEAST_NIGHTS
     """Least nights of the new level."""
+    is_strict: bool = False
+    """Whether a step must also pass a rank test, and be larger than neighbouring weeks of the series differ anyway."""
 
 
 SCREEN = ChangeCriteria(penalty=2, least=0.01, p=1e-3)
 """For candidates: one is worth a measurement that confirms it, and nobody is told."""
-PUBLISH = ChangeCriteria(penalty=3, least=0.015, p=1e-4, nights=7)
+PUBLISH = ChangeCriteria(penalty=3, least=0.015, p=1e-4, nights=7, is_strict=True)
 """For what is told without such a measurement. Several bad nights in a row are over in a week, a change is not."""
 
 
@@ -154,20 +163,69 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
     """
     if cuts and _began_later(values, cuts):
         cuts = cuts[:-1]
-    judged: dict[tuple[int, int, int], Step] = {}
+    judged: dict[tuple[int, int, int], tuple[Step, bool]] = {}
     while cuts:
-        steps = []
+        found = []
         for piece in zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(values)], strict=True):
             if piece not in judged:
-                judged[piece] = step_of(values, piece, deviation)
-            steps.append(judged[piece])
-        failing = [step for step in steps if abs(step.size) < criteria.least or step.p > criteria.p]
+                step = step_of(values, piece, deviation)
+                judged[piece] = step, passes(step, values, piece, criteria)
+            found.append(judged[piece])
+        steps = [step for step, _ in found]
+        failing = [step for step, has_passed in found if not has_passed]
         failing = failing or list(_at_short_levels(steps, len(values), criteria.nights))
         if not failing:
             return steps
         worst = max(failing, key=lambda step: (step.p, -abs(step.size)))
         cuts = [cut for cut in cuts if cut != worst.index]
     return []
+
+
+def passes(step: Step, values: Array, piece: tuple[int, int, int], criteria: ChangeCriteria) -> bool:
+    """Whether the step of a piece counts as a change."""
+    if abs(step.size) < criteria.least or step.p > criteria.p:
+        return False
+    return not criteria.is_strict or (is_unusual(values, piece) and rank_p(*_sides(values, piece)) <= RANK_P)
+
+
+def is_unusual(values: Array, piece: tuple[int, int, int]) -> bool:
+    """Whether the weeks at either side of a cut differ by more than other neighbouring weeks of the series do.
+
+    So the series itself says how far its level wanders, which the differences from night to night do not show.
+    """
+    first, cut, end = piece
+    before, after = min(WEEK, cut - first), min(WEEK, end - cut)
+    around = np.lib.stride_tricks.sliding_window_view(values, before + after)
+    differences = np.abs(around[:, before:].mean(axis=1) - around[:, :before].mean(axis=1))
+    at = np.arange(before, before + len(differences))
+    others = differences[(at <= cut - after) | (at >= cut + before)]
+    usual = NORMAL * _median(others) if len(others) else 0.0
+    return bool(differences[cut - before] > UNUSUAL * usual)
+
+
+def rank_p(old: Array, new: Array) -> float:
+    """Two-sided p of Mann and Whitney's test. It needs no normal noise: a night may have one of two levels.
+
+    It is exact, and for ties too large. (scipy.stats has it too, and takes a second to import.)
+    """
+    larger = np.count_nonzero(new[:, None] > old) + np.count_nonzero(new[:, None] == old) / 2
+    orders = _orders(len(new), len(old))
+    tail = math.ceil(min(larger, len(new) * len(old) - larger))
+    return min(1.0, 2 * float(orders[: tail + 1].sum() / orders.sum()))
+
+
+@cache
+def _orders(new: int, old: int) -> Array:
+    """Of all orders of so many new and old values, how many have each number of pairs in which the new one is larger.
+
+    The largest value is a new one, and larger than all old ones, or an old one, and larger than all new ones.
+    """
+    if not new or not old:
+        return np.ones(1)
+    orders = np.zeros(new * old + 1)
+    orders[old:] += _orders(new - 1, old)
+    orders[: new * (old - 1) + 1] += _orders(new, old - 1)
+    return orders
 
 
 def _began_later(values: Array, cuts: Sequence[int]) -> bool:
@@ -190,8 +248,8 @@ def step_of(values: Array, piece: tuple[int, int, int], deviation: float) -> Ste
 
     Its noise is that of the series or of the old level, the larger one.
     """
-    first, cut, end = piece
-    old, new = values[max(first, cut - REACH) : cut], values[cut : min(end, cut + REACH)]
+    cut = piece[1]
+    old, new = _sides(values, piece)
     level = _median(old)
     size = _median(new) - level
     spread = max(deviation, NORMAL * _median(np.abs(old - level)))
@@ -200,6 +258,11 @@ def step_of(values: Array, piece: tuple[int, int, int], deviation: float) -> Ste
     p = 2 * float(special.stdtr(freedom, -abs(size) / error))
     reach = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
     return Step(cut, size, size - reach, size + reach, p)
+
+
+def _sides(values: Array, piece: tuple[int, int, int]) -> tuple[Array, Array]:
+    first, cut, end = piece
+    return values[max(first, cut - REACH) : cut], values[cut : min(end, cut + REACH)]
 
 
 def _median(values: Array) -> float:

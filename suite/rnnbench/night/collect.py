@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rnnbench.history import Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
+from rnnbench.history import Alert, Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
 from rnnbench.night.builds import is_new
 from rnnbench.night.conformance import (
     alerts_that_hold,
@@ -77,7 +77,6 @@ def measured_in(state_file: Path, store: Store) -> MeasuredNight:
 def collect_night(
     nights: Sequence[MeasuredNight],
     folders: NightFolders,
-    tell: Callable[[str], None],
     checked: Sequence[Run] = (),
     lost_checks: Collection[str] = (),
 ) -> NightSummary:
@@ -107,10 +106,10 @@ def collect_night(
     after = _next_state(state, outcomes, alerts, unchecked, day)
     summary = _summary(nights, outcomes, alerts, comparisons, (state, after), day)
     summary = _with_checks(summary, checked, lost_checks)
-    problems += _publish(summary, nights, history, alerts, folders)
+    site = _write_site(nights, history, alerts, folders)
+    summary = replace(summary, problems=tuple(dict.fromkeys((*summary.problems, *problems, *site))))
+    _publish(summary, history, alerts, folders)
     write_state(folders.state, after)
-    for problem in problems:
-        tell(problem)
     return summary
 
 
@@ -165,7 +164,8 @@ def _unused(checks: Mapping[str, CheckEntry], outcomes: Sequence[BackendOutcome]
 def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome], state: State, day: str) -> Alerts:
     """The alerts after this night: updated from the history's series, then from comparisons and checks."""
     if history.nights:
-        alerts = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
+        updated = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
+        alerts = updated.put(*_still_open(alerts, updated, outcomes))
     for outcome in outcomes:
         for slower in outcome.night.compared.slower if outcome.night.compared else ():
             alerts = note_slower(alerts, slower, new_id(slower.found))
@@ -176,6 +176,16 @@ def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome]
         elif (newest := outcome.night.newest) and _is_good_again(newest, state.good.get(outcome.backend)):
             alerts = mend_withdrawn(alerts, outcome.backend, newest, outcome.versions, day)
     return alerts
+
+
+def _still_open(before: Alerts, after: Alerts, outcomes: Sequence[BackendOutcome]) -> list[Alert]:
+    """The alerts that only the last good version mends, measured in the place of the newest.
+
+    It never had what they tell.
+    """
+    in_place = {outcome.backend for outcome in outcomes if outcome.night.measured != outcome.night.newest}
+    mended = {alert.id for alert in after.all if alert.state == "mended"}
+    return [alert for alert in before.all if alert.is_open and alert.id in mended and alert.found.backend in in_place]
 
 
 def _is_good_again(newest: Build, good: Good | None) -> bool:
@@ -271,6 +281,8 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
     night, good = outcome.night, before.good.get(outcome.backend)
     newest = night.newest.version if night.newest else ""
     conformance = sentence_of(outcome.check) if outcome.check else ""
+    failures = count(sum(map(_has_failed, outcome.records)), "trial")
+    failed = "" if outcome.conforms else f"{failures} failed or did not conform: "
     if night.measured is None:
         result = "not measured"
     elif night.measured != night.newest:
@@ -278,11 +290,11 @@ def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:
     elif after.good.get(outcome.backend, Good(version="", requirements="", since="")).version == newest:
         result = "it is the last good version now" if good is None or good.version != newest else "no new version"
     elif good is None:
-        result = "it is not good, and there is no last good version yet"
+        result = f"{failed}it is not good, and there is no last good version yet"
     elif is_new(outcome.backend, night.newest, after):
-        result = "it is not good yet, and the next night compares it again"
+        result = f"{failed}it is not good yet, and the next night compares it again"
     else:
-        result = "it is not good, and later versions are compared with the one before"
+        result = f"{failed}it is not good, and later versions are compared with the one before"
     return BackendLine(outcome.backend, good.version if good else "", newest, outcome.counts, result, conformance)
 
 
@@ -304,10 +316,17 @@ def _problems(nights: Sequence[MeasuredNight], outcomes: Sequence[BackendOutcome
         yield from part.night.problems
 
 
-def _publish(
-    summary: NightSummary, nights: Sequence[MeasuredNight], history: History, alerts: Alerts, folders: NightFolders
-) -> list[str]:
-    """Write the page, its data, the texts of the issues and the site. Returns problems."""
+def _write_site(nights: Sequence[MeasuredNight], history: History, alerts: Alerts, folders: NightFolders) -> list[str]:
+    """Write the site. Returns problems."""
+    try:
+        write_site([run for part in nights if (run := part.run)], history, folders.reports / SITE, alerts)
+    except (AlertsError, MissingExtraError, ReportError, StoreError) as error:
+        return [f"the site was not made: {error}"]
+    return []
+
+
+def _publish(summary: NightSummary, history: History, alerts: Alerts, folders: NightFolders) -> None:
+    """Write the page, its data and the texts of the issues."""
     issues = []
     for alert in alerts.all:
         if not alert.is_finding and alert.state != "refuted":  # A refuted one may have an issue to close.
@@ -321,8 +340,3 @@ def _publish(
     write_page(
         json.dumps({**night_json(summary), "page": PAGE, "issues": issues}, indent=2) + "\n", folders.reports / DATA
     )
-    try:
-        write_site([run for part in nights if (run := part.run)], history, folders.reports / SITE, alerts)
-    except (AlertsError, MissingExtraError, ReportError, StoreError) as error:
-        return [f"the site was not made: {error}"]
-    return []
