@@ -235,7 +235,7 @@ def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
     read = read_run(run)
     assert len(read.records) == 3
     assert len(read.warnings) == 6
-    assert read.warnings[-1].endswith("995 more lines are damaged and were left out")
+    assert read.warnings[-1].endswith("995 more damaged lines left out")
 
 
 def test_a_file_of_damaged_lines_alone_is_not_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,3 +492,11 @@ def test_a_pipe_in_the_place_of_a_file_is_a_sentence(run: Path, name: str) -> No
     os.mkfifo(run / name)
     with pytest.raises(StoreError):
         read_run(run)
+
+
+@pytest.mark.parametrize(
+    ("content", "got"), [("null", "null"), ("[1]", "an array"), ("3", "a number"), ("true", "true")]
+)
+def test_what_is_no_object_is_told_in_the_words_of_json(run: Path, content: str, got: str) -> None:
+    (run / RECORDS).write_text(f"{content}\n")
+    assert any(f"expected a JSON object, got {got}" in warning for warning in read_run(run).warnings)

@@ -20,6 +20,7 @@ from rnnbench.results.record import SCHEMA, Record
 from rnnbench.results.text import visible
 
 M = TypeVar("M", bound=FrozenModel)
+_IN_JSON: dict[type, str] = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
 class StoreError(Exception):
@@ -127,7 +128,8 @@ def _json_object(text: bytes, where: str) -> Content:
     if b"\\ud" in text.lower():
         content = json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))
     if not isinstance(content, dict):
-        raise DamagedError(f"{where}: expected a JSON object, got {type(content).__name__}; is this rnnbench's file?")
+        got = _IN_JSON.get(type(content), "a number")
+        raise DamagedError(f"{where}: expected a JSON object, got {got}; is this rnnbench's file?")
     return content
 
 

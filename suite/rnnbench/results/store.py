@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import io
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +28,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.text import visible
-from rnnbench.spelling import did_you_mean
+from rnnbench.spelling import count, did_you_mean
 
 Keep = Callable[[Record], Record]
 LATEST = "latest"
@@ -56,7 +56,7 @@ class Store:
 
     def begin_folder(self) -> Path:
         """A hidden folder in which the files of a new run are written, until `put_run`. Raises StoreError."""
-        for number in count(1):
+        for number in itertools.count(1):
             path = self.root / f".run-{os.getpid()}-{number}{BEGUN}"
             try:
                 self.root.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class Store:
 
         Returns the run's folder: it is there as a whole or not at all. Raises StoreError.
         """
-        for number in count(1):
+        for number in itertools.count(1):
             path = self.root / (name if number == 1 else f"{name}-{number}")
             if os.path.lexists(path):
                 continue
@@ -318,7 +318,7 @@ def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
 def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     """The first lines that were left out, and how many more there are."""
     more = len(damaged) - _MOST_NAMED
-    return (*damaged[:_MOST_NAMED], *([f"{file}: {more} more lines are damaged and were left out"] if more > 0 else []))
+    return (*damaged[:_MOST_NAMED], *([f"{file}: {count(more, 'more damaged line')} left out"] if more > 0 else []))
 
 
 def _too_long(file: str, line: int, length: int) -> str:
