@@ -18,7 +18,6 @@ from rnnbench.history.change_points import (
     find_cuts,
     find_steps,
     noise,
-    rank_p,
     step_of,
 )
 
@@ -146,13 +145,6 @@ def test_nights_of_two_levels_are_hardly_told() -> None:
     assert steps_told(values) <= 4
     values[:, 60:] += 0.1
     assert steps_told(values) >= 35
-
-
-@given(seed=st.integers(0, 999), old=st.integers(1, 28), new=st.integers(1, 28))
-def test_the_p_of_ranks_is_exact(seed: int, old: int, new: int) -> None:
-    values = scatter(seed, nights=old + new)
-    known = stats.mannwhitneyu(values[old:], values[:old], method="exact").pvalue
-    assert rank_p(values[:old], values[old:]) == pytest.approx(known)
 
 
 @pytest.mark.parametrize("nights", [3, 6])

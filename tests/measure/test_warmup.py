@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from scipy import stats
 
 from rnnbench.measure.blocks import Block, Clock
-from rnnbench.measure.warmup import WINDOWS, WarmUp, is_stationary, mann_whitney
+from rnnbench.measure.warmup import WINDOWS, WarmUp, is_stationary
 
 TOLERANCE = 0.01
 
@@ -97,13 +93,3 @@ def test_the_time_of_a_window_is_all_of_it():
     warmup = WarmUp(1.0, TOLERANCE)
     warmup.windows.append(Block(0.0, 0, np.array([0.1]), elapsed=1.0))
     assert (warmup.seconds, warmup.is_over) == (1.0, True)
-
-
-SECONDS = st.lists(st.integers(1, 12), min_size=4, max_size=40)
-
-
-@given(SECONDS, SECONDS)
-def test_a_difference_of_windows_is_as_likely_as_scipy_says(before, after):
-    assume(len({*before, *after}) > 1)
-    expected = stats.mannwhitneyu(before, after, method="asymptotic").pvalue
-    assert mann_whitney(np.array(before, float), np.array(after, float)) == pytest.approx(expected)

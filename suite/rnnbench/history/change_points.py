@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+
+from rnnbench.measure import exact_rank_p
 
 Array = npt.NDArray[np.float64]
 NORMAL = 1.4826
@@ -185,7 +186,7 @@ def passes(step: Step, values: Array, piece: tuple[int, int, int], criteria: Cha
     """Whether the step of a piece counts as a change."""
     if abs(step.size) < criteria.least or step.p > criteria.p:
         return False
-    return not criteria.is_strict or (is_unusual(values, piece) and rank_p(*_sides(values, piece)) <= RANK_P)
+    return not criteria.is_strict or (is_unusual(values, piece) and exact_rank_p(*_sides(values, piece)) <= RANK_P)
 
 
 def is_unusual(values: Array, piece: tuple[int, int, int]) -> bool:
@@ -201,31 +202,6 @@ def is_unusual(values: Array, piece: tuple[int, int, int]) -> bool:
     others = differences[(at <= cut - after) | (at >= cut + before)]
     usual = NORMAL * _median(others) if len(others) else 0.0
     return bool(differences[cut - before] > UNUSUAL * usual)
-
-
-def rank_p(old: Array, new: Array) -> float:
-    """Two-sided p of Mann and Whitney's test. It needs no normal noise: a night may have one of two levels.
-
-    It is exact, and for ties too large. (scipy.stats has it too, and takes a second to import.)
-    """
-    larger = np.count_nonzero(new[:, None] > old) + np.count_nonzero(new[:, None] == old) / 2
-    orders = _orders(len(new), len(old))
-    tail = math.ceil(min(larger, len(new) * len(old) - larger))
-    return min(1.0, 2 * float(orders[: tail + 1].sum() / orders.sum()))
-
-
-@cache
-def _orders(new: int, old: int) -> Array:
-    """Of all orders of so many new and old values, how many have each number of pairs in which the new one is larger.
-
-    The largest value is a new one, and larger than all old ones, or an old one, and larger than all new ones.
-    """
-    if not new or not old:
-        return np.ones(1)
-    orders = np.zeros(new * old + 1)
-    orders[old:] += _orders(new - 1, old)
-    orders[: new * (old - 1) + 1] += _orders(new, old - 1)
-    return orders
 
 
 def _began_later(values: Array, cuts: Sequence[int]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from rnnbench.measure.blocks import Block, measure_clock
+from rnnbench.measure.ranks import normal_rank_p
 
 WARMUP_SHARE = 0.25
 """The largest share of a process's time for the warm-up."""
@@ -68,17 +68,4 @@ def is_stationary(windows: Sequence[Block], tolerance: float) -> bool:
         return True
     if min(len(before), len(after)) <= FEW_CALLS:
         return False
-    return mann_whitney(before, after) >= SIGNIFICANCE
-
-
-def mann_whitney(before: np.ndarray, after: np.ndarray) -> float:
-    """The two-sided p-value of the test, by the normal distribution, corrected for ties and for continuity.
-
-    Not all of these values may be equal. `scipy.stats.mannwhitneyu` gives the same, after an import of a second.
-    """
-    _, places, ties = np.unique(np.concatenate([before, after]), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[places]
-    pairs, count = len(before) * len(after), len(places)
-    higher = ranks[: len(before)].sum() - len(before) * (len(before) + 1) / 2
-    variance = pairs / 12 * (count + 1 - float(np.sum(ties.astype(float) ** 3 - ties)) / (count * (count - 1)))
-    return math.erfc(max(0.0, abs(higher - pairs / 2) - 0.5) / math.sqrt(2 * variance))
+    return normal_rank_p(before, after) >= SIGNIFICANCE
