@@ -19,10 +19,6 @@ def test_a_value_a_list_and_a_whole_section_can_be_set(load):
     assert load(overrides=["name=other"]).name == "other"
 
 
-def test_the_last_of_two_stands(load):
-    assert {point.model.hidden for point in load(overrides=["model.hidden=8", "model.hidden=9"]).points} == {9}
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -53,6 +49,11 @@ def test_the_last_of_two_stands(load):
 def test_a_mistake_quotes_the_option(refusal, setting, message):
     (problem,) = refusal(overrides=[setting])
     assert problem.startswith(f"--set {setting}: {message}")
+
+
+def test_a_key_is_set_once(refusal):
+    (problem,) = refusal(overrides=["model.hidden=8", "model.hidden=16"])
+    assert problem == "--set model.hidden=16: model.hidden is set twice; give it once"
 
 
 def test_every_wrong_option_is_told_at_once(refusal):

@@ -88,6 +88,16 @@ def test_every_option_tells_a_value_that_it_cannot_have_in_one_sentence_with_wha
             assert re.search(advice, error), (wrong, error)
 
 
+@EVERY_COMMAND
+def test_an_option_that_takes_one_value_is_given_once(rnnbench, path: str, command: click.Command) -> None:
+    """Click takes the last value, and the first one would be lost without a word."""
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.multiple and not option.is_flag:
+            name = max(option.opts, key=len)
+            said = rnnbench(*path.split(), name, "1", name, "2", status=2).stderr
+            assert said.endswith(f"Error: {name} is given 2 times and takes one value; give it once\n")
+
+
 def test_help_lists_each_command_in_one_section():
     listed = [command.name for commands in cli.COMMANDS.values() for command in commands]
     assert sorted(listed) == sorted(cli.cli.commands)
@@ -96,7 +106,7 @@ def test_help_lists_each_command_in_one_section():
 
 
 def test_every_command_has_one_file_of_its_name():
-    shared = {"options", "option_types", "selection", "ending", "exit_status", "output"}
+    shared = {"options", "option_types", "selection", "ending", "exit_status", "output", "one_value"}
     of_history = {"backfill", "confirm"}
     assert of_history < set(cli.cli.commands["history"].commands)
     assert {module.name for module in pkgutil.iter_modules(cli.__path__)} - shared - of_history == set(cli.cli.commands)
@@ -187,7 +197,10 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         ),
         (("run", "--resume=latest", "--no-baseline"), "do not give --no-baseline"),
         (("list", "tiny.yaml", "--backend=" + "x" * 5000), "xxx… (4,703 more characters) …xxx"),
-        (("ab", "tiny.yaml", "--b=x==1", "--results=tiny.yaml"), "tiny.yaml is not a folder; choose another folder"),
+        (
+            ("ab", "tiny.yaml", "--b=x==1", "--results=tiny.yaml"),
+            "'tiny.yaml' is a file; expected a folder, so give another path",
+        ),
         (("bisect", "tiny.yaml", "--good=1", "--bad=2", "--results=tiny.yaml/x"), "tiny.yaml is not a folder; choose"),
         (("night", "tiny.yaml", "--results=tiny.yaml"), "'--results': "),
         (("history", "backfill", "fake", "tiny.yaml", "--results=tiny.yaml"), "'--results': "),

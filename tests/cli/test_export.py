@@ -47,8 +47,10 @@ def test_a_file_has_what_standard_output_has(results: Path, name: str) -> None:
     shown = run("latest", f"--format={name}", "--results", str(results))
     file = results / "exported"
     written = run("latest", f"--format={name}", "-o", str(file), "--results", str(results))
-    assert (shown.exit_code, written.exit_code, written.stdout) == (0, 0, "")
+    assert (shown.exit_code, written.exit_code, written.stdout) == (0, 0, f"{name}  {file}\n")
     assert file.read_bytes() == shown.stdout_bytes
+    again = run("latest", f"--format={name}", "-o", str(file), "--results", str(results))
+    assert again.stdout == f"{name}  {file}, in place of the earlier file\n"
     assert sorted(path.name for path in results.iterdir()) == ["20260131T120000Z-fake_case", "exported"]
 
 

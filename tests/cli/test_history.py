@@ -94,7 +94,8 @@ def test_alerts_and_triage_of_a_history(rnnbench, folder):
     assert rnnbench("history", "alerts").stdout.endswith(
         "results/alerts.yaml: 0 alerts, 0 open, 0 candidates dropped\n"
     )
-    assert "triage   page.md" in rnnbench("triage", "-o", "page.md").stdout
+    assert rnnbench("triage", "-o", "page.md").stdout == "triage  page.md\n"
+    assert rnnbench("triage", "-o", "page.md").stdout == "triage  page.md, in place of the earlier file\n"
     assert "**There is no alert.**" in (folder / "page.md").read_text()
     (folder / "results" / "alerts.yaml").write_text("schema: 1\nalerts: [{id: one}]\n")
     failed = rnnbench("triage", status=2)

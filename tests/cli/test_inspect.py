@@ -118,6 +118,12 @@ def test_a_wrong_answer_is_one_sentence(rnnbench, folder, answer, says):
     assert errors.count("\n") == 1
 
 
+def test_one_key_with_two_answers_is_refused(rnnbench, folder):
+    files.saved(files.recurrent("GRU"), folder / "network.onnx")
+    errors = rnnbench("inspect", "network.onnx", "--set", "time=0", "--set", "time=null", status=2).stderr
+    assert errors == "rnnbench: --set time=null: it is answered twice; give one of the two\n"
+
+
 def sparse(path):
     path.touch()
     os.truncate(path, 2 << 30)

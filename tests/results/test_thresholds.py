@@ -62,6 +62,7 @@ def test_thresholds_are_shares_with_their_kind(texts: list[str], given: dict[str
         ("much", "expected a share such as 3% or 0.03"),
         ("memory=-1", "expected a share"),
         ("", "expected a share"),
+        ("3%,latency=5%", "the threshold of latency is given twice; give it once"),
     ],
 )
 def test_what_is_no_threshold_is_refused_with_what_was_expected(text: str, message: str) -> None:

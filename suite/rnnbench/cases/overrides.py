@@ -14,10 +14,14 @@ def override(source: Source, settings: Sequence[str]) -> Source:
     data = copy.deepcopy(source.data)
     values, keys = dict(source.values), dict(source.keys)
     problems: list[Problem] = []
+    given: set[KeyPath] = set()
     for setting in settings:
         place = Place(f"--set {setting}")
         try:
             path, part = _read(setting, place)
+            if path in given:
+                raise CaseError.at(place, f"{'.'.join(map(str, path))} is set twice; give it once")
+            given.add(path)
             _put(data, path, part.data, place)
         except CaseError as error:
             problems += error.problems

@@ -39,6 +39,7 @@ from rnnbench.cli import (
 )
 from rnnbench.cli import list as list_command
 from rnnbench.cli.ending import end_well
+from rnnbench.cli.one_value import OneValueGroup
 
 COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Get started": (doctor.doctor, backends.backends, new.new, inspect.inspect, list_command.list_trials),
@@ -50,7 +51,7 @@ COMMANDS: dict[str, tuple[click.Command, ...]] = {
 """Every command, by section of the help and in its order."""
 
 
-class Sections(click.Group):
+class Sections(OneValueGroup):
     """A group whose help lists its commands in the sections of COMMANDS."""
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
@@ -59,12 +60,7 @@ class Sections(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with _broken_pipe_is_raised():
-            try:
-                return super().invoke(ctx)
-            except click.BadOptionUsage as error:  # Click does not say of which command.
-                name = ctx.invoked_subcommand or ""
-                error.ctx = error.ctx or click.Context(self.commands[name], info_name=name, parent=ctx)
-                raise
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))

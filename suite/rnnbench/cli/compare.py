@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from rnnbench.cli.options import RESULTS, console, require_replaceable
-from rnnbench.cli.output import tell, tell_warnings, write_text_file
+from rnnbench.cli.output import tell_warnings, write_text_file
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -128,5 +128,4 @@ def _write(target: str, text: str, option: str) -> None:
     if target == STDOUT:
         click.echo(text, nl=False)
         return
-    write_text_file(Path(target), text, option)
-    tell(f"{option.removeprefix('--')}  {target}")
+    write_text_file(option.removeprefix("--"), Path(target), text, option)

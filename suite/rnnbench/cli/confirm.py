@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "identities",
     multiple=True,
     metavar="ID",
-    help="Compare only this alert.  [default: each new alert that can be compared]",
+    help="Compare only this alert. May be repeated.  [default: each new alert that can be compared]",
 )
 @BUDGET
 @ALERTS

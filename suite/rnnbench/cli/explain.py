@@ -11,7 +11,7 @@ import click
 
 from rnnbench.cli.option_types import GivenPath, WholeNumber
 from rnnbench.cli.options import ENVIRONMENT_FOLDER, console
-from rnnbench.cli.output import tell
+from rnnbench.cli.output import tell, written
 from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def explain(
             tell(f"{one.trial.id}\n{error.outcome}: {error}", is_error=True)
             failed = failed or error.outcome != "unsupported"
     if picture is not None and stages:
-        tell(f"\npicture  {draw_operations(stages, picture)}")
+        tell("")
+        with written("picture", picture):
+            draw_operations(stages, picture)
     sys.exit(FAILED if failed or not stages else OK)
 
 

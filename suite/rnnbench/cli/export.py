@@ -11,7 +11,7 @@ import click
 
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import RESULTS, require_replaceable
-from rnnbench.cli.output import tell_warnings
+from rnnbench.cli.output import tell_warnings, written
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -91,7 +91,8 @@ def _write_file(chosen: Export | BinaryExport, run: Run, file: Path) -> None:
         raise StoreError(f"{file} is a folder; name a file in it, for example -o {file / run.name}{chosen.ending}")
     if not file.exists() and not followed(file).parent.is_dir():
         raise StoreError(f"cannot write {file}: its folder does not exist; make it, or choose another place with -o")
-    write_given(file, lambda stream: _write(chosen, run, stream))
+    with written(chosen.name, file):
+        write_given(file, lambda stream: _write(chosen, run, stream))
 
 
 def _write(chosen: Export | BinaryExport, run: Run, stream: BinaryIO) -> None:

@@ -11,6 +11,7 @@ import click
 
 from rnnbench.cli.backfill import backfill
 from rnnbench.cli.confirm import confirm
+from rnnbench.cli.one_value import OneValueGroup
 from rnnbench.cli.option_types import WholeNumber
 from rnnbench.cli.options import ALERTS, HISTORY, RESULTS
 from rnnbench.cli.output import tell, tell_warnings
@@ -28,7 +29,7 @@ LAST = click.option(
 )
 
 
-@click.group(short_help="Keep the rows of many runs, and see what changed.")
+@click.group(cls=OneValueGroup, short_help="Keep the rows of many runs, and see what changed.")
 def history() -> None:
     """Keep the rows of many runs, query them by SQL, and see what changed since when.
 

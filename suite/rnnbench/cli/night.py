@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     "collected",
     multiple=True,
     type=ExistingPath(file_okay=False),
-    help="Collect what --measure-only left in this folder: its night.yaml and results. May be given several times.",
+    help="Collect what --measure-only left in this folder: its night.yaml and results. May be repeated.",
 )
 @click.option(
     "--check",
@@ -75,15 +75,14 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="CASE",
     type=ExistingPath(),
-    help="Check the conformance of each new version on these cases, for example cases/conformance. "
-    "May be given several times.",
+    help="Check the conformance of each new version on these cases, for example cases/conformance. May be repeated.",
 )
 @click.option(
     "--checked",
     multiple=True,
     metavar="RUN",
     type=ExistingPath(file_okay=False),
-    help="With --collect: what `rnnbench check --in` found of a newest version. May be given several times.",
+    help="With --collect: what `rnnbench check --in` found of a newest version. May be repeated.",
 )
 @click.option(
     "--lost-check",
@@ -91,7 +90,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="BACKEND",
     help="With --collect: the check of this backend's newest version was lost, so the version is not good yet. "
-    "May be given several times.",
+    "May be repeated.",
 )
 @HISTORY
 @ALERTS

@@ -20,6 +20,8 @@ class GivenPath(click.Path):
 
     def __init__(self, **how: Any) -> None:
         super().__init__(path_type=Path, **how)
+        if not self.file_okay:
+            self.name = "folder"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -86,6 +88,8 @@ class ExistingPath(GivenPath):
 class WholeNumber(click.IntRange):
     """A whole number in a range. The message about a wrong value has the range."""
 
+    name = "n"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             number: int = super().convert(value, param, ctx)
@@ -98,6 +102,8 @@ class WholeNumber(click.IntRange):
 
 class Number(click.FloatRange):
     """A number in a range. NaN is refused, although it is neither smaller nor larger."""
+
+    name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:

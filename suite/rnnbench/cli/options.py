@@ -40,7 +40,12 @@ def _writable_folder(context: click.Context, option: click.Parameter, folder: Pa
 
 
 _runs = partial(
-    click.option, "--results", default=Path("results"), show_default=True, type=GivenPath(), help="Folder for runs."
+    click.option,
+    "--results",
+    default=Path("results"),
+    show_default=True,
+    type=GivenPath(file_okay=False),
+    help="Folder for runs.",
 )
 RESULTS = _runs()
 NEW_RESULTS = _runs(callback=_writable_folder)
@@ -49,7 +54,7 @@ REPORTS = click.option(
     "--reports",
     default=Path("reports"),
     show_default=True,
-    type=GivenPath(),
+    type=GivenPath(file_okay=False),
     callback=_writable_folder,
     help="Folder for reports.",
 )
@@ -98,7 +103,7 @@ def _environments(_context: click.Context, _option: click.Parameter, folder: Pat
 
 ENVIRONMENT_FOLDER = click.option(
     "--environments",
-    type=GivenPath(),
+    type=GivenPath(file_okay=False),
     callback=_environments,
     help="Folder for the environments that are made.  [default: ~/.cache/rnnbench]",
 )
@@ -120,7 +125,10 @@ def _package(context: click.Context, option: click.Parameter, name: str | None) 
 
 
 PACKAGE = click.option(
-    "--package", callback=_package, help="The package whose releases are used.  [default: the backend's own]"
+    "--package",
+    callback=_package,
+    metavar="NAME",
+    help="The package whose releases are used.  [default: the backend's own]",
 )
 RELEASE_LIST = click.option(
     "--list",

@@ -7,7 +7,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,13 +74,26 @@ def tell_left(left: Sequence[UnfinishedTrials], how_to_go_on: str) -> None:
     tell(f"To continue: {how_to_go_on}", is_error=True)
 
 
-def write_text_file(file: Path, text: str, option: str) -> None:
-    """Write the file that a user has named with `option`. Raises StoreError."""
+@contextmanager
+def written(what: str, file: Path) -> Iterator[None]:
+    """Say that a file was written inside this block, and whether it replaced an earlier one.
+
+    Nothing is said of a device or a pipe: the output may go into it.
+    """
+    replaced = ", in place of the earlier file" if file.is_file() else ""
+    yield
+    if file.is_file():
+        tell(f"{what}  {file}{replaced}")
+
+
+def write_text_file(what: str, file: Path, text: str, option: str) -> None:
+    """Write the file that a user has named with `option`, and say `what` it is. Raises StoreError."""
     from rnnbench.disk import write_given
     from rnnbench.results import StoreError
 
     try:
-        write_given(file, lambda stream: stream.write(text.encode()))
+        with written(what, file):
+            write_given(file, lambda stream: stream.write(text.encode()))
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(f"cannot write {file}: {reason}; choose another file with {option}") from error

@@ -32,14 +32,15 @@ _SELECTION = (
         "--only",
         multiple=True,
         metavar="ID",
-        help="Keep only the trial with this id, or with these last 8 hex digits. Repeat it to keep several.",
+        help="Keep only the trial with this id, or with these last 8 hex digits. May be repeated.",
     ),
     click.option(
         "--filter",
         "filters",
         multiple=True,
         metavar="EXPR",
-        help="Keep only trials that match, for example time=looped,chunk=1|16: looped, and 1 or 16 steps a call.",
+        help="Keep only trials that match, for example time=looped,chunk=1|16: looped, and 1 or 16 steps a call. "
+        "May be repeated: all must match.",
     ),
     click.option(
         "--max-trials",

@@ -31,5 +31,4 @@ def triage(history_folder: Path, alerts_file: Path, last: int, output: Path | No
     if output is None:
         click.echo(page, nl=False)
     else:
-        write_text_file(output, page, "-o")
-        click.echo(f"triage   {output}")
+        write_text_file("triage", output, page, "-o")

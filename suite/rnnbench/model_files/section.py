@@ -98,8 +98,13 @@ class _Answer:
 
 def _answered(section: FileSection, description: FileDescription, answers: Iterable[str]) -> FileSection:
     names = {array.name for array in description.arrays}
+    given: set[tuple[str, str]] = set()
     for written in answers:
-        section = _with_answer(section, description, _read_answer(written, names))
+        answer = _read_answer(written, names)
+        if (answer.key, answer.name) in given:
+            raise _wrong(written, "it is answered twice; give one of the two")
+        given.add((answer.key, answer.name))
+        section = _with_answer(section, description, answer)
     return section
 
 

@@ -80,7 +80,9 @@ def parse_thresholds(texts: Iterable[str]) -> dict[str, float]:
                 f"expected a share such as 3% or 0.03, or KIND=SHARE with KIND one of {', '.join(THRESHOLDS)}; "
                 f"got '{text}'"
             )
-        given[written[1] or "latency"] = float(written[2]) / (100 if written[3] else 1)
+        if (kind := written[1] or "latency") in given:
+            raise ValueError(f"the threshold of {kind} is given twice; give it once")
+        given[kind] = float(written[2]) / (100 if written[3] else 1)
     return dict(checked(given))
 
 
