@@ -87,4 +87,8 @@ def test_a_damaged_row_with_a_digest_of_its_own_ends_no_site(tmp_path, odd):
     entry.write_text(json.dumps({**content, "rows_sha256": hashlib.sha256(rows.read_bytes()).hexdigest()}))
     (night,) = nights_of(History(history.root), [])
     assert [row.figures[0] for row in night.rows] == ([None] if "build_s" in odd else [])
-    write_site(newest_runs(history, tmp_path / "none"), History(history.root), tmp_path / "site")
+    runs = newest_runs(history, tmp_path / "none")
+    write_site(runs, History(history.root), tmp_path / "site")
+    told = [warning for warning in read_content(runs, History(history.root)).warnings if "its night" in warning]
+    without = "run: 1 row of the history without chunk, steps, batch or threads, left out of its night; delete runs/"
+    assert [warning.startswith(without) for warning in told] == ([] if "build_s" in odd else [True])

@@ -40,7 +40,7 @@ from rnnbench.results import (
     split_by_machine,
     view_runs,
 )
-from rnnbench.site.nights import Night, nights_of
+from rnnbench.site.nights import Night, nights_of, rows_left_out
 from rnnbench.site.stored_records import Row
 from rnnbench.site.stored_runs import StoredRun, fingerprint_of, newest_releases, stored_runs
 
@@ -206,7 +206,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         backfill_runs=tuple(entry for entry in history.runs if entry.release) if history else (),
         newest=max(entries, key=lambda entry: (not is_ahead(entry.started), entry.started, entry.run_id)),
         has_history=has_history,
-        warnings=(*(history.warnings if history else ()), *damaged, *undated, *warnings),
+        warnings=(*((*history.warnings, *rows_left_out(history)) if history else ()), *damaged, *undated, *warnings),
     )
 
 

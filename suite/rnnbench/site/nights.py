@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rnnbench.history import History, RunEntry, entry_of
 from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
+from rnnbench.spelling import count
 
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
@@ -29,6 +30,7 @@ _SETTING = (
 _BUILT_THEN = " AND coalesce(built, '') = ''"
 _COUNTS = ("chunk", "steps", "batch", "threads")
 """Columns that every trial has. A row without one was damaged before its digest was made."""
+_IS_WHOLE = " AND ".join(f"{column} IS NOT NULL" for column in _COUNTS)
 _SOFTWARE = {"Python": "machine_python", "kernel": "machine_kernel", "": "machine_system"}
 """Columns of what an update of the machine changes, with the words before them."""
 
@@ -137,7 +139,7 @@ def _stored(history: History) -> Iterator[Night]:
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
         f"coalesce(same_as, ''), coalesce(versions, ''), concat_ws(', ', {software}), {_SETTING}, "
         f"{', '.join(measured)}, {latencies} "
-        f"FROM rows WHERE {' AND '.join(f'{column} IS NOT NULL' for column in _COUNTS)} ORDER BY run_id, trial"
+        f"FROM rows WHERE {_IS_WHOLE} ORDER BY run_id, trial"
     )
     setting_at = 1 + len(TEXTS) + 6
     first = setting_at + len(Setting._fields)
@@ -149,6 +151,16 @@ def _stored(history: History) -> Iterator[Night]:
             paths = tuple(_path_figures(found[paths_at:]))
             rows[found[0]].append(NightRow._make((*found[1:setting_at], setting, figures, paths)))
     yield from (Night(entry, tuple(rows[identity])) for identity, entry in entries.items())
+
+
+def rows_left_out(history: History) -> tuple[str, ...]:
+    """A sentence for each run of which the history has damaged rows, which are in no night."""
+    statement = f"SELECT run, run_id, count(*) FROM rows WHERE NOT ({_IS_WHOLE}) GROUP BY ALL ORDER BY ALL"
+    return tuple(
+        f"{run}: {count(rows, 'row')} of the history without {', '.join(_COUNTS[:-1])} or {_COUNTS[-1]}, left out of "
+        f"its night; delete runs/{run_id}.json of the history, and add the run again"
+        for run, run_id, rows in (history.sql(statement).rows if history.runs else ())
+    )
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
