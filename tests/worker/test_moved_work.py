@@ -75,7 +75,7 @@ def sampled(moved, folder):
         for path in paths:
             worker.sampler.sample_path(commands.SamplePath(trial, path, BlockPlan(0.0)))
     checked.append(worker.sampler.verify(commands.Verify(trial)).timed)
-    return worker.take_findings(), [result.verdict for result in checked]
+    return worker.findings.take(), [result.verdict for result in checked]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from honest_adapter import HonestProgram, HonestSession
 from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.results import CheckResult, FindingKind
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.process_settings import PROCESS_SETTINGS, changed_settings, read_settings, restore_settings
 from rnnbench.worker.process_state import MOST_LEFT, ProcessWatch, WatchedWork
 from rnnbench.worker.protocol import Failed
@@ -59,7 +60,7 @@ def use(session, reference, times=TIMES):
 
 
 def found(watch):
-    return [finding.detail for finding in watch.take_findings()]
+    return [finding.detail for finding in watch.findings.take()]
 
 
 PLACES_IN_TURN = [
@@ -75,11 +76,11 @@ def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference)
     # Where a process may use one core only, it is there already, and nothing changes.
     if leaving.name == "moves to one core" and len(os.sched_getaffinity(0)) == 1:
         pytest.skip("there is one core only")
-    watch, before = ProcessWatch(), read_settings()
+    watch, before = ProcessWatch(FindingLog()), read_settings()
     session = session_that(leaving.change, place)
     for _ in range(2):
         watch.around(WatchedWork.SAMPLE, "trial", lambda: use(session, reference))
-    findings = watch.take_findings()
+    findings = watch.findings.take()
     assert len(findings) == 1, findings
     assert findings[0].kind is FindingKind.PROCESS
     assert findings[0].detail.startswith("the sampled calls left ")
@@ -91,7 +92,7 @@ def test_a_changed_setting_is_named_once_and_put_back(leaving, place, reference)
 def test_a_program_may_go_back_to_the_cores_on_which_it_was_timed():
     """As OpenVINO does, which binds the thread of a call to the cores of its load. The suite moved the process."""
     first, *_, last = sorted(os.sched_getaffinity(0))
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     os.sched_setaffinity(0, {first})
     watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
     os.sched_setaffinity(0, {last})
@@ -109,7 +110,7 @@ def test_a_folder_of_temporary_files_that_was_removed_is_made_again(tmp_path, mo
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     watch.around(WatchedWork.SAMPLE, "trial", lambda: shutil.rmtree(folder))
     assert found(watch) == ["the sampled calls left the folder of temporary files changed: it was removed"]
     assert folder.is_dir()
@@ -126,7 +127,7 @@ def test_every_setting_has_a_program_that_leaves_it_changed():
     [("descriptor", "descriptors"), ("thread", "threads"), ("segment", "bytes of shared memory")],
 )
 def test_what_grows_with_the_calls_is_named_and_its_process_is_not_used_again(what, name, place, reference, leaks):
-    watch, session = ProcessWatch(), session_that(getattr(leaks, what), place)
+    watch, session = ProcessWatch(FindingLog()), session_that(getattr(leaks, what), place)
     # Some more than are allowed: a thread of an earlier test may end meanwhile.
     times = 2 if what == "segment" else MOST_LEFT[name] + 8
     reply = watch.around(WatchedWork.SAMPLE, "trial", lambda: use(session, reference, times))
@@ -138,7 +139,7 @@ def test_what_grows_with_the_calls_is_named_and_its_process_is_not_used_again(wh
 
 
 def test_children_that_stay_are_counted(reference, leaks):
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     session = session_that(leaks.child, "open")
     reply = watch.around(WatchedWork.CHECK, "trial", lambda: use(session, reference, MOST_LEFT["children"] + 1))
     assert reply is None, "a worker of one trial goes on: nobody else uses it"
@@ -146,7 +147,7 @@ def test_children_that_stay_are_counted(reference, leaks):
 
 
 def test_a_leak_over_many_commands_adds_up_for_each_trial(leaks):
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     replies = [
         watch.around(WatchedWork.SAMPLE, trial, work)
         for _ in range(MOST_LEFT["descriptors"])
@@ -158,7 +159,7 @@ def test_a_leak_over_many_commands_adds_up_for_each_trial(leaks):
 
 
 def test_a_program_that_used_up_all_descriptors_has_harmed_its_process():
-    watch, limits = ProcessWatch(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    watch, limits = ProcessWatch(FindingLog()), resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def use_up():
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
@@ -175,7 +176,7 @@ def test_a_program_that_used_up_all_descriptors_has_harmed_its_process():
 @pytest.mark.parametrize("modules", [("psutil",), tuple(sys.modules)], ids=("one", "all"))
 def test_a_program_that_removed_modules_has_harmed_its_process(modules, monkeypatch):
     """Also where the suite can still read the process: the next trial's command would fail of it."""
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
 
     def remove():
         for name in modules:
@@ -190,7 +191,7 @@ def test_a_program_that_removed_modules_has_harmed_its_process(modules, monkeypa
 
 
 def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(capfd):
-    watch, line = ProcessWatch(), b"called " * 1_000 + b"\n"
+    watch, line = ProcessWatch(FindingLog()), b"called " * 1_000 + b"\n"
     watch.around(WatchedWork.SAMPLE, "trial", lambda: os.write(1, line))
     assert not found(watch), "what one call prints is no finding"
     for _ in range(150):
@@ -200,7 +201,7 @@ def test_much_that_is_printed_while_calls_are_timed_is_named_and_harms_nobody(ca
 
 
 def test_what_cannot_be_put_back_makes_the_process_unfit(monkeypatch):
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     monkeypatch.setattr("rnnbench.worker.process_state.restore_settings", lambda values, names: None)
     reply = watch.around(WatchedWork.SAMPLE, "trial", lambda: np.seterr(over="raise"))
     assert reply.harmed
@@ -208,7 +209,7 @@ def test_what_cannot_be_put_back_makes_the_process_unfit(monkeypatch):
 
 
 def test_a_program_that_raises_is_compared_too():
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
 
     def raises():
         sys.setrecursionlimit(4321)
@@ -221,7 +222,7 @@ def test_a_program_that_raises_is_compared_too():
 
 
 def test_a_failed_check_says_what_was_changed_while_it_ran():
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
 
     def results():
         yield "values", CheckResult(verdict="pass")
@@ -238,7 +239,7 @@ def test_a_failed_check_says_what_was_changed_while_it_ran():
 
 
 def test_an_honest_program_leaves_nothing(reference):
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     for work in WatchedWork:
         assert watch.around(work, "trial", lambda: use(HonestSession, reference)) is None
     assert found(watch) == []
@@ -246,7 +247,7 @@ def test_an_honest_program_leaves_nothing(reference):
 
 def test_what_first_calls_start_and_imports_change_is_no_finding(tmp_path, monkeypatch, reference):
     """A pool of threads, a cache that is opened once, a variable of the framework's own, a line in the log."""
-    watch, kept, end = ProcessWatch(), [], threading.Event()
+    watch, kept, end = ProcessWatch(FindingLog()), [], threading.Event()
 
     def first():
         if not kept:
@@ -278,7 +279,7 @@ def test_what_first_calls_start_and_imports_change_is_no_finding(tmp_path, monke
 )
 @pytest.mark.parametrize("stage", [WatchedWork.IMPORT, WatchedWork.PREPARE])
 def test_what_an_import_takes_away_is_put_back(stage, name, take_away):
-    watch, before = ProcessWatch(), read_settings()
+    watch, before = ProcessWatch(FindingLog()), read_settings()
     watch.around(stage, "trial", take_away)
     assert read_settings()[name] == before[name]
     assert [f"left {name} changed" in detail for detail in found(watch)] == [True]
@@ -290,7 +291,7 @@ def test_what_an_import_adds_stays():
         sys.path.append("added")
         os.environ["ADDED_BY_AN_IMPORT"] = "1"
 
-    watch, limit = ProcessWatch(), sys.getrecursionlimit()
+    watch, limit = ProcessWatch(FindingLog()), sys.getrecursionlimit()
     watch.around(WatchedWork.PREPARE, "trial", add)
     assert (sys.getrecursionlimit(), sys.path[-1], os.environ["ADDED_BY_AN_IMPORT"]) == (limit + 100, "added", "1")
     assert found(watch) == []
@@ -298,7 +299,7 @@ def test_what_an_import_adds_stays():
 
 @pytest.mark.parametrize("work", [WatchedWork.SAMPLE, WatchedWork.VERIFY])
 def test_what_is_sampled_or_verified_with_a_replaced_function_does_not_count(work):
-    watch, absolute = ProcessWatch(), np.abs
+    watch, absolute = ProcessWatch(FindingLog()), np.abs
     reply = watch.around(work, "trial", lambda: setattr(np, "abs", lambda array: array * 0))
     assert isinstance(reply, Failed)
     assert "(numpy.abs)" in reply.reason
@@ -312,14 +313,14 @@ def test_a_check_that_passed_with_a_replaced_function_has_failed():
             yield name, CheckResult(verdict="pass")
 
     absolute = np.abs
-    (_, values), (_, reset) = ProcessWatch().explained("trial", results())
+    (_, values), (_, reset) = ProcessWatch(FindingLog()).explained("trial", results())
     assert (values.verdict, reset.verdict) == ("fail", "pass")
     assert "numpy.abs" in values.detail
     assert np.abs is absolute
 
 
 def test_between_two_commands_of_sampling_the_process_is_read_once(monkeypatch):
-    watch, read = ProcessWatch(), ProcessWatch.read
+    watch, read = ProcessWatch(FindingLog()), ProcessWatch.read
     readings = []
     monkeypatch.setattr(ProcessWatch, "read", lambda self: readings.append(self) or read(self))
     for work in (WatchedWork.SAMPLE, WatchedWork.SAMPLE, WatchedWork.SAMPLE):
@@ -331,7 +332,7 @@ def test_between_two_commands_of_sampling_the_process_is_read_once(monkeypatch):
 
 
 def test_what_changes_between_two_commands_of_sampling_is_found_in_the_second():
-    watch = ProcessWatch()
+    watch = ProcessWatch(FindingLog())
     watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
     before = np.geterr()["divide"]
     np.seterr(divide="raise")

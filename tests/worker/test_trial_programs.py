@@ -31,6 +31,7 @@ from rnnbench.pipeline.same_programs import SamePrograms, agree
 from rnnbench.plan import examine
 from rnnbench.rnn.weights import draw_weights
 from rnnbench.worker import tail_builds
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.kept_programs import later
 from rnnbench.worker.launcher import WorkerError
 from rnnbench.worker.tail_builds import TailBuilds
@@ -99,7 +100,7 @@ class Worker:
     def __init__(self, folder, adapter, programs=""):
         self.adapter = adapter
         self.store = ProgramStore(folder)
-        self.programs = TrialPrograms(adapter, self.store, programs)
+        self.programs = TrialPrograms(adapter, self.store, programs, FindingLog())
 
     def build(self, trial=TRIAL, request=REQUEST):
         before = self.programs.begin_build(trial, request)
@@ -110,7 +111,7 @@ class Worker:
             return self.programs.load(trial, request)
 
     def found(self):
-        return [finding.detail for finding in self.programs.take_findings()]
+        return [finding.detail for finding in self.programs.findings.take()]
 
 
 def test_an_honest_adapter_is_accused_of_nothing(tmp_path):

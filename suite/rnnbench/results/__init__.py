@@ -75,10 +75,8 @@ if TYPE_CHECKING:
         RATIO_CONFIDENCE,
         Place,
         Ranking,
-        StrategyPair,
         judge_bound,
         rank,
-        strategy_pairs,
     )
     from rnnbench.results.reading import StoreError
     from rnnbench.results.record import (
@@ -106,6 +104,7 @@ if TYPE_CHECKING:
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name
+    from rnnbench.results.strategy_pairs import StrategyPair, strategy_pairs
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
     from rnnbench.results.text import file_name, spreadsheet, visible, writable
     from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds

@@ -1,4 +1,4 @@
-"""Rankings by bound latency, verdicts on two trials, and pairs of strategies of one backend.
+"""Rankings by bound latency, and verdicts on two trials.
 
 Programs of different origins are never ranked together, nor are different chunks (a longer chunk waits for its
 samples), nor streams and whole sequences.
@@ -10,7 +10,7 @@ place alone, so a row of small differences does not become one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -51,19 +51,6 @@ class Ranking:
         return tuple(place for place in self.places if place.number == 1)
 
 
-@dataclass(frozen=True)
-class StrategyPair:
-    """Two strategies of one backend on one workload that differ in one axis."""
-
-    target: str
-    first: str
-    second: str
-    common: str
-    """The values of the axes in which they are equal."""
-    ratios: dict[int, Judgement | None]
-    """By chunk: the first's bound latency over the second's; None where both are one program, measured once."""
-
-
 def rank(entries: Iterable[Entry]) -> list[Ranking]:
     """Rankings of one workload: by origin, in the order of ORIGINS, then by chunk."""
 
@@ -76,32 +63,6 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
         name = ORIGINS[origin] if origin < len(ORIGINS) else "not recorded"
         rankings.append(Ranking(name, chunk, not whole, tuple(_places(list(group)))))
     return rankings
-
-
-def strategy_pairs(entries: Sequence[Entry]) -> list[StrategyPair]:
-    """Pairs of one workload: each time against `looped`, `stateful` against `stitched`, `graph` against `stream`."""
-    ranked = {(e.target, *_axes(e), e.chunk): e for e in entries if e.ranked}
-    pairs: dict[tuple[str, str, str, str], dict[int, Judgement | None]] = {}
-    for (target, time, state, launch, chunk), entry in ranked.items():
-        partners = []
-        graph = "" if launch == "stream" else f"-{launch}"
-        if time != "looped":
-            partners.append((("looped", state, launch), (time, "looped", f"{state}{graph}")))
-        if state == "stateful":
-            partners.append(((time, "stitched", launch), (state, "stitched", f"{time}{graph}")))
-        if graph:
-            partners.append(((time, state, "stream"), (launch, "stream", f"{time}-{state}")))
-        for strategy, names in partners:
-            if partner := ranked.get((target, *strategy, chunk)):
-                is_one_program = entry.measured == partner.measured
-                pairs.setdefault((target, *names), {})[chunk] = None if is_one_program else judge_bound(entry, partner)
-    return [StrategyPair(*key, ratios) for key, ratios in sorted(pairs.items())]
-
-
-def _axes(entry: Entry) -> tuple[str, str, str]:
-    """Time, state and launch."""
-    params = entry.record.params
-    return params.time, params.state, params.launch
 
 
 def judge_bound(first: Entry, second: Entry) -> Judgement:

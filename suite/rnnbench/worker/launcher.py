@@ -23,6 +23,7 @@ from rnnbench.process_tree import is_stopped
 from rnnbench.results import Finding, Outcome
 from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.channel import Channel, ChannelClosedError, LineTooLongError
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.process_family import (
     MARK,
@@ -130,7 +131,7 @@ class ChannelProcess(StartedProcess, Generic[Ready]):
         self._printed_before = self._printed()
         """Bytes of its log before that command."""
         self._oom_kills = OomKills()
-        self._findings: list[Finding] = []
+        self._findings = FindingLog()
         # If the process has ended already, or does not read, `ready` raises.
         with suppress(ChannelClosedError, TimeoutError):
             channel.send(encode_command(start), START_LIMIT_S)
@@ -161,8 +162,7 @@ class ChannelProcess(StartedProcess, Generic[Ready]):
 
     def take_findings(self) -> tuple[Finding, ...]:
         """The findings since the last call of this method."""
-        taken, self._findings = tuple(self._findings), []
-        return taken
+        return self._findings.take()
 
     @property
     def age_s(self) -> float:
@@ -189,7 +189,7 @@ class ChannelProcess(StartedProcess, Generic[Ready]):
         except BAD_MESSAGE as error:
             name = type(command).__name__
             self._fail("crashed", f"it sent something that is no reply to {name}: {_fault(error)}; killed")
-        self._findings += answer.findings
+        self._findings.add(answer.findings)
         if not isinstance(answer.reply, Failed):
             return answer.reply
         failed = self.with_its_cause(answer.reply)

@@ -19,6 +19,7 @@ from rnnbench.measure import SharedSegments, read_holdings
 from rnnbench.outside_text import describe_error
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.temporary import keep_folder
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.process_settings import (
     REPLACED_FUNCTIONS,
     RESULT_SETTINGS,
@@ -90,21 +91,16 @@ class ProcessState:
 class ProcessWatch:
     """Compares the process before and after each command of its trials."""
 
-    def __init__(self) -> None:
+    def __init__(self, findings: FindingLog) -> None:
+        self.findings = findings
         self._segments = SharedSegments()
         self._left: Counter[tuple[str, str]] = Counter()
         """How much each trial's timed calls have left so far, by trial and name."""
         self._reported: set[tuple[str, str, str]] = set()
-        self._findings: list[Finding] = []
         self._sampled: ProcessState | None = None
         """The process after the last command, if that command sampled and changed no setting."""
         self._timed_on: object = None
         """The niceness, policy and cores of the last sampled calls."""
-
-    def take_findings(self) -> list[Finding]:
-        """The findings since the last call of this method."""
-        taken, self._findings = self._findings, []
-        return taken
 
     def read(self) -> ProcessState:
         """The state of this process now. Reading it takes 1 ms, and 3 µs per descriptor and thread."""
@@ -201,7 +197,7 @@ class ProcessWatch:
         """Add a finding, once per trial and process: every block of calls would give it again."""
         if (trial, who, name) not in self._reported:
             self._reported.add((trial, who, name))
-            self._findings.append(Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}"))
+            self.findings.add([Finding(kind=FindingKind.PROCESS, detail=f"{who} {sentence}")])
 
 
 def _replaced(before: ProcessState, after: ProcessState) -> str:

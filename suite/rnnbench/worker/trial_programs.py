@@ -31,6 +31,7 @@ from rnnbench.model_files import FileNetwork
 from rnnbench.results import Finding, FindingKind
 from rnnbench.spelling import listed
 from rnnbench.stages import BuildFigures
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.kept_programs import KeptPrograms, later
 from rnnbench.worker.outside_files import OutsideFiles
 from rnnbench.worker.tail_builds import TailBuilds
@@ -56,21 +57,23 @@ class TrialPrograms:
     `folder` is the folder in the store for the backend and its current sources (`folder_of`).
     """
 
-    def __init__(self, backend: Backend, store: ProgramStore, folder: str, kept: KeptPrograms | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        store: ProgramStore,
+        folder: str,
+        findings: FindingLog,
+        kept: KeptPrograms | None = None,
+    ) -> None:
+        self.findings = findings
         self._backend = backend
         self._store = store
         self._kept = kept
         self._cache = store.programs / folder
         self._tails = TailBuilds(store, folder)
         self._loaded: dict[str, Program] = {}
-        self._findings: list[Finding] = []
         self._wrote_later: set[str] = set()
         """Trials whose programs wrote files into the store after their build."""
-
-    def take_findings(self) -> tuple[Finding, ...]:
-        """The findings since the last call of this method."""
-        taken, self._findings = tuple(self._findings), []
-        return taken
 
     def holds(self, trial: Trial) -> bool:
         """Whether the trial's program is loaded in this process."""
@@ -228,7 +231,7 @@ class TrialPrograms:
         return program is not None and program.tail_build_s is not None
 
     def _find(self, detail: str) -> None:
-        self._findings.append(Finding(kind=FindingKind.ARTIFACT, detail=detail))
+        self.findings.add([Finding(kind=FindingKind.ARTIFACT, detail=detail)])
 
 
 LOADING, CHECKING, PREPARING = "loaded", "checked", "prepared for sampling"

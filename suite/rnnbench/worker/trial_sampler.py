@@ -27,6 +27,7 @@ from rnnbench.measure import (
 )
 from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker import commands
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.held_trials import HeldTrials, worker_state
 from rnnbench.worker.open_streams import OpenStreams
 from rnnbench.worker.prepared_program import PreparedProgram
@@ -38,7 +39,8 @@ from rnnbench.worker.trial_programs import PREPARING
 class TrialSampler:
     """Carries out the commands of sampling, from `Prepare` to `Verify`."""
 
-    def __init__(self, held: HeldTrials) -> None:
+    def __init__(self, held: HeldTrials, findings: FindingLog) -> None:
+        self._findings = findings
         self._held = held
         self._prepared: dict[str, PreparedProgram] = {}
         self._streams: dict[str, OpenStreams] = {}
@@ -48,12 +50,6 @@ class TrialSampler:
         self._evictor: Callable[[], object] | None = None
         self._replaced: dict[str, str] = {}
         """The clocks that a trial replaced in its commands, or in a block of its calls."""
-        self._findings: list[Finding] = []
-
-    def take_findings(self) -> list[Finding]:
-        """The findings since the last call of this method."""
-        taken, self._findings = self._findings, []
-        return taken
 
     @property
     def handlers(self) -> Mapping[type[Command[Any]], tuple[WatchedWork, Callable[[Any], object]]]:
@@ -192,9 +188,9 @@ class TrialSampler:
             signs += deferred_work(path, of_path, trial.threads)
             if PATHS[path].entry == "bound":
                 signs.append(hidden_work(path, of_path, blocks["bound"]))
-        self._findings += [
+        self._findings.add(
             Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in signs if detail
-        ]
+        )
 
     def _note_clocks(self, trial: Trial) -> None:
         """Note the clocks that the trial has replaced. They are put back after each command."""

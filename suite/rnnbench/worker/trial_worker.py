@@ -18,11 +18,12 @@ from rnnbench.backends import AdapterError, Backend, PreparesBuilds, ProgramStor
 from rnnbench.cases import Trial
 from rnnbench.conformance import run_checks
 from rnnbench.measure import STARTED_ON, ImportClock, memory, read_metrics, sample_block
-from rnnbench.results import CheckResult, Finding
+from rnnbench.results import CheckResult
 from rnnbench.stages import BuildFigures, CheckResults, ImportFigures, LoadFigures
 from rnnbench.temporary import keep_folder
 from rnnbench.worker import commands
 from rnnbench.worker.channel import ChannelClosedError
+from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.forked_build import run_forked
 from rnnbench.worker.forked_trial import Forking
 from rnnbench.worker.held_trials import HeldTrials, worker_state
@@ -61,24 +62,17 @@ class TrialWorker:
         sources = start.sources or sources_digest(start.backend)
         store = ProgramStore(start.cache)
         kept = KeptPrograms(start.kept, start.backend, sources, start.cache, store) if start.kept else None
-        self._programs = TrialPrograms(self._backend, store, folder_of(start.backend, sources), kept)
+        self.findings = FindingLog()
+        self._programs = TrialPrograms(self._backend, store, folder_of(start.backend, sources), self.findings, kept)
         self._kept_checks = KeptChecks(kept) if kept and is_own(start.backend) else None
         self.held = HeldTrials(self._programs, start.references, start.kept.folder if start.kept else None)
-        self.sampler = TrialSampler(self.held)
+        self.sampler = TrialSampler(self.held, self.findings)
         self._imported_by_builds: tuple[str, ...] = ()
         self._forked_with: set[str] = set()
         """Modules that a forked child has from its parent."""
         self._prepared: set[tuple[str, str]] = set()
         """Routes and devices for whose builds this process was prepared."""
-        self._findings: list[Finding] = []
-        self._watch = ProcessWatch()
-
-    def take_findings(self) -> tuple[Finding, ...]:
-        """The findings since the last call of this method."""
-        finders = (self._programs, self.sampler, self._watch)
-        findings = (*self._findings, *(finding for finder in finders for finding in finder.take_findings()))
-        self._findings = []
-        return findings
+        self._watch = ProcessWatch(self.findings)
 
     @property
     def handlers(self) -> Handlers:
@@ -125,7 +119,7 @@ class TrialWorker:
         before_fork = memory.resident()
 
         def compile_and_measure() -> BuildFigures:
-            self.take_findings()  # The parent has these findings too, and reports them.
+            self.findings.take()  # The parent has these findings too, and reports them.
             os.sched_setaffinity(0, STARTED_ON)
             cache_before = self._programs.begin_build(trial, request)
             before, imports = frozenset(sys.modules), ImportClock()
@@ -150,13 +144,13 @@ class TrialWorker:
             if origin == "cached":
                 return BuildFigures("cached")
             if findings := tuple(self._programs.of_outside(outside, request)):
-                self._findings += findings
+                self.findings.add(findings)
             elif not figures.stopped:
                 self._programs.keep(trial, request, figures)
             return figures
 
-        answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.take_findings)
-        self._findings += answer.findings
+        answer = run_forked(command, lambda: attempt(compile_and_measure, "build-failed"), self.findings.take)
+        self.findings.add(answer.findings)
         figures = answer.reply
         self._imported_by_builds = () if isinstance(figures, Failed) else figures.modules
         return figures
@@ -244,7 +238,7 @@ class TrialWorker:
         if command.reuse and (earlier := kept.restore(key, worker_state())):
             return earlier
         checked = run()
-        self._findings += (found := self.take_findings())
+        self.findings.add(found := self.findings.take())
         if found or isinstance(checked, Failed) or any(result.not_begun for result in checked.results.values()):
             kept.forget(key)
         else:
@@ -325,8 +319,8 @@ def main() -> None:
     worker = TrialWorker(start)
     imports = attempt(worker.import_framework, "run-failed")
     bind_threads(os.getpid(), start.affinity)
-    answer(channel, imports, worker.take_findings())
+    answer(channel, imports, worker.findings.take())
     with suppress(ChannelClosedError):
-        forking = Forking(channel, worker.handlers, worker.take_findings, worker.prepare_fork)
+        forking = Forking(channel, worker.handlers, worker.findings.take, worker.prepare_fork)
         handlers: Handlers = {**worker.handlers, commands.Fork: forking}
-        serve(channel, handlers, take_findings=worker.take_findings)
+        serve(channel, handlers, take_findings=worker.findings.take)
