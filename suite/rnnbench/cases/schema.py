@@ -127,12 +127,6 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class _Pattern(Section):
-    """A mapping of leaf names without their sections. `model_fields_set` has those that were written."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
-
 class WorkloadSection(Section):
     steps: Axis[Steps] = Field(description="Time steps of the whole stream.")
     batch: Axis[Size] = Field(default=(1,), description="Streams that advance together in one call.")
@@ -280,28 +274,35 @@ LEAVES: dict[str, str] = {leaf: name for name, section in SECTIONS.items() for l
 """Every leaf with its section. Leaf names are unique over the sections."""
 
 
-def _pattern(title: str, doc: str) -> type[Section]:
-    """A mapping of leaf names without their sections, none of them required, each with a value or a list of values."""
-    fields: dict[str, Any] = {}
-    for leaf, section in LEAVES.items():
-        field = SECTIONS[section].model_fields[leaf]
-        kind = axis_of(get_args(field.annotation)[0])
-        fields[leaf] = (kind, Field(default_factory=tuple, description=field.description))
-    return create_model(title, __base__=_Pattern, __doc__=doc, **fields)
+def _pattern_fields() -> dict[str, Any]:
+    """Every leaf, not required, with a value or a list of values."""
+    fields = {leaf: SECTIONS[section].model_fields[leaf] for leaf, section in LEAVES.items()}
+    return {
+        leaf: (axis_of(get_args(field.annotation)[0]), Field(default_factory=tuple, description=field.description))
+        for leaf, field in fields.items()
+    }
 
 
-Exclude = _pattern("Exclude", "Drops the points that have, for each key, that value or one of those values.")
-Include = _pattern(
-    "Include", "Adds the product of its values. Keys that are axes must be given; others are the case's."
+class _Pattern(Section):
+    """Points of the matrix, by leaf names without their sections. `model_fields_set` has those that were written."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+
+Pattern = create_model(
+    "Pattern", __base__=_Pattern, __doc__="Values of keys, without their sections.", **_pattern_fields()
 )
 
 
 class MatrixSection(Section):
-    exclude: Annotated[list[Exclude], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
-        default=[], description="Points that are left out."
+    exclude: Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
+        default=[],
+        description="Each entry drops the points that have, for each of its keys, that value or one of those values.",
     )
-    include: Annotated[list[Include], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
-        default=[], description="Points that are added, whatever `exclude` says."
+    include: Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] = Field(  # type: ignore[valid-type]
+        default=[],
+        description="Each entry adds the product of its values, whatever `exclude` says. Keys that are axes must be "
+        "given; others are the case's.",
     )
 
 
