@@ -351,6 +351,12 @@ class Generator(TitleGenerator):
 
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of case files: for editors, and for the words of error messages."""
+    """The JSON Schema (2020-12) of case files: for editors, and for the words of error messages.
+
+    A key of a pattern is that of its section, so each key is described once.
+    """
     schema = CaseFile.model_json_schema(schema_generator=Generator)
+    schema["$defs"][Pattern.__name__]["properties"] = {
+        leaf: {"$ref": f"#/$defs/{SECTIONS[section].__name__}/properties/{leaf}"} for leaf, section in LEAVES.items()
+    }
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 from pydantic import ValidationError
@@ -140,8 +141,10 @@ def _descend(path: KeyPath, schema: Schema) -> dict[str, Any]:
 
 
 def _resolve(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    reference = node.get("$ref", "")
-    resolved: dict[str, Any] = schema["$defs"][reference.rpartition("/")[2]] if reference else node
+    """What a node refers to by a path of keys (`#/$defs/Pattern`), or the node itself."""
+    if "$ref" not in node:
+        return node
+    resolved: dict[str, Any] = reduce(lambda part, key: part[key], node["$ref"].split("/")[1:], schema)
     return resolved
 
 
