@@ -23,6 +23,14 @@ def test_every_name_of_the_package_is_there(name):
 
 
 @pytest.mark.parametrize("name", PACKAGES)
+def test_no_name_of_the_package_is_that_of_a_module_of_it(name):
+    """Once the module is imported, the name would mean the module."""
+    package = import_module(f"rnnbench.{name}")
+    modules = {module.name for module in iter_modules(package.__path__)}
+    assert modules & set(package.__all__) == set()
+
+
+@pytest.mark.parametrize("name", PACKAGES)
 def test_a_name_that_a_package_does_not_offer_is_an_attribute_error(name):
     package = import_module(f"rnnbench.{name}")
     with pytest.raises(AttributeError, match=rf"module 'rnnbench\.{name}' has no attribute 'no_such_name'"):

@@ -9,7 +9,8 @@
     rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
     versions, tables                     parts and forms of rows: versions as text, tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
-    views, ranking, fits                 workloads, places, strategy pairs, fits of cost and growth
+    views, ranking, fits                 workloads, places, fits of cost and growth
+    pairs_of_strategies                  strategies that differ in one axis: `strategy_pairs`
     device_crossings                     which device is faster, and from where on
     compare, compare_json                two runs: verdicts on latencies, other measures, and what is no number
     comparison_warnings                  reasons to distrust a comparison
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from rnnbench.results.merge import MergedRun, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
     from rnnbench.results.model import FrozenModel
+    from rnnbench.results.pairs_of_strategies import StrategyPair, strategy_pairs
     from rnnbench.results.ranking import (
         RATIO_CONFIDENCE,
         Place,
@@ -104,7 +106,6 @@ if TYPE_CHECKING:
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name
-    from rnnbench.results.strategy_pairs import StrategyPair, strategy_pairs
     from rnnbench.results.tables import COLUMN_TYPES, FIGURE, TableRows, make_table, open_database, parquet, sql_literal
     from rnnbench.results.text import file_name, spreadsheet, visible, writable
     from rnnbench.results.thresholds import THRESHOLDS, parse_thresholds

@@ -22,6 +22,7 @@ The worker of a trial:
     server             the worker's loop: `run_worker`, `serve`, `open_channel`, `answer`
     forked_build       a build in a forked child
     forked_trial       one trial in a forked child; `preload` imports beforehand
+    finding_log        the findings of a process that are not reported yet
     held_trials        the trials that a worker holds; `trial_programs` has their programs
     kept_programs      the cache of programs and of the figures of their builds
     kept_checks        the cache of check results

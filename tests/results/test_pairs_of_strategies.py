@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fake_records as fake
 
+from rnnbench.results.pairs_of_strategies import strategy_pairs
 from rnnbench.results.record import Record
-from rnnbench.results.strategy_pairs import strategy_pairs
 from rnnbench.results.views import Entry, view_runs
 
 
