@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -86,40 +86,8 @@ class _File:
 
 def _features_of_node(node: Any, file: _File, callers: tuple[Any, ...]) -> Iterator[str]:
     """The features of the node itself, of the graphs inside it, and of the function that it calls."""
-    attributes = {attribute.name: attribute for attribute in node.attribute}
-    is_of_onnx = node.domain in ("", "ai.onnx")
-    chosen = attributes["activations"].strings if "activations" in attributes else ()
-    if is_of_onnx and node.op_type in ("LSTM", "GRU") and any(name.lower() not in _ACTIVATIONS for name in chosen):
-        yield "other-activations"
-    if is_of_onnx and node.op_type in ("LSTM", "GRU", "RNN"):
-        values = len(attributes["activation_alpha"].floats) if "activation_alpha" in attributes else 0
-        without = [name.lower() for name in chosen if name.lower() in _WITH_ALPHA][values:]
-        if b"thresholdedrelu" in without:
-            yield "default-threshold"
-        names, one_way = [name.lower() for name in chosen], len(chosen) // 2
-        is_both_ways = "direction" in attributes and attributes["direction"].s == b"bidirectional"
-        if is_both_ways and names[:one_way] != names[one_way:]:
-            yield "unlike-directions"
-    if is_of_onnx and node.op_type in ("LSTM", "GRU", "RNN") and "layout" in attributes and attributes["layout"].i:
-        yield "rows-first-operator"
-    if is_of_onnx and node.op_type == "LSTM" and any(node.input[7:8]):
-        yield "peepholes"
-    if is_of_onnx and node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
-        yield "joint-gates"
-    if is_of_onnx and node.op_type == "RNN" and "clip" in attributes:
-        yield "clipped-rnn"
-    if is_of_onnx and node.op_type == "If" and _ifs(node) >= _NESTED:
-        yield "nested-ifs"
-    if is_of_onnx and node.op_type == "Scan":
-        directions = ("directions", "scan_input_directions", "scan_output_directions")
-        if any(1 in attributes[name].ints for name in directions if name in attributes):
-            yield "backward-scan"
-    if is_of_onnx and node.op_type == "Conv" and any(step > 1 for step in _integers(attributes, "strides")):
-        yield "strided-convolution"
-    if is_of_onnx and _is_older(node, file):
-        yield "older-operators"
-    if is_of_onnx and node.op_type == "PRelu" and _has_slopes_of_channels(node, file):
-        yield "slopes-of-one-axis"
+    if node.domain in ("", "ai.onnx"):
+        yield from _features_of_operator(node, file)
     for graph in subgraphs(node):
         for inner in graph.node:
             yield from _features_of_node(inner, file, callers)
@@ -127,6 +95,47 @@ def _features_of_node(node: Any, file: _File, callers: tuple[Any, ...]) -> Itera
     if key in file.functions and key not in callers:
         for inner in file.functions[key].node:
             yield from _features_of_node(inner, file, (*callers, key))
+
+
+def _features_of_operator(node: Any, file: _File) -> Iterator[str]:
+    """The features of a node of ONNX's own operators, without the graphs inside it."""
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type in ("LSTM", "GRU", "RNN"):
+        yield from _features_of_recurrent(node, attributes)
+    if node.op_type == "If" and _ifs(node) >= _NESTED:
+        yield "nested-ifs"
+    if node.op_type == "Scan":
+        directions = ("directions", "scan_input_directions", "scan_output_directions")
+        if any(1 in attributes[name].ints for name in directions if name in attributes):
+            yield "backward-scan"
+    if node.op_type == "Conv" and any(step > 1 for step in _integers(attributes, "strides")):
+        yield "strided-convolution"
+    if _is_older(node, file):
+        yield "older-operators"
+    if node.op_type == "PRelu" and _has_slopes_of_channels(node, file):
+        yield "slopes-of-one-axis"
+
+
+def _features_of_recurrent(node: Any, attributes: Mapping[str, Any]) -> Iterator[str]:
+    """The features of an LSTM, a GRU or an RNN."""
+    chosen = [name.lower() for name in attributes["activations"].strings] if "activations" in attributes else []
+    if node.op_type != "RNN" and any(name not in _ACTIVATIONS for name in chosen):
+        yield "other-activations"
+    alphas = len(attributes["activation_alpha"].floats) if "activation_alpha" in attributes else 0
+    if b"thresholdedrelu" in [name for name in chosen if name in _WITH_ALPHA][alphas:]:
+        yield "default-threshold"
+    one_way = len(chosen) // 2
+    is_both_ways = "direction" in attributes and attributes["direction"].s == b"bidirectional"
+    if is_both_ways and chosen[:one_way] != chosen[one_way:]:
+        yield "unlike-directions"
+    if "layout" in attributes and attributes["layout"].i:
+        yield "rows-first-operator"
+    if node.op_type == "LSTM" and any(node.input[7:8]):
+        yield "peepholes"
+    if node.op_type == "LSTM" and "input_forget" in attributes and attributes["input_forget"].i:
+        yield "joint-gates"
+    if node.op_type == "RNN" and "clip" in attributes:
+        yield "clipped-rnn"
 
 
 def _ifs(node: Any) -> int:
