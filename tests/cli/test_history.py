@@ -81,7 +81,7 @@ def test_a_history_without_a_run_says_so(rnnbench, command):
 @pytest.mark.parametrize("command", [("history", "add", "latest"), ("run", "--resume", "latest")])
 def test_the_latest_run_of_none_is_a_mistake(rnnbench, command):
     failed = rnnbench(*command, status=2)
-    assert failed.stderr.startswith("rnnbench: no folder in results has the name that `rnnbench run` gives")
+    assert failed.stderr.startswith("rnnbench: results has no run with a name that `rnnbench run` gives")
 
 
 def test_alerts_and_triage_of_a_history(rnnbench, folder):

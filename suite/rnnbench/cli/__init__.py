@@ -90,7 +90,7 @@ def cli() -> None:
     \b
     Exit status:
       0    everything went as expected
-      1    something is nonconforming, or a comparison found what --fail-on names
+      1    something is nonconforming, or the command found what its help names
       2    a mistake in the command, a case or a named backend
       3    a trial failed
       130  interrupted

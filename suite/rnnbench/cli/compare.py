@@ -60,8 +60,12 @@ def compare(
 
     Example: rnnbench compare main pull --fail-on slower,vanished
 
-    Exit with 1 if something was found that --fail-on names. Runs made at different times also differ by the drift of
-    the machine; `rnnbench ab` avoids that.
+    Runs made at different times also differ by the drift of the machine; `rnnbench ab` avoids that.
+
+    \b
+    Exit status:
+      0  nothing was found that --fail-on names
+      1  something was found that --fail-on names
     """
     from rnnbench.reports import COMMENT_CHARACTERS, comparison_markdown, print_comparison
     from rnnbench.results import (

@@ -18,11 +18,14 @@ from rnnbench.cli.selection import Selection
 )
 @BACKEND
 def doctor(fidelity: bool, backends: tuple[str, ...]) -> None:
-    """Check whether this machine is fit for benchmarking now. Exit with 1 if there is a warning.
+    """Check whether this machine is fit for benchmarking now, and list its devices with what disturbs each.
 
-    Lists the machine's devices, with what disturbs each.
+    With --fidelity, compare bound calls with each runtime's own timing tool instead.
 
-    With --fidelity, compare bound calls with each runtime's own timing tool. Exit with 1 if a difference is too large.
+    \b
+    Exit status:
+      0  nothing disturbs a measurement; with --fidelity, each difference is small
+      1  there is a warning; with --fidelity, a difference is too large
     """
     if fidelity:
         from rnnbench.fidelity import measure_fidelity, print_fidelity

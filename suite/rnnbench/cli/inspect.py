@@ -24,18 +24,23 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="KEY=VALUE",
     help="What the file does not say: constants.NAME=VALUE, state.INPUT=OUTPUT, sizes.NAME=N, ranges.NAME=[0,99], "
-    "outputs=[NAME], time=AXIS, batch=AXIS.",
+    "outputs=[NAME], time=AXIS, batch=AXIS. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, answers: tuple[str, ...], as_json: bool) -> None:
     """Print what is in FILE (.onnx, .tflite, .pt2, .keras, .h5, .pb, .mlir): operators, arrays, and what keeps a state.
 
     It ends with the section `model` of a case that runs the file. Once no question is open, the states are checked:
-    the file is called in float64. Exit with 1 if a state is lost, or if two halves of a stream differ from the whole.
+    the file is called in float64.
 
     The file is read and called in processes of their own, with limits of memory and time.
 
     Example: rnnbench inspect vad.onnx --set constants.sr=16000 --set time=null
+
+    \b
+    Exit status:
+      0  nothing is wrong with the states, or questions are open
+      1  a state is lost, or two halves of a stream differ from the whole
     """
     from rnnbench.model_files import (
         answered,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     "answers",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What a model file does not say, as for `rnnbench inspect`: constants.NAME=VALUE, time=AXIS, …",
+    help="What a model file does not say, as for `rnnbench inspect`: constants.NAME=VALUE, time=AXIS, … "
+    "May be repeated.",
 )
 def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     """Write a commented case for WHAT: a cell (lstm), a named network (rnnoise), or a file (my.onnx, …).

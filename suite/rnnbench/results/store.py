@@ -109,8 +109,8 @@ class Store:
                 if hidden := self.left_out(LATEST):
                     raise StoreError(f"no run is the latest: {hidden[0]}")
                 raise StoreError(
-                    f"no folder in {self.root} has the name that `rnnbench run` gives, so none is the latest run; "
-                    f"run a case, name the run, or give its folder of runs with --results"
+                    f"{self.root} has no run with a name that `rnnbench run` gives, so none is the latest; run a case, "
+                    f"name the run, or give another folder of runs with --results"
                 )
             return runs[-1]
         if run == "":
