@@ -290,7 +290,7 @@ def test_a_kill_while_a_run_begins_leaves_no_folder_that_a_command_takes_for_a_r
     (left,) = tmp_path.iterdir()
     assert store.begun() == [left]
     assert store.runs() == []
-    with pytest.raises(StoreError, match="so none is the latest run"):
+    with pytest.raises(StoreError, match="so none is the latest"):
         store.resolve("latest")
     begin_run([make_trial()], store)
     assert left.exists()

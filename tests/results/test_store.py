@@ -419,7 +419,7 @@ def test_a_run_that_is_not_there_gives_the_nearest_name(run: Path) -> None:
         runs.resolve("zebra")
     with pytest.raises(StoreError, match="or 'latest'"):
         runs.resolve("x" * 300)  # longer than a file system allows
-    with pytest.raises(StoreError, match="none is the latest run"):
+    with pytest.raises(StoreError, match="so none is the latest"):
         Store(run.parent / "none").resolve("latest")
 
 
