@@ -43,6 +43,8 @@ _LONGEST_NAME_BYTES = 200
 """UTF-8 bytes of it: file systems allow 255, and a number may follow."""
 MOST_DAMAGED = 20_000
 """Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
+MOST_SKIPPED = 1 << 30
+"""Bytes of a line after which a file is read no further. A small compressed file may have a line of terabytes."""
 _MOST_NAMED = 5
 """Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
@@ -276,12 +278,11 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
     while line := stream.readline(LONGEST_LINE):
         number += 1
         if len(damaged) == MOST_DAMAGED:
-            hopeless = (
-                f"{reader.file}:{number}: the file is no file of records; this line and all that follow were left out"
-            )
-            return records, (*_first(damaged, reader.file), hopeless)
+            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
+            if length > MOST_SKIPPED:
+                return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
             continue
         try:
@@ -307,8 +308,11 @@ def _without_collection() -> Iterator[None]:
 
 
 def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
-    """Read to the end of a line of which `length` bytes are read: all of its bytes, and whether the file ends in it."""
-    while more := stream.readline(LONGEST_LINE):
+    """Read on to the end of a line of which `length` bytes are read, or until MOST_SKIPPED bytes of it are read.
+
+    Returns the bytes that were read of it, and whether the file ends in it.
+    """
+    while length <= MOST_SKIPPED and (more := stream.readline(LONGEST_LINE)):
         length += len(more)
         if more.endswith(b"\n"):
             return length, False
@@ -319,6 +323,10 @@ def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     """The first lines that were left out, and how many more there are."""
     more = len(damaged) - _MOST_NAMED
     return (*damaged[:_MOST_NAMED], *([f"{file}: {count(more, 'more damaged line')} left out"] if more > 0 else []))
+
+
+def _hopeless(file: str, line: int) -> str:
+    return f"{file}:{line}: the file is no file of records; this line and all that follow were left out"
 
 
 def _too_long(file: str, line: int, length: int) -> str:
