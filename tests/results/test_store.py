@@ -393,6 +393,15 @@ def test_a_run_that_a_wrong_clock_dated_in_the_future_is_not_the_latest(run: Pat
     assert runs.read(ahead).warnings == read_run(ahead).warnings
 
 
+def test_a_run_from_before_the_clock_was_set_is_told_where_the_latest_is_asked_for(run: Path) -> None:
+    """It may be the one that was meant."""
+    runs = Store(run.parent)
+    early = fake.write_run(run.parent / "19700101T000100Z-fake_case", [])
+    assert runs.resolve("latest") == run
+    (warning,) = runs.left_out("latest")
+    assert warning.startswith(f"{early}: dated before rnnbench was written, so it is not taken for the latest run")
+
+
 def test_where_all_runs_are_of_the_future_the_last_is_the_latest(tmp_path: Path) -> None:
     """The clock of the machine that reads them may be the wrong one."""
     first, last = (fake.write_run(tmp_path / f"{year}0131T120000Z-fake_case", []) for year in (8026, 8027))

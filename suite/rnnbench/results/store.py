@@ -18,7 +18,7 @@ from typing import BinaryIO
 from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.disk import copy_of, is_disk_error, is_json, open_plain, read_or_copy, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.dates import ahead_of_others
+from rnnbench.results.dates import wrong_dates
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
@@ -107,7 +107,7 @@ class Store:
     def resolve(self, run: str | Path) -> Path:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
         if str(run) == LATEST:
-            if not (runs := self._runs_of_the_past()):
+            if not (runs := self._well_dated()):
                 if hidden := self.left_out(LATEST):
                     raise StoreError(f"no run is the latest: {hidden[0]}")
                 raise StoreError(
@@ -134,25 +134,26 @@ class Store:
         return replace(contents, warnings=(*contents.warnings, *self.left_out(run)))
 
     def left_out(self, run: str | Path) -> tuple[str, ...]:
-        """A sentence for each run that would be `latest`, and is not because it is dated in the future."""
+        """A sentence for each run that is not taken for `latest` because a wrong clock dated it."""
         if str(run) != LATEST:
             return ()
-        runs, counted = self.runs(), self._runs_of_the_past()
-        ahead = (
-            f"{path}: dated in the future, so it is not taken for the latest run; if a clock was wrong, name this run "
-            f"itself, or rename its folder"
+        runs = self.runs()
+        wrong = wrong_dates(map(_time_in, runs))
+        misdated = (
+            f"{path}: dated {wrong[_time_in(path)]}, so it is not taken for the latest run; if a clock was wrong, name "
+            f"this run itself, or rename its folder"
             for path in runs
-            if path not in counted
+            if _time_in(path) in wrong
         )
         places = tuple(_hidden_beginning(path) for path in runs)
         hidden = (path for path in _hidden_runs(self.root) if not path.name.startswith(places))
-        return (*ahead, *map(_was_replaced, hidden))
+        return (*misdated, *map(_was_replaced, hidden))
 
-    def _runs_of_the_past(self) -> list[Path]:
-        """`runs`, without those dated in the future: each would stay the latest for as long."""
+    def _well_dated(self) -> list[Path]:
+        """`runs`, without those that a wrong clock dated: one of the future would stay the latest for as long."""
         runs = self.runs()
-        ahead = ahead_of_others(_time_in(path) for path in runs)
-        return [path for path in runs if _time_in(path) not in ahead]
+        wrong = wrong_dates(map(_time_in, runs))
+        return [path for path in runs if _time_in(path) not in wrong]
 
 
 def _time_in(run: Path) -> str:
