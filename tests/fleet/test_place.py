@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import threading
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -33,6 +33,39 @@ def free_port():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
+
+
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""The first frame of a server of gRPC."""
+
+
+class Server:
+    """A server that sends the same answer to each client, and closes the connection, until it is closed itself."""
+
+    def __init__(self, answer):
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, args=(answer,), daemon=True).start()
+
+    def _serve(self, answer):
+        with suppress(OSError):
+            while True:
+                with self._socket.accept()[0] as connection:
+                    connection.sendall(answer)
+
+    def close(self):
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # This wakes the thread.
+        self._socket.close()
+
+
+@contextmanager
+def serving(answer):
+    server = Server(answer)
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 class RpcError(Exception):
@@ -80,6 +113,47 @@ def test_where_nobody_listens_no_run_is_begun(folder, free_port):
     assert not (folder / "results").exists()
 
 
+def test_what_accepts_a_connection_and_says_nothing_is_no_cluster(monkeypatch):
+    """As the head does whose process was stopped."""
+    monkeypatch.setattr(cluster, "ANSWER_LIMIT_S", 0.2)
+    use_ray(monkeypatch, init=lambda **_: pytest.fail("Ray would wait for ever"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        told = pytest.raises(
+            FleetError, match=f"--on {address}: no cluster is there: it accepts a connection, and sends n"
+        )
+        with told, cluster.join(Place(address)):
+            pass
+
+
+def test_a_web_server_is_no_cluster(monkeypatch):
+    use_ray(monkeypatch)
+    with (
+        serving(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server,
+        pytest.raises(FleetError, match="no cluster is there: a web server, such as Ray's dashboard"),
+    ):
+        require_cluster(Place(server.address))
+
+
+@pytest.mark.parametrize("answer", [SETTINGS, b"\x15\x03\x03", b""], ids=["gRPC", "TLS", "closed"])
+def test_what_may_be_a_service_of_ray_is_left_to_ray(monkeypatch, answer):
+    use_ray(monkeypatch)
+    with serving(answer) as server:
+        require_cluster(Place(server.address))
+
+
+def test_a_cluster_that_never_lets_this_machine_join_is_told(monkeypatch):
+    monkeypatch.setattr(cluster, "JOIN_LIMIT_S", 0.1)
+    never = threading.Event()
+    use_ray(monkeypatch, init=lambda **_: never.wait(PATIENCE_S))
+    told = pytest.raises(
+        FleetError, match=r"^--on ray: the cluster has not answered within 0\.1 s; see whether its head"
+    )
+    with told, cluster.join(Place("ray")):
+        pass
+    never.set()
+
+
 def test_a_machine_in_no_cluster_is_told_how_to_make_one(no_cluster):
     told = pytest.raises(
         FleetError, match=r"^--on ray: this machine is in no cluster; start one with `ray start --head`"
@@ -117,8 +191,7 @@ def test_a_call_that_waits_for_a_head_that_goes_away_is_left(call, monkeypatch):
     monkeypatch.setattr(cluster, "LOST_LOOK_S", 0.1)
     monkeypatch.setattr(cluster, "HEAD_LOOK_S", 0.1)
     never = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as head:
-        address = f"127.0.0.1:{head.getsockname()[1]}"
+    with serving(SETTINGS) as head:
 
         def go_away():
             head.close()
@@ -126,10 +199,21 @@ def test_a_call_that_waits_for_a_head_that_goes_away_is_left(call, monkeypatch):
 
         ray = use_ray(monkeypatch, nodes=go_away)
         ray.remote = lambda _: SimpleNamespace(options=lambda **_: SimpleNamespace(remote=go_away))
-        joined = cluster.Cluster(ray, Place("ray"), address)
+        joined = cluster.Cluster(ray, Place("ray"), head.address)
         arguments = {"offering": (), "start": (b"work",)}[call]
         with pytest.raises(FleetError, match=r"^--on ray: the cluster has gone away"):
             getattr(joined, call)(*arguments)
+    never.set()
+
+
+def test_a_head_that_answers_no_more_holds_up_no_end(monkeypatch):
+    """Neither a kill of a task nor leaving the cluster returns then."""
+    monkeypatch.setattr(cluster, "END_LIMIT_S", 0.1)
+    never = threading.Event()
+    ray = use_ray(monkeypatch, init=lambda **_: None, kill=lambda *_, **__: never.wait(PATIENCE_S))
+    monkeypatch.setattr(ray, "shutdown", lambda: never.wait(PATIENCE_S))
+    with serving(SETTINGS) as head, cluster.join(Place(f"ray://{head.address}")) as joined:
+        joined.end("task")
     never.set()
 
 
@@ -137,8 +221,8 @@ def test_a_connection_that_breaks_is_told(monkeypatch):
     def break_off():
         raise RpcError("Stream removed\n(Socket closed)")
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+    with serving(SETTINGS) as server:
+        address = f"ray://{server.address}"
         use_ray(monkeypatch, init=lambda **_: None, nodes=break_off)
         told = rf"^--on {address}: cannot use the cluster: Stream removed \(Socket closed\)"
         with pytest.raises(FleetError, match=told), cluster.join(Place(address)) as joined:
@@ -203,7 +287,6 @@ def joining(monkeypatch, failures):
 
     def init(**_):
         asked.append("init")
-        signal.signal(signal.SIGTERM, lambda *_: None)
         if asked.count("init") <= failures:
             raise ConnectionAbortedError("no side")
 
@@ -227,10 +310,10 @@ def test_a_cluster_that_never_starts_its_side_is_told(monkeypatch):
     assert asked.count("init") == cluster.JOIN_TRIES
 
 
-def test_a_signal_to_end_stays_the_suites_own_in_a_cluster(monkeypatch):
-    """Ray takes it as it starts."""
-    joining(monkeypatch, 0)
-    before = signal.getsignal(signal.SIGTERM)
+def test_ray_joins_in_a_thread_in_which_it_can_take_no_signal_for_itself(monkeypatch):
+    """It would take SIGTERM in the main thread, and let no Ctrl-C through while it waits."""
+    threads = []
+    use_ray(monkeypatch, init=lambda **_: threads.append(threading.current_thread()))
+    monkeypatch.setattr(cluster, "_require_listener", lambda place: None)
     with cluster.join(SERVED):
-        assert signal.getsignal(signal.SIGTERM) is before
-    assert signal.getsignal(signal.SIGTERM) is before
+        assert threads not in ([], [threading.main_thread()])

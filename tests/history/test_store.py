@@ -377,10 +377,21 @@ def test_a_run_of_the_future_is_left_out_and_named(root: Path, run: Path, with_f
     assert [entry.run for entry in history.runs] == [run.name]
     assert history.sql("SELECT count(*) FROM rows").rows == ((5,),)
     (warning,) = history.warnings
-    assert "ahead is dated 8026-01-31T12:00:00 UTC, in the future, and is left out until then" in warning
+    assert "ahead is dated 8026-01-31T12:00:00 UTC, in the future, and is left out; if a clock" in warning
     file = Path(warning.partition(": ")[0])
     file.unlink()
     assert History(root).warnings == ()
+
+
+def test_a_run_from_before_the_clock_was_set_is_left_out_and_named(root: Path, run: Path, tmp_path: Path) -> None:
+    """It would be the first night of its series, and a step between it and the next one that of another version."""
+    History(root).add(fake.write_run(tmp_path / "early", [fake.record()], started="1970-01-01T00:01:00Z", seed=1))
+    assert [entry.run for entry in History(root).runs] == ["early"], "of all runs, the clock may be the same"
+    History(root).add(run)
+    history = History(root)
+    assert [entry.run for entry in history.runs] == [run.name]
+    (warning,) = history.warnings
+    assert "early is dated 1970-01-01T00:01:00 UTC, before rnnbench was written, and is left out" in warning
 
 
 def test_a_history_that_is_all_of_the_future_is_used(root: Path, with_future: Path) -> None:

@@ -258,6 +258,19 @@ def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytes
     assert re.search(rf"{RECORDS}:1: a line of 200001 bytes is no record", read.warnings[0])
 
 
+def test_a_line_without_an_end_is_not_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terabytes of zeros are a compressed file of some megabytes."""
+    monkeypatch.setattr(store, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(store, "MOST_SKIPPED", 1 << 18)
+    file = run / RECORDS
+    whole = file.read_bytes()
+    for line, kept in ((bytes(1 << 19), 3), (bytes(1 << 17), 4)):
+        file.write_bytes(whole + line + b"\n" + fake.record(chunk=99).model_dump_json().encode() + b"\n")
+        read = read_run(run)
+        assert len(read.records) == kept
+        assert ("the file is no file of records; this line and all that" in read.warnings[-1]) == (kept == 3)
+
+
 @pytest.mark.parametrize(
     ("version", "advice"),
     [(SCHEMA + 1, "upgrade rnnbench"), (0, "rnnbench that wrote it"), (None, "rnnbench that wrote it")],
@@ -378,6 +391,15 @@ def test_a_run_that_a_wrong_clock_dated_in_the_future_is_not_the_latest(run: Pat
     assert warning.startswith(f"{ahead}: dated in the future, so it is not taken for the latest run")
     assert runs.left_out(ahead) == ()
     assert runs.read(ahead).warnings == read_run(ahead).warnings
+
+
+def test_a_run_from_before_the_clock_was_set_is_told_where_the_latest_is_asked_for(run: Path) -> None:
+    """It may be the one that was meant."""
+    runs = Store(run.parent)
+    early = fake.write_run(run.parent / "19700101T000100Z-fake_case", [])
+    assert runs.resolve("latest") == run
+    (warning,) = runs.left_out("latest")
+    assert warning.startswith(f"{early}: dated before rnnbench was written, so it is not taken for the latest run")
 
 
 def test_where_all_runs_are_of_the_future_the_last_is_the_latest(tmp_path: Path) -> None:

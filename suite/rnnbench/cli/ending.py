@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from rnnbench.abandoned_calls import any_left
 from rnnbench.address_space import load_products_within_limit
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE, UNREAD
 from rnnbench.cli.output import make_streams_usable, tell
@@ -86,6 +87,16 @@ def run_leaves(folder: Path, how_to_go_on: str) -> None:
 
 def end_well(command: Callable[[Ending], object]) -> None:
     """Run a command, and end the process with the right message and status."""
+    try:
+        _end(command)
+    except SystemExit as ended:
+        if any_left():
+            _end_without_python(ended.code)
+        raise
+
+
+def _end(command: Callable[[Ending], object]) -> NoReturn:
+    """Run a command, print the message, and raise SystemExit."""
     make_streams_usable()
     load_products_within_limit()
     ending = Ending()
@@ -295,6 +306,14 @@ def _signals() -> list[signal.Signals]:
 def _end_at_once(number: int, frame: FrameType | None) -> None:
     """End the process. The kernel kills its workers with it."""
     os._exit(INTERRUPTED)
+
+
+def _end_without_python(status: object) -> NoReturn:
+    """End the process at once, since a library does not return. The supervisor removes what it leaves."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status if isinstance(status, int) else 0)
 
 
 @atexit.register

@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Thread
 from typing import Any
 
+from rnnbench.abandoned_calls import in_a_thread
 from rnnbench.fleet.group_task import GroupTask
 from rnnbench.optional import require
 from rnnbench.outside_text import safe_text
@@ -24,6 +23,12 @@ from rnnbench.spelling import count
 MEASURE = "measure"
 """The resource that a node offers once. A task takes it, so that only one task at a time measures on a node."""
 CONNECT_LIMIT_S = 5.0
+ANSWER_LIMIT_S = 20.0
+"""Seconds in which a head that accepts a connection must send something. The kernel accepts for a stopped process."""
+JOIN_LIMIT_S = 120.0
+"""Seconds of one attempt to join. Ray itself asks a head that does not answer for ever."""
+END_LIMIT_S = 10.0
+"""Seconds in which a task must have been killed, or the cluster left. Without its head, Ray may return from neither."""
 HEAD_LOOK_S = 1.0
 """Seconds between two checks that the head answers, while a call of Ray runs."""
 LOST_LOOK_S = 3.0
@@ -32,6 +37,8 @@ JOIN_TRIES = 3
 """Attempts to join. A cluster starts a process for each client, and this start may fail by chance."""
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _CLASS = re.compile(r"[A-Za-z_][\w.-]*")
+_HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""The beginning of every connection of gRPC: the preface of HTTP/2 and empty settings (RFC 9113, 3.4)."""
 _HOW_TO_START = "start one with `ray start --head`, and nodes with `ray start --address=HOST:PORT` (docs/fleet.md)"
 _NOT_A_CLASS = (MEASURE, "CPU", "GPU", "memory", "object_store_memory")
 
@@ -119,18 +126,10 @@ class Cluster:
         """Make a call of Ray that needs the head. Raises FleetError if the head does not answer.
 
         Without its head, Ray waits for a minute and then ends this process without a message of the suite. So the call
-        is made in a thread of its own, which is abandoned in this case.
+        is abandoned in this case.
         """
         self._require_head()
-        answer: Future[Any] = Future()
-
-        def ask() -> None:
-            try:
-                answer.set_result(call())
-            except BaseException as error:  # noqa: BLE001 it is raised where the answer is taken
-                answer.set_exception(error)
-
-        Thread(target=ask, daemon=True).start()
+        answer = in_a_thread(call)
         while not wait([answer], HEAD_LOOK_S).done:
             self._require_head()
         return answer.result()
@@ -191,8 +190,7 @@ class Cluster:
 
     def end(self, task: Any) -> None:
         """Kill a task. The processes that it has started end with it, and its resources become free."""
-        with suppress(Exception):
-            self._ray.kill(task, no_restart=True)
+        wait([in_a_thread(lambda: self._ray.kill(task, no_restart=True))], END_LIMIT_S)
 
     def missing(self) -> str:
         """A sentence about the resources that no node offers, those that nodes offer, and how to start a node."""
@@ -209,13 +207,8 @@ class Cluster:
 def join(place: Place) -> Iterator[Cluster]:
     """Join the cluster, and leave it at the end. Raises FleetError, and MissingExtraError if Ray is not installed."""
     ray = require_cluster(place)
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-    address = "auto" if place.address == "ray" else place.address
     try:
-        _initialise(ray, address)
-        for number, handler in before.items():  # Ray takes SIGTERM for itself.
-            signal.signal(number, handler)
+        _initialise(ray, place)
         client = place.address.removeprefix("ray://")
         yield Cluster(ray, place, client if client != place.address else ray.get_runtime_context().gcs_address)
     except _refusals(ray, place) as error:
@@ -224,16 +217,25 @@ def join(place: Place) -> Iterator[Cluster]:
         lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
         raise FleetError(f"--on {place.address}: cannot use the cluster: {safe_text(lines, 600)}") from error
     finally:
-        ray.shutdown()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        wait([in_a_thread(ray.shutdown)], END_LIMIT_S)
 
 
-def _initialise(ray: Any, address: str) -> None:
-    """Connect to the cluster, with JOIN_TRIES attempts. Raises Ray's exceptions."""
+def _initialise(ray: Any, place: Place) -> None:
+    """Connect to the cluster, with JOIN_TRIES attempts. Raises Ray's exceptions, and FleetError if none comes.
+
+    Ray takes SIGTERM for itself in the main thread, and lets no signal through while it waits. So it has another one.
+    """
+    address = "auto" if place.address == "ray" else place.address
+    options = {"address": address, "log_to_driver": False, "logging_level": logging.CRITICAL}
     for tries_left in reversed(range(JOIN_TRIES)):
+        joined = in_a_thread(lambda: ray.init(**options))
+        if not wait([joined], JOIN_LIMIT_S).done:
+            raise FleetError(
+                f"--on {place.address}: the cluster has not answered within {JOIN_LIMIT_S:g} s; see whether its head "
+                f"runs, and whether this is the port of the head (6379) or, with ray://, of its clients (10001)"
+            )
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+            joined.result()
         except ConnectionAbortedError:
             ray.shutdown()
             if not tries_left:
@@ -273,12 +275,28 @@ def _require_listener(place: Place) -> None:
 
 
 def _refusal(host: str, port: str) -> str:
-    """Why nothing listens at this address; empty if something does."""
+    """Why no service of Ray answers at this address; empty if one does, or what closes the connection, as with TLS."""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S) as connection:
+            return _no_service(connection)
     except (OSError, UnicodeError) as error:  # Encoding an impossible host name raises UnicodeError.
         message = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
         return message or type(error).__name__
+
+
+def _no_service(connection: socket.socket) -> str:
+    """Why what accepted a connection is no service of Ray; empty if it may be one."""
+    connection.settimeout(ANSWER_LIMIT_S)
+    answer = b""
+    try:
+        connection.sendall(_HTTP_2)
+        answer = connection.recv(len(b"HTTP/"))
+    except TimeoutError:
+        return f"it accepts a connection, and sends nothing within {ANSWER_LIMIT_S:g} s"
+    except OSError:  # It is there.
+        pass
+    if answer == b"HTTP/":
+        return "a web server, such as Ray's dashboard; the head has port 6379, and its server for ray:// has 10001"
     return ""
 
 

@@ -28,7 +28,7 @@ from rnnbench.history.database import PURPOSE, Arrays, Content, Database, Table
 from rnnbench.history.entry import RUN_TYPES, SCHEMA, Entry, RunEntry, entry_of, run_id, run_row
 from rnnbench.history.release_file import read_release
 from rnnbench.locks import locked
-from rnnbench.results import StoreError, ahead_of_others, data_frame, parquet, read_run, sound, unwritable
+from rnnbench.results import StoreError, data_frame, parquet, read_run, sound, unwritable, wrong_dates
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 Added = Literal["added", "updated", "already there"]
@@ -67,11 +67,11 @@ class _Entries(Generic[AnyEntry]):
 
     @classmethod
     def of(cls, files: Iterable[_EntryFile[AnyEntry]], damaged: Sequence[str]) -> _Entries[AnyEntry]:
-        """The entries of these files, without those that are dated in the future."""
+        """The entries of these files, without those that a wrong clock dated."""
         ordered = sorted(files, key=lambda file: (file.entry.started, file.path.stem))
-        ahead = ahead_of_others(file.entry.started for file in ordered)
-        dated = [_dated_ahead(f.path, f.name, f.entry.started) for f in ordered if f.entry.started in ahead]
-        return cls(tuple(f.entry for f in ordered if f.entry.started not in ahead), (*damaged, *dated))
+        wrong = wrong_dates(file.entry.started for file in ordered)
+        misdated = [_misdated(f.path, f.name, f.entry.started, wrong) for f in ordered if f.entry.started in wrong]
+        return cls(tuple(f.entry for f in ordered if f.entry.started not in wrong), (*damaged, *misdated))
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class History:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The files that are damaged, or dated in the future, a sentence each."""
+        """The files that are damaged, or that a wrong clock dated, a sentence each."""
         return (*self._read_runs.warnings, *self._read_comparisons.warnings, *self._read_checks.warnings)
 
     def sql(self, statement: str) -> Table:
@@ -297,9 +297,9 @@ def _of_newer(file: Path) -> str:
     )
 
 
-def _dated_ahead(file: Path, name: str, started: str) -> str:
-    """Why an entry is left out: it would stay the newest until then."""
+def _misdated(file: Path, name: str, started: str, wrong: Mapping[str, str]) -> str:
+    """Why an entry is left out: its place among the others is not known."""
     return (
-        f"{file}: {name} is dated {started} UTC, in the future, and is left out until then; if a clock was wrong, "
+        f"{file}: {name} is dated {started} UTC, {wrong[started]}, and is left out; if a clock was wrong, "
         f"delete this file, correct `started` in the run's run.json, and add the run again"
     )

@@ -18,7 +18,7 @@
     verdict, thresholds, fail_on         FASTER, SLOWER, SAME, UNDECIDED; what matters, and what fails a command
     looks                                the intervals of a verdict that is looked for after every pair of processes
     identity                             what must be equal for runs to be compared
-    dates                                runs that a wrong clock dated in the future
+    dates                                times of runs that a wrong clock gave
     damage, text                         figures that cannot be, taken out; text from outside, made safe
 
 From other rooms it imports only declarations: the latency paths and metrics of `measure`, and `devices.Device`.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rnnbench.results.compressed import compress_records
     from rnnbench.results.costs import COSTS, FALLS, RISES, CostChange, scatter_of
     from rnnbench.results.damage import MOST, sound
-    from rnnbench.results.dates import ahead_of_others, is_ahead
+    from rnnbench.results.dates import wrong_date, wrong_dates
     from rnnbench.results.device_crossings import (
         FASTEST,
         Crossing,

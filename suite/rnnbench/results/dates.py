@@ -1,4 +1,4 @@
-"""The time that a run says it is of. A machine whose clock was wrong may have dated its runs in the future."""
+"""The time that a run says it is of. A machine whose clock was wrong may have dated its runs wrongly."""
 
 from __future__ import annotations
 
@@ -9,25 +9,29 @@ AHEAD = timedelta(minutes=10)
 """By as much a run may be later than now. Clocks that the network sets differ by less."""
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 """A clock before this is wrong: rnnbench was written later. A machine without a battery begins in 1970."""
+FUTURE = "in the future"
+PAST = "before rnnbench was written"
 
 
-def is_ahead(started: str) -> bool:
-    """Whether a time in ISO 8601 is in the future. It is UTC where it names no zone; what is no time is not.
+def wrong_date(started: str) -> str:
+    """FUTURE or PAST for a time in ISO 8601 that a wrong clock gave, else empty. It is UTC where it names no zone.
 
-    By a clock that is wrong nothing is: it would leave out every run that another day has made.
+    What is no time is not wrong. By a clock that is wrong nothing is: it would leave out every run that another day has
+    made.
     """
     now = datetime.now(UTC)
     if now < EARLIEST:
-        return False
+        return ""
     try:
         time = datetime.fromisoformat(started)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)) > now + AHEAD
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return FUTURE if time > now + AHEAD else PAST if time < EARLIEST else ""
     except (ValueError, OverflowError):
-        return False
+        return ""
 
 
-def ahead_of_others(times: Iterable[str]) -> frozenset[str]:
-    """The times that are in the future. None if all are, since then this machine's clock is the wrong one."""
+def wrong_dates(times: Iterable[str]) -> dict[str, str]:
+    """The times that a wrong clock gave, and why. None if all are wrong, since then nobody knows the right ones."""
     times = frozenset(times)
-    ahead = frozenset(filter(is_ahead, times))
-    return frozenset() if ahead == times else ahead
+    wrong = {time: why for time in times if (why := wrong_date(time))}
+    return {} if len(wrong) == len(times) else wrong

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.disk import copy_of, is_disk_error, is_json, open_plain, read_or_copy, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
-from rnnbench.results.dates import ahead_of_others
+from rnnbench.results.dates import wrong_dates
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
@@ -43,6 +43,8 @@ _LONGEST_NAME_BYTES = 200
 """UTF-8 bytes of it: file systems allow 255, and a number may follow."""
 MOST_DAMAGED = 20_000
 """Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
+MOST_SKIPPED = 1 << 30
+"""Bytes of a line after which a file is read no further. A small compressed file may have a line of terabytes."""
 _MOST_NAMED = 5
 """Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
@@ -105,7 +107,7 @@ class Store:
     def resolve(self, run: str | Path) -> Path:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
         if str(run) == LATEST:
-            if not (runs := self._runs_of_the_past()):
+            if not (runs := self._well_dated()):
                 if hidden := self.left_out(LATEST):
                     raise StoreError(f"no run is the latest: {hidden[0]}")
                 raise StoreError(
@@ -132,25 +134,26 @@ class Store:
         return replace(contents, warnings=(*contents.warnings, *self.left_out(run)))
 
     def left_out(self, run: str | Path) -> tuple[str, ...]:
-        """A sentence for each run that would be `latest`, and is not because it is dated in the future."""
+        """A sentence for each run that is not taken for `latest` because a wrong clock dated it."""
         if str(run) != LATEST:
             return ()
-        runs, counted = self.runs(), self._runs_of_the_past()
-        ahead = (
-            f"{path}: dated in the future, so it is not taken for the latest run; if a clock was wrong, name this run "
-            f"itself, or rename its folder"
+        runs = self.runs()
+        wrong = wrong_dates(map(_time_in, runs))
+        misdated = (
+            f"{path}: dated {wrong[_time_in(path)]}, so it is not taken for the latest run; if a clock was wrong, name "
+            f"this run itself, or rename its folder"
             for path in runs
-            if path not in counted
+            if _time_in(path) in wrong
         )
         places = tuple(_hidden_beginning(path) for path in runs)
         hidden = (path for path in _hidden_runs(self.root) if not path.name.startswith(places))
-        return (*ahead, *map(_was_replaced, hidden))
+        return (*misdated, *map(_was_replaced, hidden))
 
-    def _runs_of_the_past(self) -> list[Path]:
-        """`runs`, without those dated in the future: each would stay the latest for as long."""
+    def _well_dated(self) -> list[Path]:
+        """`runs`, without those that a wrong clock dated: one of the future would stay the latest for as long."""
         runs = self.runs()
-        ahead = ahead_of_others(_time_in(path) for path in runs)
-        return [path for path in runs if _time_in(path) not in ahead]
+        wrong = wrong_dates(map(_time_in, runs))
+        return [path for path in runs if _time_in(path) not in wrong]
 
 
 def _time_in(run: Path) -> str:
@@ -276,12 +279,11 @@ def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[
     while line := stream.readline(LONGEST_LINE):
         number += 1
         if len(damaged) == MOST_DAMAGED:
-            hopeless = (
-                f"{reader.file}:{number}: the file is no file of records; this line and all that follow were left out"
-            )
-            return records, (*_first(damaged, reader.file), hopeless)
+            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
+            if length > MOST_SKIPPED:
+                return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
             continue
         try:
@@ -307,8 +309,11 @@ def _without_collection() -> Iterator[None]:
 
 
 def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
-    """Read to the end of a line of which `length` bytes are read: all of its bytes, and whether the file ends in it."""
-    while more := stream.readline(LONGEST_LINE):
+    """Read on to the end of a line of which `length` bytes are read, or until MOST_SKIPPED bytes of it are read.
+
+    Returns the bytes that were read of it, and whether the file ends in it.
+    """
+    while length <= MOST_SKIPPED and (more := stream.readline(LONGEST_LINE)):
         length += len(more)
         if more.endswith(b"\n"):
             return length, False
@@ -319,6 +324,10 @@ def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     """The first lines that were left out, and how many more there are."""
     more = len(damaged) - _MOST_NAMED
     return (*damaged[:_MOST_NAMED], *([f"{file}: {count(more, 'more damaged line')} left out"] if more > 0 else []))
+
+
+def _hopeless(file: str, line: int) -> str:
+    return f"{file}:{line}: the file is no file of records; this line and all that follow were left out"
 
 
 def _too_long(file: str, line: int, length: int) -> str:

@@ -33,12 +33,12 @@ from rnnbench.results import (
     StoreError,
     View,
     Workload,
-    ahead_of_others,
     file_name,
-    is_ahead,
     sound,
     split_by_machine,
     view_runs,
+    wrong_date,
+    wrong_dates,
 )
 from rnnbench.site.nights import Night, nights_of, rows_left_out
 from rnnbench.site.stored_records import Row
@@ -177,8 +177,8 @@ class Content:
 def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | None = None) -> Content:
     """Gather everything. Raises StoreError where there is nothing to show."""
     runs, damaged = sound(runs)
-    ahead = ahead_of_others(run.info.started for run in runs)
-    ordered = sorted(runs, key=lambda run: (run.info.started not in ahead, run.info.started, run.info.run))
+    wrong = wrong_dates(run.info.started for run in runs)
+    ordered = sorted(runs, key=lambda run: (run.info.started not in wrong, run.info.started, run.info.run))
     machines = _machines(ordered)
     series = release_series(history) if history else ()
     backfills = _backfills(history, series, set(_pages(machines))) if history else ()
@@ -189,9 +189,9 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
     has_history = history is not None and bool(history.nights)
     warnings = (w for machine in (*machines, *backfills) for w in machine.view.warnings)
     undated = (
-        f"{run.info.run} is dated {run.info.started}, in the future, and is taken for the oldest run"
+        f"{run.info.run} is dated {run.info.started}, {wrong[run.info.started]}, and is taken for the oldest run"
         for run in ordered
-        if run.info.started in ahead
+        if run.info.started in wrong
     )
     return Content(
         machines=machines,
@@ -204,7 +204,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         false_alarms=false_alarms(history) if history else (),
         releases=series,
         backfill_runs=tuple(entry for entry in history.runs if entry.release) if history else (),
-        newest=max(entries, key=lambda entry: (not is_ahead(entry.started), entry.started, entry.run_id)),
+        newest=max(entries, key=lambda entry: (not wrong_date(entry.started), entry.started, entry.run_id)),
         has_history=has_history,
         warnings=(*((*history.warnings, *rows_left_out(history)) if history else ()), *damaged, *undated, *warnings),
     )

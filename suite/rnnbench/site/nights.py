@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rnnbench.history import History, RunEntry, entry_of
-from rnnbench.results import COMPARED_PATHS, Record, Run, ahead_of_others, row
+from rnnbench.results import COMPARED_PATHS, Record, Run, row, wrong_dates
 from rnnbench.spelling import count
 
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
@@ -115,13 +115,13 @@ class Night:
 def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]:
     """Oldest first: every run of the history, and the given runs that it does not have.
 
-    A night that is dated in the future is left out, unless all are: its place among the others is not known.
+    A night that a wrong clock dated is left out, unless all are: its place among the others is not known.
     """
     nights = list(_stored(history)) if history else []
     run_ids = {night.entry.run_id for night in nights}
     nights += [night for night in map(_night, runs) if night.entry.run_id not in run_ids]
-    ahead = ahead_of_others(night.entry.started for night in nights)
-    dated = [night for night in nights if night.entry.started not in ahead]
+    wrong = wrong_dates(night.entry.started for night in nights)
+    dated = [night for night in nights if night.entry.started not in wrong]
     return tuple(sorted(dated, key=lambda night: (night.entry.started, night.entry.run_id)))
 
 
