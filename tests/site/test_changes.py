@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import fake_records as fake
 import pytest
@@ -49,6 +50,38 @@ def test_what_became_worse_comes_first(content):
     assert [row.subject for row in last_week(found, change_rows(found))] == ["t1", "t3", "t2"]
 
 
+@pytest.mark.parametrize(("nights", "recent"), [(7, True), (14, True), (15, False)])
+def test_a_level_moved_in_the_week_in_which_it_could_be_told(content, nights, recent):
+    """Its seventh night is the first on which it is published."""
+    first = datetime.fromisoformat(CHANGE.night)
+    (night,) = content.nights
+    of_machine = tuple(
+        replace(night, entry=night.entry.model_copy(update={"machine": "fake", "started": started}))
+        for started in ((first + timedelta(days=number)).isoformat() for number in range(nights))
+    )
+    found = replace(content, nights=of_machine, changes=(CHANGE,))
+    assert len(last_week(found, change_rows(found))) == recent
+
+
+def test_a_change_names_its_machine_where_the_site_has_several(content):
+    (night,) = content.nights
+    entries = [
+        night.entry.model_copy(update={"machine": machine, "machine_cpu": cpu})
+        for machine, cpu in (("fake", "CPU"), ("other", None))
+    ]
+    found = replace(
+        content,
+        machines=(),
+        nights=tuple(replace(night, entry=entry) for entry in entries),
+        changes=(CHANGE, replace(CHANGE, level="machine", subject="fake", cause="environment")),
+        events=(replace(EVENT, machine="other"), replace(EVENT, machine="gone")),
+    )
+    named = {row.machine_name or row.subject for row in change_rows(found)}
+    assert named == {"CPU [fake]", "the machine CPU [fake]", "other", "gone"}
+    alone = replace(found, nights=found.nights[:1], events=())
+    assert [row.machine_name for row in change_rows(alone)] == ["", ""]
+
+
 def test_only_the_last_week_moved(content):
     found = replace(content, changes=(CHANGE, replace(CHANGE, night="2026-01-23T02:00:00")))
     assert len(change_rows(found)) == 2
@@ -60,7 +93,7 @@ def test_the_machine_is_listed_and_is_no_alert(content):
     trial = replace(CHANGE, cause="environment", reason="the machine moved")
     found = replace(content, changes=(machine, trial))
     (row,) = change_rows(found)
-    assert (row.subject, row.sign) == ("the machine", "○")
+    assert (row.subject, row.sign) == ("the machine fake", "○")
     assert "environment: anchors moved" in row.detail
     assert last_week(found, [row]) == []
 
