@@ -424,6 +424,16 @@ def test_trials_of_one_machine_are_listed(desktop):
     assert 0 < int(shown) < int(all_trials)
 
 
+def test_trials_of_two_machines_are_told_apart_and_found_by_the_machine(tmp_path, desktop):
+    runs = [
+        read_run(fake.write_run(tmp_path / cpu, [fake.record()], machine={"cpu": cpu, "cores": 2}))
+        for cpu in ("This CPU", "Other CPU")
+    ]
+    page = desktop.open(write_site(runs, None, tmp_path / "site").parent, "trials.html#q=other")
+    page.wait_for_function("() => document.getElementById('answer').textContent.startsWith('1 of 2 ')")
+    assert page.locator("#trials small").inner_text().startswith("Other CPU [")
+
+
 def test_print_leaves_navigation_and_filters_out(made, desktop):
     page = desktop.open(made.root, "index.html")
     page.emulate_media(media="print")

@@ -173,6 +173,11 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
     write_site([small, other], None, tmp_path)
     assert len(list((tmp_path / "trials").iterdir())) == 2 * len(small.records)
     assert "Other Fake CPU" in (tmp_path / "machines.html").read_text()
+    for file in (tmp_path / "trials").iterdir():
+        top, *_ = file.read_text(encoding="utf-8").partition('<dl class="tiles">')
+        assert re.search(r"on <a href=\"../machines.html#m-\w+\">(Other )?Fake CPU", top)
+    heads = re.findall(r'<section class="map".*?<h3>(.*?)</h3>', (tmp_path / "index.html").read_text(), re.DOTALL)
+    assert len(set(heads)) == len(heads), "a heat map names its machine"
     for name in ("index.html", "conformance.html"):
         row = re.compile(r"</th>\s*<td><a href=\"machines.html#m-\w+\">Other Fake CPU</a></td>")
         assert row.search((tmp_path / name).read_text()), "a program has a row for each machine"
