@@ -67,17 +67,17 @@ def test_a_change_names_its_machine_where_the_site_has_several(content):
     (night,) = content.nights
     entries = [
         night.entry.model_copy(update={"machine": machine, "machine_cpu": cpu})
-        for machine, cpu in (("fake", "CPU"), ("other", None))
+        for machine, cpu in (("fake", "CPU"), ("other", None), ("twin", "Twin CPU"), ("sister", "Twin CPU"))
     ]
     found = replace(
         content,
         machines=(),
         nights=tuple(replace(night, entry=entry) for entry in entries),
         changes=(CHANGE, replace(CHANGE, level="machine", subject="fake", cause="environment")),
-        events=(replace(EVENT, machine="other"), replace(EVENT, machine="gone")),
+        events=tuple(replace(EVENT, machine=machine) for machine in ("other", "gone", "twin")),
     )
     named = {row.machine_name or row.subject for row in change_rows(found)}
-    assert named == {"CPU [fake]", "the machine CPU [fake]", "other", "gone"}
+    assert named == {"CPU", "the machine CPU", "other", "gone", "Twin CPU [twin]"}
     alone = replace(found, nights=found.nights[:1], events=())
     assert [row.machine_name for row in change_rows(alone)] == ["", ""]
 

@@ -164,7 +164,11 @@ class Content:
     def _machine_names(self) -> dict[str, str]:
         cpus = {night.entry.machine: night.entry.machine_cpu for night in self.nights}
         cpus |= {machine.fingerprint: machine.cpu for machine in self.all_machines}
-        return {identity: f"{cpu} [{identity}]" if cpu else identity for identity, cpu in cpus.items()}
+        alike = Counter(cpus.values())
+        return {
+            identity: identity if not cpu else cpu if alike[cpu] == 1 else f"{cpu} [{identity}]"
+            for identity, cpu in cpus.items()
+        }
 
     @cached_property
     def starts_of(self) -> dict[str, list[str]]:
