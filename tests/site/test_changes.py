@@ -12,6 +12,8 @@ from rnnbench.history import Change, Event
 from rnnbench.results import read_run
 from rnnbench.site.changes import change_rows, last_week
 from rnnbench.site.content import Content, read_content
+from rnnbench.site.overview import write_overview
+from rnnbench.site.page import Folder
 
 CHANGE = Change(
     machine="fake",
@@ -80,6 +82,14 @@ def test_a_change_names_its_machine_where_the_site_has_several(content):
     assert named == {"CPU", "the machine CPU", "other", "gone", "Twin CPU [twin]"}
     alone = replace(found, nights=found.nights[:1], events=())
     assert [row.machine_name for row in change_rows(alone)] == ["", ""]
+
+
+def test_the_overview_leads_to_the_changes_that_it_does_not_show(content, tmp_path):
+    for events, leads in (((EVENT,), False), ((EVENT, replace(EVENT, night="2026-01-02T02:00:00")), True)):
+        found = replace(content, has_history=True, events=events)
+        write_overview(found, Folder(tmp_path), change_rows(found))
+        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        assert ('<a href="alerts.html">All 2 changes of the history</a>' in page) == leads
 
 
 def test_only_the_last_week_moved(content):
