@@ -15,7 +15,7 @@ from rnnbench.night import MeasuredNight, State, VersionSearch, collect, collect
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.night.state import Good, Held, write_state
 from rnnbench.plan import unavailable
-from rnnbench.reports import BackendLine, NightSummary, night_page
+from rnnbench.reports import BackendLine, Commands, NightSummary, night_page
 from rnnbench.results import StoreError
 
 SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
@@ -59,6 +59,7 @@ def test_a_slower_release_is_found_confirmed_listed_and_closed_when_it_is_taken_
     assert "## Confirmed tonight" in page
     assert f"(`{alert.id}`); rnnbench-fake 1.0 → rnnbench-fake 1.1\n" in page
     assert "1.0 → 1.1: 2 SLOWER; it is not good" in page
+    assert "rnnbench bisect cases/harness.yaml" in page.partition("## What to do")[2]
     assert nights.state.good["fake"].version == "1.0"
 
     found = nights.night()
@@ -395,6 +396,6 @@ def test_a_quiet_night_without_any_verdict_says_that_nothing_was_decided():
     line = BackendLine("fake", "1.0", "1.1", {"UNDECIDED": 2}, "it is the last good version now")
     night = NightSummary("2026-01-01", "m", (), (line,), (), (), (), (), (), (), {}, ())
     assert night.is_quiet
-    assert "Of `fake` no latency was decided" in night_page(night)
+    assert "Of `fake` no latency was decided" in night_page(night, Commands(()))
     decided = replace(night, backends=(replace(line, verdicts={"UNDECIDED": 2, "SAME": 1}),))
-    assert "no latency was decided" not in night_page(decided)
+    assert "no latency was decided" not in night_page(decided, Commands(()))

@@ -7,9 +7,10 @@ from dataclasses import replace
 import fake_records as fake
 import pytest
 
-from rnnbench.history import Acceptance, Alert, Detection, UpstreamReport
+from rnnbench.history import Acceptance, Alert, Change, Detection, Measured, UpstreamReport
 from rnnbench.results import read_run
-from rnnbench.site.alerts import NAMED, alert_rows, still_open
+from rnnbench.site.alerts import NAMED, alert_rows, beside_alerts, open_alerts
+from rnnbench.site.changes import change_rows
 from rnnbench.site.content import Content, read_content
 
 
@@ -76,13 +77,54 @@ def test_a_fact_and_a_silence_are_said_in_words(content):
     assert sentences == {"f": "ends as crashed (it was ok)", "s": "no run since then"}
 
 
-def test_an_older_alert_is_shown_until_somebody_has_decided(content):
+def test_every_alert_is_open_until_somebody_has_decided_and_what_is_certain_comes_first(content):
+    """Also one that a comparison found last night: its level is published a week later, if at all."""
     old = FOUND.model_copy(update={"night": "2026-01-20T02:00:00"})
+    compared = FOUND.model_copy(update={"evidence": "compared"})
+    measured = Measured(ratio=1.2, interval=(1.19, 1.21), versions=("1", "2"), on="2026-01-30")
     accepted = Acceptance(why="known", by="Kim", until="2026-03-01")
     alerts = (
         Alert(id="now", state="new", found=FOUND),
-        Alert(id="old", state="confirmed", found=old),
+        Alert(id="old", state="new", found=old),
+        Alert(id="sure", state="confirmed", ab=measured, found=compared),
         Alert(id="decided", state="accepted", accepted=accepted, found=old),
     )
-    assert [each.id for each in still_open(replace(content, alerts=alerts))] == ["old"]
-    assert still_open(replace(content, alerts=alerts, nights=())) == []
+    shown = open_alerts(replace(content, alerts=alerts))
+    assert [each.id for each in shown] == ["sure", "now", "old"]
+    assert shown[0].decided == "measured by ab on 2026-01-30: +20.0 % (interval +19.0 % to +21.0 %)"
+
+
+def test_an_open_alert_has_the_commands_that_show_it_and_a_closed_one_has_none(content):
+    named = FOUND.model_copy(update={"members": ("case/fakelib:ops/looped/h1-35a65643",), "versions": ("p 1", "p 2")})
+    alerts = (Alert(id="n", state="new", found=named), Alert(id="m", state="mended", mended="2026-02-01", found=named))
+    shown, closed = alert_rows(replace(content, alerts=alerts))
+    assert [line.split()[1] for line in shown.commands] == ["ab", "bisect", "history"]
+    assert closed.commands == ()
+
+
+def test_a_change_that_an_open_alert_tells_is_told_once(content):
+    level = Change(
+        machine="fake",
+        level="trial",
+        subject="t1",
+        backend="fakelib",
+        measure="bound",
+        run="night",
+        night="2026-01-30T02:00:00",
+        last_run="before",
+        versions=("1", "2"),
+        ratio=1.1,
+        interval=(1.05, 1.15),
+        cause="program",
+        reason="",
+    )
+    others = (replace(level, subject="t2"), replace(level, measure="public"), replace(level, machine="other"))
+    found = replace(content, changes=(level, *others))
+    alert, old = (
+        Alert(id="n", state="new", found=FOUND.model_copy(update={"night": f"2026-01-{day}T02:00:00"}))
+        for day in (30, 10)
+    )
+    rows = change_rows(found)
+    assert {row.subject for row in beside_alerts(replace(found, alerts=(alert,)), rows)} == {"t1", "t2"}
+    assert len(beside_alerts(replace(found, alerts=(alert,)), rows)) == len(others)
+    assert beside_alerts(replace(found, alerts=(old,)), rows) == rows, "an older alert is about another step"

@@ -15,10 +15,11 @@ from typing import Any
 import fake_records as fake
 import numpy as np
 import pytest
-from made_site import DISTURBED, HOSTILE_SHOWN, NIGHTS, SAMPLES
+from made_site import DISTURBED, HOSTILE, HOSTILE_SHOWN, NIGHTS, SAMPLES
 from quick_tests import for_proof
 from waiting import PATIENCE_S
 
+from rnnbench.history import Alert, Alerts, Detection, Measured
 from rnnbench.reports import units
 from rnnbench.results import compare_runs, read_run
 from rnnbench.results.ranking import RATIO_CONFIDENCE
@@ -423,6 +424,16 @@ def test_trials_of_one_machine_are_listed(desktop):
     assert 0 < int(shown) < int(all_trials)
 
 
+def test_trials_of_two_machines_are_told_apart_and_found_by_the_machine(tmp_path, desktop):
+    runs = [
+        read_run(fake.write_run(tmp_path / cpu, [fake.record()], machine={"cpu": cpu, "cores": 2}))
+        for cpu in ("This CPU", "Other CPU")
+    ]
+    page = desktop.open(write_site(runs, None, tmp_path / "site").parent, "trials.html#q=other")
+    page.wait_for_function("() => document.getElementById('answer').textContent.startsWith('1 of 2 ')")
+    assert page.locator("#trials small").inner_text().startswith("Other CPU [")
+
+
 def test_print_leaves_navigation_and_filters_out(made, desktop):
     page = desktop.open(made.root, "index.html")
     page.emulate_media(media="print")
@@ -442,6 +453,62 @@ def test_print_says_what_the_filters_are_set_to_and_cuts_no_command(made, deskto
     assert re.fullmatch(r"Workload: .+; Frame period \(ms\): 10", chosen), chosen
     assert page.locator("#choices code").first.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 700
+
+
+def test_the_head_of_a_table_is_printed_on_each_of_its_pages(made, desktop):
+    """Chromium leaves the boxes of buttons out of a head that it repeats, and their texts stay."""
+    page = desktop.open(made.root, "trials.html")
+    page.emulate_media(media="print")
+    shown = "(buttons) => Array.from(buttons, (one) => getComputedStyle(one).display)"
+    assert set(page.locator("#trials th button").evaluate_all(shown)) == {"contents"}
+    page.emulate_media(media="screen")
+    assert "contents" not in page.locator("#trials th button").evaluate_all(shown)
+
+
+def test_a_chart_has_the_colours_that_the_system_forces(made, own_page):
+    """Also where another theme was chosen before: the page is as dark as the system says."""
+    page = own_page.page
+    page.emulate_media(forced_colors="active", color_scheme="dark")
+    page.add_init_script(
+        "window.fills = new Set(); const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = "
+        "function (...all) { window.fills.add(this.fillStyle); return fill.apply(this, all); };"
+    )
+    own_page.open(made.root, trial_page(made, "fakemlir"))
+    if page.locator("#theme").inner_text() == "Light":
+        page.locator("#theme").click()
+    page.evaluate("window.fills.clear(); window.dispatchEvent(new Event('themed'))")
+    page.wait_for_function("() => window.fills.size > 0")
+    assert page.evaluate("Array.from(window.fills)") == ["#ffffff"]
+
+
+def test_an_open_alert_of_any_name_leads_to_its_commands(tmp_path, phone):
+    found = Detection(
+        machine="fake",
+        backend=HOSTILE,
+        what="bound",
+        evidence="compared",
+        night="2026-01-30T02:00:00",
+        run="night",
+        ratio=1.2,
+        versions=("p 1", "p 2"),
+        members=(f"case/{HOSTILE}/looped/h1-35a65643", "W" * 1_000),
+    )
+    measured = Measured(ratio=1.2, interval=(1.19, 1.21), versions=("1", "2"), on="2026-01-30")
+    alerts = Alerts.read(tmp_path / "alerts.yaml").put(Alert(id=HOSTILE, state="confirmed", ab=measured, found=found))
+    run = read_run(fake.write_run(tmp_path / "run", [fake.record()]))
+    root = write_site([run], None, tmp_path / "site", alerts).parent
+    page = open_on_phones(phone, root, "index.html")
+    page.get_by_role("link", name="What to do").click()
+    page.wait_for_selector("details:target")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    commands = page.locator("details:target pre")
+    assert not commands.is_visible()
+    page.locator("details:target summary").press("Enter")
+    assert commands.inner_text().startswith("rnnbench ab cases/case.yaml")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate("window.hit === undefined && document.images.length === 0")
+    assert phone.complaints == []
 
 
 def test_a_dark_page_prints_on_white(made, watched):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import fake_records as fake
 import pytest
@@ -11,6 +12,8 @@ from rnnbench.history import Change, Event
 from rnnbench.results import read_run
 from rnnbench.site.changes import change_rows, last_week
 from rnnbench.site.content import Content, read_content
+from rnnbench.site.overview import write_overview
+from rnnbench.site.page import Folder
 
 CHANGE = Change(
     machine="fake",
@@ -49,6 +52,46 @@ def test_what_became_worse_comes_first(content):
     assert [row.subject for row in last_week(found, change_rows(found))] == ["t1", "t3", "t2"]
 
 
+@pytest.mark.parametrize(("nights", "recent"), [(7, True), (14, True), (15, False)])
+def test_a_level_moved_in_the_week_in_which_it_could_be_told(content, nights, recent):
+    """Its seventh night is the first on which it is published."""
+    first = datetime.fromisoformat(CHANGE.night)
+    (night,) = content.nights
+    of_machine = tuple(
+        replace(night, entry=night.entry.model_copy(update={"machine": "fake", "started": started}))
+        for started in ((first + timedelta(days=number)).isoformat() for number in range(nights))
+    )
+    found = replace(content, nights=of_machine, changes=(CHANGE,))
+    assert len(last_week(found, change_rows(found))) == recent
+
+
+def test_a_change_names_its_machine_where_the_site_has_several(content):
+    (night,) = content.nights
+    entries = [
+        night.entry.model_copy(update={"machine": machine, "machine_cpu": cpu})
+        for machine, cpu in (("fake", "CPU"), ("other", None), ("twin", "Twin CPU"), ("sister", "Twin CPU"))
+    ]
+    found = replace(
+        content,
+        machines=(),
+        nights=tuple(replace(night, entry=entry) for entry in entries),
+        changes=(CHANGE, replace(CHANGE, level="machine", subject="fake", cause="environment")),
+        events=tuple(replace(EVENT, machine=machine) for machine in ("other", "gone", "twin")),
+    )
+    named = {row.machine_name or row.subject for row in change_rows(found)}
+    assert named == {"CPU", "the machine CPU", "other", "gone", "Twin CPU [twin]"}
+    alone = replace(found, nights=found.nights[:1], events=())
+    assert [row.machine_name for row in change_rows(alone)] == ["", ""]
+
+
+def test_the_overview_leads_to_the_changes_that_it_does_not_show(content, tmp_path):
+    for events, leads in (((EVENT,), False), ((EVENT, replace(EVENT, night="2026-01-02T02:00:00")), True)):
+        found = replace(content, has_history=True, events=events)
+        write_overview(found, Folder(tmp_path), change_rows(found))
+        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        assert ('<a href="alerts.html">All 2 changes of the history</a>' in page) == leads
+
+
 def test_only_the_last_week_moved(content):
     found = replace(content, changes=(CHANGE, replace(CHANGE, night="2026-01-23T02:00:00")))
     assert len(change_rows(found)) == 2
@@ -60,7 +103,7 @@ def test_the_machine_is_listed_and_is_no_alert(content):
     trial = replace(CHANGE, cause="environment", reason="the machine moved")
     found = replace(content, changes=(machine, trial))
     (row,) = change_rows(found)
-    assert (row.subject, row.sign) == ("the machine", "○")
+    assert (row.subject, row.sign) == ("the machine fake", "○")
     assert "environment: anchors moved" in row.detail
     assert last_week(found, [row]) == []
 

@@ -173,6 +173,11 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
     write_site([small, other], None, tmp_path)
     assert len(list((tmp_path / "trials").iterdir())) == 2 * len(small.records)
     assert "Other Fake CPU" in (tmp_path / "machines.html").read_text()
+    for file in (tmp_path / "trials").iterdir():
+        top, *_ = file.read_text(encoding="utf-8").partition('<dl class="tiles">')
+        assert re.search(r"on <a href=\"../machines.html#m-\w+\">(Other )?Fake CPU", top)
+    heads = re.findall(r'<section class="map".*?<h3>(.*?)</h3>', (tmp_path / "index.html").read_text(), re.DOTALL)
+    assert len(set(heads)) == len(heads), "a heat map names its machine"
     for name in ("index.html", "conformance.html"):
         row = re.compile(r"</th>\s*<td><a href=\"machines.html#m-\w+\">Other Fake CPU</a></td>")
         assert row.search((tmp_path / name).read_text()), "a program has a row for each machine"
@@ -205,7 +210,7 @@ def test_what_moved_is_said_in_sentences(made):
     assert "ends as build-failed (it was ok)" in overview
 
 
-def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
+def test_alerts_are_on_the_overview_while_they_are_open(small, tmp_path):
     found = Detection(
         machine="fake", backend="fakelib", what="outcome", evidence="event", night="2025-01-20T02:00:00", run="n"
     )
@@ -213,10 +218,14 @@ def test_older_alerts_stay_on_the_overview_while_they_are_open(small, tmp_path):
     page = write_site([small], None, tmp_path / "site", Alerts.read(tmp_path / "alerts.yaml").put(alert))
     overview = page.read_text(encoding="utf-8")
     assert re.search(
-        r"Still open from before.*2025-01-20.*ends as crashed \(it was ok\).*State: new", overview, re.DOTALL
+        r"<h2[^>]*>Open alerts<.*2025-01-20.*ends as crashed \(it was ok\).*State: new.*<h2[^>]*>What moved",
+        overview,
+        re.DOTALL,
     )
-    still_open = overview.partition("Still open from before")[2]
-    assert re.search(r'<a href="trials.html#backend=\w+">', still_open), "it leads to what moved"
+    shown = overview.partition("Open alerts</h2>")[2]
+    assert re.search(r'<a href="trials.html#backend=\w+">', shown), "it leads to what moved"
+    anchor = re.search(r'<a href="alerts.html#([\w-]+)">What to do', shown)[1]
+    assert f'<details id="{anchor}">' in (tmp_path / "site" / "alerts.html").read_text(encoding="utf-8")
 
 
 def test_the_history_of_a_trial_has_its_nights_and_its_change(made):

@@ -328,15 +328,16 @@ def _write_site(nights: Sequence[MeasuredNight], history: History, alerts: Alert
 def _publish(summary: NightSummary, history: History, alerts: Alerts, folders: NightFolders) -> None:
     """Write the page, its data and the texts of the issues."""
     issues = []
+    commands = Commands(history.runs, history.checks)
     for alert in alerts.all:
         if not alert.is_finding and alert.state != "refuted":  # A refuted one may have an issue to close.
             continue
-        title, text = alert_issue(alert, Commands(history.runs, history.checks))
+        title, text = alert_issue(alert, commands)
         file = Path(ISSUES) / f"{file_name(alert.id)}.md"
         write_page(text, folders.reports / file)
         state = "open" if alert.is_certain or alert.state == "reported" else "waits" if alert.is_open else "closed"
         issues.append({"id": alert.id, "state": state, "title": title, "text": str(file)})
-    write_page(night_page(summary), folders.reports / PAGE)
+    write_page(night_page(summary, commands), folders.reports / PAGE)
     write_page(
         json.dumps({**night_json(summary), "page": PAGE, "issues": issues}, indent=2) + "\n", folders.reports / DATA
     )

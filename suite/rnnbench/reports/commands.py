@@ -28,10 +28,14 @@ class Commands:
 
     def block(self, detection: Detection) -> Markdown:
         """A block of code: compare the versions, find the first bad one, show the series."""
-        lines = [visible(line) for line in self._lines(detection)]
+        lines = self.lines(detection)
         longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
         fence = "`" * max(3, longest + 1)
         return Markdown("\n".join([f"{fence}sh", *lines, fence]))
+
+    def lines(self, detection: Detection) -> list[str]:
+        """Each is a command."""
+        return [visible(line) for line in self._lines(detection)]
 
     def _lines(self, detection: Detection) -> Iterator[str]:
         if detection.what == SILENCE or not detection.members:

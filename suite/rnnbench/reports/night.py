@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.history import MEASURES, Alert
@@ -15,6 +15,8 @@ from rnnbench.spelling import count
 
 SHOWN = 50
 """Lines of a list; the rest is counted."""
+COMMANDS = 3
+"""Alerts whose commands are on the page."""
 MEMBERS = 100
 """Trials that an issue names."""
 VERDICTS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "SAME", "UNDECIDED")
@@ -84,9 +86,11 @@ class NightSummary:
         return not (self.confirmed or self.closed or self.seen or self.not_confirmed or self.failed or self.problems)
 
 
-def night_page(night: NightSummary) -> str:
+def night_page(night: NightSummary, commands: Commands) -> str:
     """The page as Markdown. It is no longer than a comment of GitHub may be, and says so where it is cut."""
-    page = "\n\n".join(map(paragraph, _parts(night))) + "\n"
+    page = _page(night, commands)
+    if len(page) > COMMENT_CHARACTERS:
+        page = _page(night, None)
     if len(page) <= COMMENT_CHARACTERS:
         return page
     end = page.rindex("\n", 0, COMMENT_CHARACTERS - len(CUT) - 3)
@@ -131,10 +135,16 @@ def night_json(night: NightSummary) -> dict[str, object]:
     }
 
 
-def _parts(night: NightSummary) -> Iterator[str]:
+def _page(night: NightSummary, commands: Commands | None) -> str:
+    return "\n\n".join(map(paragraph, _parts(night, commands))) + "\n"
+
+
+def _parts(night: NightSummary, commands: Commands | None) -> Iterator[str]:
     yield Markdown("# Night of {}").format(night.day)
     yield _summary(night)
     yield from _section("Confirmed tonight", map(_alert, night.confirmed))
+    if commands:
+        yield from _what_to_do(night.confirmed, commands)
     yield from _section("Closed tonight", map(_closed, night.closed))
     yield from _section("Nonconforming or failed", map(_failed, night.failed))
     yield from _section("Problems", map(Markdown("- {}.").format, night.problems))
@@ -196,6 +206,20 @@ def _closed(alert: Alert) -> Markdown:
 
 def _failed(record: Record) -> Markdown:
     return Markdown("- {}: {}: {}").format(code(record.trial), record.outcome, record.reason or "no reason given")
+
+
+def _what_to_do(confirmed: Sequence[Alert], commands: Commands) -> Iterator[Markdown]:
+    """The commands of the first alerts. A decision is written into the file of alerts."""
+    if not confirmed:
+        return
+    yield Markdown("## What to do")
+    yield Markdown(
+        "These commands show a slowdown again, and find its first version. Then write `reported` or `accepted` into "
+        "the file of alerts, or wait for a version that mends it. The folder `issues` has the commands of every alert."
+    )
+    for alert in confirmed[:COMMANDS]:
+        yield Markdown("{}:").format(code(alert.id))
+        yield commands.block(alert.found)
 
 
 def _section(title: str, lines: Iterator[Markdown]) -> Iterator[Markdown]:

@@ -1,13 +1,13 @@
-"""The page of alerts: all changes, and the alerts of the file of alerts with their states."""
+"""The page of alerts: all changes, and the alerts of the file of alerts with their states and commands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import MEASURES, SILENCE, Alert
-from rnnbench.reports import change_with_interval
-from rnnbench.results import fact_sentence
+from rnnbench.history import MEASURES, SILENCE, Alert, Detection
+from rnnbench.reports import Commands, change_with_interval
+from rnnbench.results import fact_sentence, file_name
 from rnnbench.site.changes import INTERVAL, NAMED, ChangeRow, versions_change, week_before
 from rnnbench.site.content import Content
 from rnnbench.site.page import Folder
@@ -36,6 +36,15 @@ class AlertRow:
     """What a person or a measurement added."""
     issue: str
     """Address of the report to the maintainers."""
+    machine_name: str
+    """For people; empty where the site tells of one machine alone."""
+    commands: tuple[str, ...]
+    """That show it again; none where it is closed."""
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page of alerts."""
+        return f"alert-{file_name(self.id)}"
 
 
 def write_alerts(content: Content, folder: Folder, changes: Sequence[ChangeRow]) -> None:
@@ -52,17 +61,28 @@ def write_alerts(content: Content, folder: Folder, changes: Sequence[ChangeRow])
 
 def alert_rows(content: Content) -> list[AlertRow]:
     """The alerts of the file: those that somebody has to decide first, then the newest. Candidates are left out."""
-    return [_row(alert, content) for alert in _in_order(content.alerts)]
+    return _rows(_in_order(content.alerts), content)
 
 
-def still_open(content: Content) -> list[AlertRow]:
-    """Alerts from before the last week about which somebody has to decide, or that wait for the maintainers."""
-    since = week_before(content)
-    return [
-        _row(alert, content)
-        for alert in _in_order(content.alerts)
-        if alert.is_open and since is not None and alert.found.night < since
-    ]
+def open_alerts(content: Content) -> list[AlertRow]:
+    """Alerts about which somebody has to decide, or that wait for the maintainers; those that are certain first."""
+    return _rows(sorted(_open(content), key=lambda alert: not alert.is_certain), content)
+
+
+def beside_alerts(content: Content, changes: Sequence[ChangeRow]) -> list[ChangeRow]:
+    """The changes that no open alert of the last week tells."""
+    since = week_before(content) or ""
+    told = [alert.found for alert in _open(content) if alert.found.night >= since]
+    return [change for change in changes if not any(_tells(found, change) for found in told)]
+
+
+def _tells(found: Detection, change: ChangeRow) -> bool:
+    same = (found.machine, found.backend, found.what) == (change.machine, change.backend, change.what)
+    return same and change.direction == "worse" and (found.whole_backend or change.subject in found.members)
+
+
+def _open(content: Content) -> list[Alert]:
+    return [alert for alert in _in_order(content.alerts) if alert.is_open]
 
 
 def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
@@ -71,7 +91,12 @@ def _in_order(alerts: Sequence[Alert]) -> list[Alert]:
     return sorted(newest_first, key=lambda alert: STATES.index(alert.state))
 
 
-def _row(alert: Alert, content: Content) -> AlertRow:
+def _rows(alerts: Sequence[Alert], content: Content) -> list[AlertRow]:
+    commands = Commands([night.entry for night in content.nights], content.checks)
+    return [_row(alert, content, commands) for alert in alerts]
+
+
+def _row(alert: Alert, content: Content, commands: Commands) -> AlertRow:
     detection = alert.found
     if detection.what == SILENCE:
         sentence = "; ".join(filter(None, ("no run since then", detection.detail)))
@@ -94,6 +119,8 @@ def _row(alert: Alert, content: Content) -> AlertRow:
         versions=versions_change(detection.versions),
         decided="; ".join(_decided(alert)),
         issue=alert.reported.issue if alert.reported else "",
+        machine_name=content.named_machine(detection.machine) if detection.backend else "",
+        commands=tuple(commands.lines(detection)) if alert.is_open else (),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rnnbench.history import MEASURES, Change, CheckChange, Event, FailedTrial, check_changes
+from rnnbench.history import MEASURES, PUBLISH, Change, CheckChange, Event, FailedTrial, check_changes
 from rnnbench.reports import change_with_interval
 from rnnbench.results import fact_direction
 from rnnbench.site.content import Content
@@ -40,6 +41,12 @@ class ChangeRow:
     """Without its subject."""
     detail: str
     machine: str
+    machine_name: str
+    """For people; empty where the site tells of one machine alone."""
+    what: str
+    """The measure or the fact that changed; empty for the check of a version."""
+    told: str
+    """When it could be told: a new level is published after so many nights."""
     is_fact: bool
     """Whether it is about an outcome, a check or belief, and not about a level."""
     is_mended: bool = False
@@ -70,15 +77,15 @@ def change_rows(content: Content) -> list[ChangeRow]:
     rows = [
         *(_of_change(c, content) for c in changes),
         *(_of_event(e, content) for e in content.events),
-        *(row for change in check_changes(content.checks) for row in _of_check(change)),
+        *(row for change in check_changes(content.checks) for row in _of_check(change, content)),
     ]
     return sorted(rows, key=lambda row: (row.night, row.direction != "environment", row.subject), reverse=True)
 
 
 def last_week(content: Content, rows: Sequence[ChangeRow]) -> list[ChangeRow]:
-    """The rows of the seven days up to the newest night that the machine did not cause, what became worse first."""
+    """What was told in the seven days up to the newest night and the machine did not cause, the worse first."""
     since = week_before(content)
-    recent = [row for row in rows if since is not None and row.night >= since and row.direction != "environment"]
+    recent = [row for row in rows if since is not None and row.told >= since and row.direction != "environment"]
     return sorted(recent, key=lambda row: list(SIGN).index(row.direction))
 
 
@@ -103,20 +110,32 @@ def versions_change(versions: tuple[str, str]) -> str:
 def _of_change(change: Change, content: Content) -> ChangeRow:
     direction: Direction = "environment" if change.cause == "environment" else "worse" if change.ratio > 1 else "better"
     reason = change.reason and f"environment: {change.reason}"
+    named = content.named_machine(change.machine)
+    of_machine = change.level == "machine"
     return ChangeRow(
         night=change.night,
         run=change.run,
         direction=direction,
-        subject="the machine" if change.level == "machine" else change.subject,
+        subject=f"the machine {named}".rstrip() if of_machine else change.subject,
         page=content.pages.get((change.machine, change.subject), ""),
         backend=change.backend,
         sentence=sentence_of(change),
         detail="; ".join(filter(None, (versions_change(change.versions), reason))),
         machine=change.machine,
+        machine_name="" if of_machine else named,
+        what=change.measure,
+        told=_published(change, content),
         is_fact=False,
         together=tuple((trial, content.pages.get((change.machine, trial), "")) for trial in change.together[:NAMED]),
         more=max(0, len(change.together) - NAMED),
     )
+
+
+def _published(change: Change, content: Content) -> str:
+    """The start of the first night on which the new level had enough nights to be told."""
+    starts = content.starts_of.get(change.machine, [])
+    nights = starts[bisect_left(starts, change.night) :]
+    return nights[min(PUBLISH.nights, len(nights)) - 1] if nights else change.night
 
 
 def _of_event(event: Event, content: Content) -> ChangeRow:
@@ -132,6 +151,9 @@ def _of_event(event: Event, content: Content) -> ChangeRow:
         sentence=event.sentence,
         detail="" if event.fact == "versions" else versions_change(event.versions),
         machine=event.machine,
+        machine_name=content.named_machine(event.machine),
+        what=event.fact,
+        told=event.night,
         is_fact=event.fact in JUDGED_FACTS,
         is_mended=direction == "better" and not still_failing,
     )
@@ -142,18 +164,20 @@ def _direction(event: Event) -> Direction:
     return "other" if event.fact not in JUDGED_FACTS or direction == "neutral" else direction
 
 
-def _of_check(change: CheckChange) -> Iterator[ChangeRow]:
+def _of_check(change: CheckChange, content: Content) -> Iterator[ChangeRow]:
     """What the check of a new version found, and what of the check before is mended."""
     of_checked = f"of {count(len(change.check.trials), 'trial')} checked"
     if change.worse:
         sentence = f"the conformance check finds {len(change.worse)} {of_checked} failing: {change.worse[0].reason}"
-        yield _check_row(change, "worse", sentence, change.worse)
+        yield _check_row(change, content, "worse", sentence, change.worse)
     if change.mended:
         sentence = f"{len(change.mended)} {of_checked} conform again"
-        yield _check_row(change, "better", sentence, change.mended)
+        yield _check_row(change, content, "better", sentence, change.mended)
 
 
-def _check_row(change: CheckChange, direction: Direction, sentence: str, trials: Sequence[FailedTrial]) -> ChangeRow:
+def _check_row(
+    change: CheckChange, content: Content, direction: Direction, sentence: str, trials: Sequence[FailedTrial]
+) -> ChangeRow:
     check = change.check
     return ChangeRow(
         night=check.started,
@@ -165,6 +189,9 @@ def _check_row(change: CheckChange, direction: Direction, sentence: str, trials:
         sentence=sentence,
         detail=versions_change((change.before.versions, check.versions)) if change.before else check.versions,
         machine=check.machine,
+        machine_name=content.named_machine(check.machine),
+        what="",
+        told=check.started,
         is_fact=True,
         is_mended=direction == "better",
         together=tuple((trial.trial, "") for trial in trials[:NAMED]),

@@ -155,6 +155,29 @@ class Content:
         """The page of each trial by machine and trial."""
         return _pages(self.all_machines)
 
+    def named_machine(self, fingerprint: str) -> str:
+        """The machine for people, where the site tells of several; empty where it can be no other."""
+        names = self._machine_names
+        return names.get(fingerprint, fingerprint) if len(names.keys() | {fingerprint}) > 1 else ""
+
+    @cached_property
+    def _machine_names(self) -> dict[str, str]:
+        cpus = {night.entry.machine: night.entry.machine_cpu for night in self.nights}
+        cpus |= {machine.fingerprint: machine.cpu for machine in self.all_machines}
+        alike = Counter(cpus.values())
+        return {
+            identity: identity if not cpu else cpu if alike[cpu] == 1 else f"{cpu} [{identity}]"
+            for identity, cpu in cpus.items()
+        }
+
+    @cached_property
+    def starts_of(self) -> dict[str, list[str]]:
+        """When the nights of each machine started, the oldest first."""
+        found: dict[str, list[str]] = {}
+        for night in self.nights:
+            found.setdefault(night.entry.machine, []).append(night.entry.started)
+        return found
+
     @cached_property
     def releases_of(self) -> dict[tuple[str, str], list[ReleaseSeries]]:
         """By machine and trial."""

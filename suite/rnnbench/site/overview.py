@@ -1,10 +1,10 @@
-"""The overview: what moved in the last week, what conforms, what releases changed, and what is fastest."""
+"""The overview: open alerts, what moved in the last week, what conforms, what releases changed, and what is fastest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rnnbench.site.alerts import still_open
+from rnnbench.site.alerts import beside_alerts, open_alerts
 from rnnbench.site.changes import ChangeRow, last_week
 from rnnbench.site.conformance import conformance_of
 from rnnbench.site.content import Content
@@ -21,9 +21,9 @@ def write_overview(content: Content, folder: Folder, changes: Sequence[ChangeRow
         INDEX,
         "overview.html",
         content=content,
-        moved=last_week(content, changes),
+        moved=beside_alerts(content, last_week(content, changes)),
         changes=changes,
-        still_open=still_open(content),
+        open_alerts=open_alerts(content),
         conformance=conformance_of(content),
         backfills=backfills_of(content),
         maps=heat_maps(content),

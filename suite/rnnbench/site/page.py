@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rnnbench.disk import read_cached, read_plain, write_bytes
+from rnnbench.history import PUBLISH
 from rnnbench.optional import require
 from rnnbench.reports import change_with_interval, device_facts, multiple, nbytes, ratio, seconds
 from rnnbench.results import visible
@@ -91,7 +92,7 @@ def _templates() -> Any:
         # As the data files have a name. Marked as safe: a template would cut the end of a long one again.
         "urlencode": lambda text: markupsafe.Markup(quote(visible(text), safe="")),
     }
-    environment.globals |= {"count": count, "device_facts": device_facts}
+    environment.globals |= {"count": count, "device_facts": device_facts, "nights_of_a_level": PUBLISH.nights}
     return environment
 
 

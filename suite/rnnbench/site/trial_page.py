@@ -45,7 +45,7 @@ def write_trials(content: Content, folder: Folder) -> None:
             points = series.get((machine.fingerprint, trial), [])
             changes = content.changes_of.get((machine.fingerprint, trial), [])
             _write_trial(content, folder, machine, shown, points, changes, places.get(trial), nights)
-            listed.append(_listed(machine, shown, points))
+            listed.append(_listed(content, machine, shown, points))
     shards = [folder.data("list", listed[start : start + LIST_ROWS]) for start in range(0, len(listed), LIST_ROWS)]
     folder.page("trials.html", "trials.html", content=content, shards=shards, listed=listed)
 
@@ -214,7 +214,7 @@ def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequenc
     }
 
 
-def _listed(machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
+def _listed(content: Content, machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
     entry = shown.entry
     bound = entry.bound
     interval = bound.interval if bound and bound.interval else None
@@ -222,6 +222,7 @@ def _listed(machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
         "page": shown.page,
         "trial": shown.trial,
         "machine": machine.fingerprint,
+        "on": machine.name if len(content.all_machines) > 1 else "",
         "case": entry.record.case,
         "network": entry.workload.family.computed,
         "backend": entry.record.backend,
