@@ -26,6 +26,7 @@ from rnnbench.backends.torch.inductor import network, tracing_settings
 from rnnbench.backends.torch.inductor_code import lowered_code
 from rnnbench.backends.torch.library import uses_onednn
 from rnnbench.backends.torch.network import example_inputs, module_to_trace
+from rnnbench.backends.torch.operators import Operators
 from rnnbench.backends.torch.recorder import Recorder, in_place
 from rnnbench.cases.trial import Precision, Strategy
 from rnnbench.rnn.network import Network
@@ -109,6 +110,28 @@ def test_a_library_operator_names_its_kernels(model, chunk, dtype, kernel, tmp_p
     assert artifact.lowered == kernel
     assert ("mkldnn_rnn_layer" in artifact.operations["compiled"]) == (kernel == "fused")
     assert artifact.origin == "library"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.each_value
+def test_onednn_is_asked_for_where_it_has_the_type(dtype, tmp_path) -> None:
+    """Whether it has these depends on the processor."""
+    artifact = build(make_request(LSTM, "eager", "fused", chunk=8, dtype=dtype), tmp_path).artifact
+    assert ("mkldnn=on" in artifact.flags) == ("mkldnn_rnn_layer" in artifact.operations["compiled"])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "strides"),
+    [("float32", "cpu", (3, 1)), ("float16", "cpu", (1, 2)), ("bfloat16", "cpu", (1, 2)), ("bfloat16", "meta", (3, 1))],
+)
+def test_matrices_of_narrow_numbers_lie_as_nn_linear_has_them(dtype, device, strides) -> None:
+    """The products of torch take many times as long over the other layout, on a processor without such instructions."""
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    dtype, device = getattr(torch, dtype), torch.device(device)
+    made = Recorder(dtype, device).constant(array), Operators(dtype, device).constant(array)
+    assert [matrix.stride() for matrix in made] == [strides, strides]
+    if device.type == "cpu":
+        assert all(matrix.tolist() == array.tolist() for matrix in made)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from rnnbench.rnn import Model
 ONEDNN_KERNEL = "mkldnn_rnn_layer"
 CUDNN_KERNEL = "_cudnn_rnn"
 """All layers and steps in one call of cuDNN."""
+ASKED = {"float16": "_is_mkldnn_fp16_supported", "bfloat16": "_is_mkldnn_bf16_supported"}
+"""The operators with which torch asks whether oneDNN has a type."""
 
 
 def library_module(
@@ -43,13 +45,15 @@ def library_module(
 def uses_onednn(request: Request) -> bool:
     """Whether the operator may use oneDNN's LSTM, which supports neither a projection nor float64, and no GPU."""
     model = request.stack
-    supported = (
-        request.device == "cpu"
-        and model.cell == "lstm"
-        and not model.projection
-        and request.precision.compute != "float64"
-    )
-    return supported and request.strategy.chunk >= onednn_min_steps(request)
+    supported = request.device == "cpu" and model.cell == "lstm" and not model.projection
+    return supported and _in_onednn(request.precision.compute) and request.strategy.chunk >= onednn_min_steps(request)
+
+
+def _in_onednn(dtype: str) -> bool:
+    """Whether oneDNN's LSTM has this type on this processor. float16 and bfloat16 need instructions for them."""
+    if dtype not in ASKED:
+        return dtype == "float32"
+    return torch._C._has_mkldnn and bool(getattr(torch.ops.mkldnn, ASKED[dtype])())
 
 
 def onednn_min_steps(request: Request) -> int:
