@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from hypothesis import settings
 
 from rnnbench.cases.covering import greedy
 
@@ -24,6 +25,16 @@ PROOF, EACH_VALUE = "proof", "each_value"
 
 def runs_all() -> bool:
     return os.environ.get(VARIABLE) == "1"
+
+
+EXAMPLES = 15 if runs_all() else 8
+"""Of Hypothesis, where a test does not say how many. Fewer show the class of a fault, and more its corners."""
+
+
+def examples(count: int) -> settings:
+    """For a test that says how many examples show the corners of a fault."""
+    quick = settings.default.derandomize and not runs_all()
+    return settings(max_examples=min(count, EXAMPLES) if quick else count)
 
 
 def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
