@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from quick_tests import EACH_VALUE, PROOF, few, for_proof, left_out
+from quick_tests import EACH_VALUE, PROOF, few, for_proof, left_out, one_of_each_class
 
 
 class Item:
@@ -60,6 +60,16 @@ def test_parameters_for_the_proof_keep_their_values() -> None:
     one, several = for_proof({"time": "looped"}, ("lstm", 4))
     assert (one.values, several.values) == (({"time": "looped"},), ("lstm", 4))
     assert {mark.name for mark in (*one.marks, *several.marks)} == {PROOF}
+
+
+def test_the_first_of_each_class_is_no_parameter_for_the_proof_alone() -> None:
+    sets = one_of_each_class(["late", "long", "early", "large"], lambda word: word[0])
+    assert [(*each.values, bool(each.marks)) for each in sets] == [
+        ("late", False),
+        ("long", True),
+        ("early", False),
+        ("large", True),
+    ]
 
 
 @pytest.mark.parametrize("name", [PROOF, EACH_VALUE])

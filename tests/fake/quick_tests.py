@@ -9,7 +9,8 @@ fault of one combination alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 import pytest
 from _pytest.mark.structures import ParameterSet
@@ -27,6 +28,7 @@ def runs_all() -> bool:
     return os.environ.get(VARIABLE) == "1"
 
 
+Thing = TypeVar("Thing")
 EXAMPLES = 15 if runs_all() else 8
 """Of Hypothesis, where a test does not say how many. Fewer show the class of a fault, and more its corners."""
 
@@ -61,3 +63,14 @@ def for_proof(*parameters: object) -> list[ParameterSet]:
     """Parameters of a test, for the proof alone. One of several names is a tuple, as in `parametrize`."""
     sets = (each if isinstance(each, tuple) else (each,) for each in parameters)
     return [pytest.param(*values, marks=getattr(pytest.mark, PROOF)) for values in sets]
+
+
+def one_of_each_class(things: Iterable[Thing], class_of: Callable[[Thing], Hashable]) -> list[ParameterSet]:
+    """Parameters of a test: the first of each class, and the others for the proof."""
+    seen: set[Hashable] = set()
+    sets = []
+    for thing in things:
+        group = class_of(thing)
+        sets += for_proof(thing) if group in seen else [pytest.param(thing)]
+        seen.add(group)
+    return sets
