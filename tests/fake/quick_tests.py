@@ -1,6 +1,6 @@
 """Which tests are for `make test-all` alone.
 
-`make test` says within minutes whether each route builds, is right in each time, state and cell, says why it refuses a
+`make test` says within minutes whether each route builds, is right in each time and state, says why it refuses a
 request, and keeps what it declares. Left out are other combinations of these, faults of upstream that are shown again,
 what takes a compiler a quarter of a minute, and in the other rooms what a quicker test shows. `make test-all` finds a
 fault of one combination alone.
@@ -20,8 +20,9 @@ from rnnbench.cases.covering import greedy
 
 VARIABLE = "RNNBENCH_TEST_ALL"
 """Where it is 1, all tests are run."""
-PROOF, EACH_VALUE = "proof", "each_value"
-"""Marks: of a test for the proof alone; of one for which a few combinations of its parameters will do."""
+PROOF, EACH_VALUE, FIRST = "proof", "each_value", "first"
+"""Marks: of a test for the proof alone; of one for which a few combinations of its parameters will do; of one for which
+the first of its parameters will do, with their number."""
 
 
 def runs_all() -> bool:
@@ -42,14 +43,29 @@ def examples(count: int) -> settings:
 def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """The tests that are for the proof alone."""
     left = {item for item in items if item.get_closest_marker(PROOF)}
-    combined: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item not in left and item.get_closest_marker(EACH_VALUE):
-            combined.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for same in combined.values():
+    others = [item for item in items if item not in left]
+    for same in _by_test(others, FIRST):
+        left |= {item for place, item in enumerate(same) if place >= _count(item)}
+    for same in _by_test(others, EACH_VALUE):
         values = [{(name, repr(value)) for name, value in item.callspec.params.items()} for item in same]  # type: ignore[attr-defined]
         left |= set(same) - {same[place] for place in few(values, [1] * len(same))}
     return left
+
+
+def _by_test(items: Iterable[pytest.Item], mark: str) -> Iterable[list[pytest.Item]]:
+    """The items of each test that has the mark."""
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker(mark):
+            found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return found.values()
+
+
+def _count(item: pytest.Item) -> int:
+    """How many parameters of its test are for `make test`."""
+    (mark,) = item.iter_markers(FIRST)
+    count: int = mark.args[0]
+    return count
 
 
 def few(things: Sequence[Iterable[Hashable]], costs: Sequence[int]) -> list[int]:

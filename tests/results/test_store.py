@@ -149,6 +149,7 @@ def test_a_line_of_another_run_is_named_and_left_out_and_one_without_a_run_is_ke
     )
 
 
+@pytest.mark.proof
 def test_one_flipped_bit_of_a_line_is_told_and_makes_no_other_record(run: Path) -> None:
     file = run / RECORDS
     written, content = read_run(run).records, file.read_bytes()

@@ -67,6 +67,7 @@ def test_three_per_cent_is_found_between_pairs_of_processes_that_differ_by_one_o
     assert paired(1 / 1.03 - 1, spread)["FASTER"] >= 98
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("spread", [0.005, 0.02, 0.2])
 def test_where_nothing_changed_no_change_is_seen(spread: float) -> None:
     counts = paired(0.0, spread)
