@@ -151,7 +151,6 @@ def test_what_sessions_leave_behind_is_a_leak(leak, named, place, tmp_path, monk
     assert f"{named} without end" in result.detail
 
 
-@pytest.mark.proof
 def test_children_that_sessions_leave_behind_are_a_leak(tmp_path, monkeypatch):
     monkeypatch.setattr(endurance_module, "CALLS", 2 * WINDOWS)
     monkeypatch.setattr(endurance_module, "SESSIONS", 1)

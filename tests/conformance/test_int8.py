@@ -58,7 +58,6 @@ def session_of(arithmetic: type[Arithmetic]) -> type[HonestSession]:
     return type("Session", (HonestSession,), {"arithmetic": arithmetic})
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "arithmetic", [*EACH_WAY, *for_proof(SevenBits, ByRow)], ids=lambda arithmetic: arithmetic.__name__
 )
