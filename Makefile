@@ -143,7 +143,7 @@ UNCOMPILED := $(UNCOMPILED)|torch/(ao|onnx|distributed/(checkpoint|elastic|tenso
 $(TEST)/.ready: pyproject.toml constraints.txt .ci/install.py
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python .ci/install.py -c constraints.txt -e '.[all,test]'
-	$(TEST)/bin/python -m compileall -qq -j 0 -x 'site-packages/($(UNCOMPILED))/' $(TEST)/lib || true
+	$(TEST)/bin/python -m compileall -qq -j 0 -x 'site-packages/($(UNCOMPILED))/' suite $(TEST)/lib || true
 	touch $@
 
 clean:

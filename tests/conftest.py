@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 FAKE = str(Path(__file__).parent / "fake")
 
 sys.path.insert(0, FAKE)
 from cores_in_turn import take_cores_in_turn  # noqa: E402 it lies in FAKE
-from quick_tests import left_out, runs_all  # noqa: E402
+from quick_tests import EXAMPLES, left_out, runs_all  # noqa: E402
 
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FAKE, os.environ.get("PYTHONPATH")]))
 
@@ -35,13 +36,16 @@ for name in STRANGERS:
 
 HASTY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 """What Hypothesis is not to fail for: a slow machine, and fixtures that examples may share."""
-EXAMPLES = 15 if runs_all() else 8
-"""Where a test does not say how many. Tests with fewer show the class of a fault, and those with more its corners."""
 settings.register_profile("explore", max_examples=125, deadline=None, suppress_health_check=HASTY)
 settings.register_profile(
     "suite", settings.get_profile("explore"), max_examples=EXAMPLES, derandomize=True, database=None
 )
 settings.load_profile("suite")
+
+providers._get_local_constants = lambda: providers._local_constants
+"""None. Hypothesis would read the source of each module of the suite for constants, again in each process, and draw
+other examples wherever other modules are imported.
+"""
 
 os.environ["RNNBENCH_CACHE"] = os.path.join(tempfile.gettempdir(), "rnnbench-tests-have-no-cache")
 os.environ["RNNBENCH_CACHE_SIZE"] = "0"

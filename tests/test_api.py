@@ -29,6 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> rnnbench.Run:
     return rnnbench.run(rnnbench.make_case(**CASE), ["fake"], results=tmp_path_factory.mktemp("results"))
 
 
+@pytest.mark.proof
 def test_the_program_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     program, *_ = re.findall(r"```python\n(import rnnbench.*?)```", (ROOT / "README.md").read_text(), re.S)
     (tmp_path / "cases").symlink_to(ROOT / "cases")

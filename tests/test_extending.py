@@ -229,6 +229,7 @@ def test_the_report_shows_the_metric_and_the_path(extended: Path, run) -> None:
     assert "rested" in report
 
 
+@pytest.mark.proof
 def test_rows_and_an_export_have_what_is_new(commands, run) -> None:
     (row,) = csv.DictReader(io.StringIO(commands["rows"].output))
     assert float(row["metric_cpu_seconds"]) > 0
@@ -236,11 +237,13 @@ def test_rows_and_an_export_have_what_is_new(commands, run) -> None:
     assert commands["lines"].output.startswith(f"{run['trial']} ")
 
 
+@pytest.mark.proof
 def test_a_case_may_name_the_new_device(commands) -> None:
     assert commands["device"].status == 0
     assert "float32-metal-t1" in commands["device"].output
 
 
+@pytest.mark.proof
 def test_a_file_of_the_new_format_is_described_and_checked(commands) -> None:
     assert commands["file"].status == 0
     assert "next_h (given)" in commands["file"].output
@@ -248,12 +251,14 @@ def test_a_file_of_the_new_format_is_described_and_checked(commands) -> None:
     assert "ok  reader:loop/given-stitched/small-b1-c1-float32-cpu-t1" in commands["check"].output
 
 
+@pytest.mark.proof
 def test_a_damaged_file_of_the_new_format_is_told_in_a_sentence(commands) -> None:
     done = commands["damaged file"]
     assert (done.status, done.output) == (2, "")
     assert "flat.matrix: it has 1 rows; expected more than its 2 columns" in " ".join(done.errors.split())
 
 
+@pytest.mark.proof
 def test_a_mistake_in_the_new_key_is_told_with_its_place(commands) -> None:
     done = commands["mistake"]
     assert done.status == 2

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from quick_tests import EACH_VALUE, PROOF, few, for_proof, left_out
+from quick_tests import EACH_VALUE, FIRST, PROOF, few, for_proof, left_out, one_of_each_class
 
 
 class Item:
@@ -20,6 +20,9 @@ class Item:
 
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None
+
+    def iter_markers(self, name: str) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(args=(2,))
 
 
 def combined(test: str) -> Iterator[Any]:
@@ -47,6 +50,11 @@ def test_each_test_has_all_values_of_its_own() -> None:
     assert len(items) - len(left_out(items)) == 2 * 3
 
 
+def test_of_parameters_the_first_stay() -> None:
+    items: list[Any] = [Item("test_a.py::test_one", FIRST, state=state) for state in ("none", "stitched", "stateful")]
+    assert left_out(items) == {items[2]}
+
+
 def test_one_combination_that_is_asked_for_is_run() -> None:
     (first, *_) = combined("test_a.py::test_one")
     assert left_out([first]) == set()
@@ -62,6 +70,16 @@ def test_parameters_for_the_proof_keep_their_values() -> None:
     assert {mark.name for mark in (*one.marks, *several.marks)} == {PROOF}
 
 
-@pytest.mark.parametrize("name", [PROOF, EACH_VALUE])
+def test_the_first_of_each_class_is_no_parameter_for_the_proof_alone() -> None:
+    sets = one_of_each_class(["late", "long", "early", "large"], lambda word: word[0])
+    assert [(*each.values, bool(each.marks)) for each in sets] == [
+        ("late", False),
+        ("long", True),
+        ("early", False),
+        ("large", True),
+    ]
+
+
+@pytest.mark.parametrize("name", [PROOF, EACH_VALUE, FIRST])
 def test_the_marks_are_registered(name: str, pytestconfig: pytest.Config) -> None:
-    assert any(line.startswith(f"{name}:") for line in pytestconfig.getini("markers"))
+    assert any(line.startswith((f"{name}:", f"{name}(")) for line in pytestconfig.getini("markers"))

@@ -59,6 +59,7 @@ def test_the_expected_failures_of_the_suite_are_in_it(installed):
     assert (installed / "rnnbench" / "cases" / "expectations.yaml").read_bytes() == shipped
 
 
+@pytest.mark.proof
 def test_the_smallest_programs_of_faults_are_in_it(installed, tmp_path):
     listed = rnnbench(installed, tmp_path, "repro").splitlines()
     scripts = sorted(script.stem for script in (CHECKOUT / "docs" / "upstream").glob("*.py"))

@@ -500,7 +500,7 @@ def _built(target: Target) -> list[Plan]:
 
 @cache
 def _quick(backend: str) -> set[tuple[Target, Plan]]:
-    """The programs of `make test`: each route has each time, state and cell, and each backend has each model."""
+    """The programs of `make test`: each route has each time and state, and each backend has each model."""
     slow, others = [], []
     for target, reason in _targets():
         if target.backend == backend and not reason:
@@ -517,12 +517,8 @@ def _things(target: Target, plan: Plan) -> list[Any]:
     if plan.ragged or plan.dtype != "float32":
         kind = plan.ragged, plan.dtype
         return [(target, kind), (kind, strategy.time)]
-    of_route = [strategy.time, strategy.state, plan.has_rest]
-    if isinstance(model, Model) or target not in IMPORTERS:
-        of_route.append(model.cell if isinstance(model, Model) else model.network)
-    if target == BY_HAND:
-        of_route.append(model)
-    of_backend = [model, (strategy.time, strategy.state), (strategy.chunk > 1, plan.batch > 1)]
+    of_route = [strategy.time, strategy.state, *([model] if target == BY_HAND else [])]
+    of_backend = [model, (strategy.time, strategy.state), (strategy.chunk > 1, plan.batch > 1), plan.has_rest]
     return [*((target, *thing) for thing in enumerate(of_route)), *enumerate(of_backend)]
 
 

@@ -7,8 +7,9 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.cases import ANCHORS, Case, CaseError, Limits, Measure, Strategy, Target, case_files, load_case, schema
 from rnnbench.cases.schema import SETTINGS
@@ -330,7 +331,7 @@ values = {
 }
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.fixed_dictionaries(values), st.data())
 def test_ids_are_unique_and_points_are_the_product(tmp_path_factory, axes, data):
     path = tmp_path_factory.mktemp("cases") / "case.yaml"
@@ -364,7 +365,7 @@ nested = st.recursive(
 SECTIONS = ["schema", "name", "model", "workload", "strategy", "target", "matrix", "limits", "measure", "other"]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.dictionaries(st.sampled_from(SECTIONS), nested, max_size=9), st.data())
 def test_no_mapping_whatever_ends_in_anything_but_a_case_or_a_located_refusal(tmp_path_factory, mapping, data):
     """Sections of a sound case are replaced by whatever Hypothesis makes of them."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.cases.matrix import Candidate, identity, matches, product, resolved, size, unmatched, without
 
@@ -26,7 +27,7 @@ patterns = st.dictionaries(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(axes)
 def test_a_product_has_every_combination_once(axes):
     points = list(product(axes))
@@ -40,7 +41,7 @@ def test_a_product_has_every_combination_once(axes):
         assert point.values["chunk"] != "all"
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(axes, st.lists(patterns, max_size=3))
 def test_what_is_left_and_what_is_dropped_make_the_whole(axes, excluded):
     points = list(product(axes))
@@ -52,7 +53,7 @@ def test_what_is_left_and_what_is_dropped_make_the_whole(axes, excluded):
     assert without(points, list(reversed(excluded))) == kept
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(axes, patterns)
 def test_a_pattern_with_no_value_of_some_leaf_matches_nothing(axes, pattern):
     lost = unmatched(pattern, axes)

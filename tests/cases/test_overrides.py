@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.cases import CaseError
 from rnnbench.cases.overrides import override
@@ -86,7 +87,7 @@ def test_the_file_itself_stays_as_it_was():
 
 
 @pytest.mark.proof
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(max_size=30) | st.from_regex(r"\A[a-z]{0,6}\.[a-z]{0,6}=.{0,20}\Z"))
 def test_no_setting_whatever_ends_in_anything_but_data_or_a_refusal(setting):
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.cases.quantity import BYTES, SECONDS, SHARE, parse, parse_share
 
@@ -41,7 +42,7 @@ def test_all_else_is_nothing(value):
     assert parse(value, SECONDS) is None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(BYTES)))
 def test_a_number_with_a_unit_is_their_product(number, unit):
     assert parse(f"{number}{unit}", BYTES) == number * BYTES[unit]

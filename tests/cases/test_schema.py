@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from quick_tests import examples
 
 from rnnbench.cases import case_files, json_schema
 from rnnbench.cases.schema import LEAVES, SECTIONS, CaseFile
@@ -228,7 +229,7 @@ PLACES = [
 ]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.sampled_from(PLACES), anything)
 def test_the_json_schema_and_the_reader_agree(place, value):
     """What an editor underlines is what the reader refuses; bounds on units, and whole numbers as 1.0, apart."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.cases import CaseError, Target, Trial, select
 
@@ -93,7 +94,7 @@ def test_conditions_that_never_meet_are_refused(trials):
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(text=st.text(max_size=20) | st.from_regex(r"\A(hidden|time|backend)=[a-z0-9|]{0,9}\Z"))
 def test_no_text_whatever_ends_in_anything_but_trials_or_a_refusal(text):
     try:

@@ -36,6 +36,7 @@ def test_a_second_run_builds_nothing_unless_it_is_told_to(rnnbench, folder, cach
     assert origins(folder) == ["cold", "cached", "cold"]
 
 
+@pytest.mark.proof
 def test_a_time_in_no_calendar_is_a_dash(rnnbench, cache):
     """A clock may have been wrong, and a disk may keep any time."""
     rnnbench("check", "tiny.yaml", "--backend=fake:honest", "--filter=chunk=2,state=stitched", "--endurance=0")

@@ -163,6 +163,7 @@ def test_without_a_named_backend_the_plan_does_not_depend_on_what_is_installed(r
     assert {line.split("/")[1].split(":")[0] for line in whole} > {"numpy", "fake"}
 
 
+@pytest.mark.proof
 def test_the_site_finds_the_shards_of_the_history_in_a_merged_run(rnnbench, tmp_path):
     pytest.importorskip("duckdb")
     names = runs(tmp_path)

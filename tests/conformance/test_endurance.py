@@ -40,6 +40,7 @@ def verdicts(tmp_path, monkeypatch):
     return check
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("model", [make_trial().model, COUNTER, Model(cell="rnn", input=1, hidden=1)], ids=str)
 def test_an_honest_adapter_neither_drifts_nor_grows(verdicts, model, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", 1_000)
@@ -62,6 +63,7 @@ def test_without_time_for_them_they_are_left_out(verdicts):
     assert not {"drift", "memory"} & set(verdicts(0.0))
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("model", [make_trial().model, COUNTER], ids=lambda model: model.cell)
 @pytest.mark.parametrize("calls", [1, 9, 16, 1003, 2500])
 def test_what_is_expected_after_many_calls_is_what_the_reference_comes_to(tmp_path, model, calls):
@@ -90,6 +92,7 @@ def check_alone(name, session, trial, tmp_path):
         return check.run(open_session, reference)
 
 
+@pytest.mark.proof
 def test_a_single_wrong_step_of_ten_thousand_is_found_and_named(tmp_path):
     class Bound(HonestBound):
         def __call__(self):

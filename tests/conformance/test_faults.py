@@ -9,6 +9,7 @@ import pytest
 from faulty_adapters import FAULTS, Fault
 from few_turns import COUNTS, set_turns
 from harness_trials import make_trial
+from quick_tests import one_of_each_class
 from verdicts import failures
 
 from rnnbench.conformance import CHECKS, arrays, mixed_calls, streams, suite, threads
@@ -38,7 +39,12 @@ def trial_for(fault: Fault):
     )
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def kind(fault: Fault) -> tuple[str, str]:
+    """The check that finds it, and the module of faults that it is in. `make test` has one fault of each kind."""
+    return fault.found_by, fault.session.__module__
+
+
+@pytest.mark.parametrize("fault", one_of_each_class(FAULTS, kind), ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found(fault, references, monkeypatch):
     monkeypatch.setattr(endurance_module, "STEPS", STEPS)
     monkeypatch.setattr(endurance_module, "CALLS", CALLS)

@@ -64,6 +64,7 @@ def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references)
     assert failures(replace(make_trial(state=state), batch=3), variant, references) == {}
 
 
+@pytest.mark.first(17)
 @pytest.mark.parametrize(
     ("variant", "hidden", "cell", "gain"),
     [(variant, *shape) for variant, shape in zip(VARIANTS, cycle(SHAPES))],

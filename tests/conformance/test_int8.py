@@ -358,6 +358,7 @@ def test_a_fault_of_a_fixed_range_is_found(session: type[HonestSession], referen
     assert "values" in failures(trial(STACK, dtype="int8_static"), session, references)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("session", [*map(with_ranges, UNBOUNDED_RANGES), session_of(InFloat)])
 def test_a_program_that_does_not_saturate_is_found(session: type[HonestSession], references: Path) -> None:
     assert {"saturation", "magnitudes"} <= failures(trial(dtype="int8_static"), session, references).keys()

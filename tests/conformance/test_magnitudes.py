@@ -17,6 +17,7 @@ from rnnbench.conformance import ReferenceTrajectories, magnitudes, suite
 from rnnbench.model_files import describe, network_of, section_of
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_trials_with_other_chunks_and_states_use_the_same_files_rightly(tmp_path, monkeypatch, batch):
     monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)

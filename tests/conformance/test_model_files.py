@@ -131,6 +131,7 @@ def test_a_program_in_float64_of_a_file_in_float64_passes(tmp_path, on_states):
     assert {result.verdict for result in results.values()} == {"pass"}
 
 
+@pytest.mark.proof
 def test_a_state_of_whole_numbers_passes_every_check(tmp_path):
     results = verdicts(numbered(TensorProto.INT64, tmp_path), FileSession, tmp_path)
     assert not {name: result.detail for name, result in results.items() if result.verdict == "fail"}
@@ -178,6 +179,7 @@ def test_a_state_of_float32_that_is_rounded_to_bfloat16_is_found(tmp_path, on_st
     assert {"values", "state"} <= failures(trial, StateInBfloat16, tmp_path).keys()
 
 
+@pytest.mark.proof
 def test_a_state_of_float32_that_is_rounded_to_the_bfloat16_of_x_and_y_is_found(tmp_path, on_states):
     trial = module_trial("wide", tmp_path)
     assert trial.dtype == "bfloat16"

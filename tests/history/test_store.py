@@ -188,6 +188,7 @@ def test_a_damaged_line_is_named_and_skipped(root: Path, run: Path) -> None:
     assert addition.entry.trials == 4
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("content", [b"", b"PAR1", None])
 @pytest.mark.parametrize("name", ["rows", "runs"])
 def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, content: bytes | None) -> None:

@@ -24,6 +24,7 @@ SIZE = 64 << 20
 pytestmark = pytest.mark.usefixtures("own_segments")
 
 
+@pytest.mark.proof
 def test_the_peak_remembers_what_was_freed_until_it_is_forgotten():
     def measure():
         memory.reset_peak()
@@ -64,6 +65,7 @@ def test_what_was_freed_is_not_in_use_though_an_allocator_may_keep_it():
     assert left < 0.1 * SIZE
 
 
+@pytest.mark.proof
 def test_memory_that_is_kept_is_resident():
     def measure():
         before = memory.resident()
@@ -192,6 +194,7 @@ def test_a_finished_child_counts_with_what_it_had_beyond_its_parent(monkeypatch)
     assert memory.finished_beyond(0) == 0, "it had no more than its parent gave it"
 
 
+@pytest.mark.proof
 def test_a_file_in_memory_that_nobody_maps_counts_once_and_a_mapped_one_as_its_pages():
     def measure():
         before = memory.resident(), memory.peak()

@@ -57,6 +57,7 @@ def spent(tmp_path_factory):
     return folder, ab_in(folder, "--budget=10ms", status=0).stdout
 
 
+@pytest.mark.proof
 def test_a_slowdown_planted_in_one_environment_is_found_and_recorded(ab, tmp_path):
     """Four times as slow, so that no noise of a machine that does other things hides it, however long that takes."""
     done = ab("--b", "./new", "--budget=1h", status=1, RNNBENCH_FAKE_SLOWDOWN="3.0")
@@ -122,6 +123,7 @@ exec {tmp_path}/env/bin/python "$@"
     assert all("files of rnnbench-fake changed" in not_believed(record.findings) for record in new)
 
 
+@pytest.mark.proof
 def test_a_side_of_a_comparison_is_not_resumed_with_the_versions_of_the_other(spent):
     folder, _ = spent
     for name, side in zip("AB", sorted((folder / "results").iterdir()), strict=True):

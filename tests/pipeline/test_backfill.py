@@ -54,6 +54,7 @@ def series(tmp_path):
     return found
 
 
+@pytest.mark.proof
 def test_every_release_has_a_point_in_the_order_of_versions(measure, tmp_path):
     problems, compared = measure()
     assert compared == ["1.14", "1.13", "1.10", "1.9"], "also the reference, beside itself"

@@ -145,6 +145,7 @@ def test_a_trial_that_fails_leaves_the_others_of_its_batch_alone_and_does_not_wa
     assert seconds["check"] <= seconds["total"]
 
 
+@pytest.mark.proof
 def test_every_trial_comes_once_from_many_batches(tmp_path):
     context = context_in(tmp_path)
     trials = [examine(make_trial(chunk=chunk)) for chunk in (1, 2, 3, 4, 5)]

@@ -191,6 +191,7 @@ def test_what_check_builds_is_untimed(tmp_path, cache):
     assert build(tmp_path / "2", cache).built.figures.origin == "cold"
 
 
+@pytest.mark.proof
 def test_another_trial_of_the_same_case_is_built(tmp_path, cache):
     build(tmp_path / "1", cache)
     for number, other in enumerate((replace(TRIAL, seed=1), make_trial(chunk=2), replace(TRIAL, threads=2)), 2):
@@ -213,6 +214,7 @@ def test_a_damaged_entry_is_built_again_and_never_run(tmp_path, cache):
     assert build(tmp_path / "3", cache).built.figures.origin == "cached"
 
 
+@pytest.mark.proof
 def test_what_a_run_uses_is_its_own_whatever_becomes_of_the_cache(tmp_path, cache):
     build(tmp_path / "1", cache)
     built = build(tmp_path / "2", cache).built
@@ -243,6 +245,7 @@ def test_a_cache_that_cannot_be_written_is_a_cold_run(tmp_path):
     assert (built.failure, built.built.figures.origin) == (None, "cold")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("target", [*for_proof("numpy:eager"), "onnxruntime:onnx"])
 def test_a_program_of_a_runtime_is_used_in_another_folder(tmp_path, cache, target):
     pytest.importorskip(target.partition(":")[0])
@@ -294,6 +297,7 @@ def test_the_checks_of_the_same_program_are_taken_from_the_run_that_made_them(tm
     assert (second.results, second.tail_build_s) == (first.results, first.tail_build_s)
 
 
+@pytest.mark.proof
 def test_a_record_says_when_its_checks_were_made(tmp_path, checked):
     (record,) = run(tmp_path / "2", checked, [NUMPY])
     assert (record.outcome, record.checked[:4].isdigit(), record.findings) == ("ok", True, ())

@@ -122,6 +122,7 @@ def test_as_many_jobs_run_as_the_free_memory_holds_unless_a_number_is_given(tmp_
     assert begun == [jobs, 4]
 
 
+@pytest.mark.proof
 def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]

@@ -33,6 +33,7 @@ def environment(folder, script):
     return str(folder)
 
 
+@pytest.mark.proof
 def test_no_text_is_the_running_environment(forked, tmp_path):
     side = open_side(None, TRIALS, tmp_path)
     assert side.interpreter == sys.executable
@@ -51,6 +52,7 @@ def test_a_folder_is_the_environment_in_it(tmp_path):
     assert side.text == folder
 
 
+@pytest.mark.proof
 def test_distributions_in_other_versions_are_listed(tmp_path):
     own = describe(Describe(()))
     other = environments.replace(own, python="3.99.0", packages={**own.packages, "numpy": "0.1"})

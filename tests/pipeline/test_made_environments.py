@@ -99,6 +99,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.proof
 def test_clones_users_and_interpreters_share_no_environment(tmp_path, offline, pip_says, monkeypatch):
     """A user may not read the Python of another one, and an editable installation keeps the entry points of its day."""
     pip_says("")
@@ -129,6 +130,7 @@ def test_a_lower_layer_s_editable_packages_are_found_above_it(cache, offline, tm
     assert seen(environment.python, "fakesource") == "source"
 
 
+@pytest.mark.proof
 def test_requirements_that_cannot_be_met_have_pip_s_own_message(cache, offline):
     with pytest.raises(SideError, match=r"'fakepackage==3.0': .*No matching distribution found for fakepackage==3.0"):
         make_environment("fakepackage==3.0", ["fake"], cache)

@@ -31,6 +31,7 @@ def no_network(monkeypatch):
         monkeypatch.delenv(f"PIP_{name}", raising=False)
 
 
+@pytest.mark.proof
 def test_releases_of_an_index_that_cannot_be_reached(no_network):
     with pytest.raises(SideError, match=r"^fake: the package index cannot be reached; see whether .*--list FILE$"):
         versions_of_index("fake")

@@ -23,6 +23,7 @@ def test_a_backend_that_fails_to_answer_is_no_baseline(monkeypatch: pytest.Monke
         assert baselines() == [Target("numpy", "eager")]
 
 
+@pytest.mark.proof
 def test_another_backend_may_declare_itself_a_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
     with unasked_adapters():
         fake = find("fake")

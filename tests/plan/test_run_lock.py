@@ -42,6 +42,7 @@ def test_a_run_that_another_process_holds_is_refused_until_that_process_is_gone(
     assert len(resume_run(folder).trials) == 1
 
 
+@pytest.mark.proof
 def test_a_plan_holds_its_run_as_long_as_it_exists(tmp_path):
     plan = begin_run([make_trial()], Store(tmp_path))
     command = [sys.executable, "-c", HOLDS.replace("time.sleep(600)", ""), str(plan.folder)]

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 from harness_trials import make_trial
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from waiting import PATIENCE_S
 
 from rnnbench.cases import Measure, Trial
@@ -76,7 +77,7 @@ def test_the_order_of_the_trials_decides_nothing(trials, of, chance):
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.1, 1.0, 12.0])), min_size=1, max_size=25), SHARDS)
-@settings(max_examples=20)
+@examples(20)
 def test_no_shard_costs_more_than_another_by_more_than_one_group(sizes, of):
     """What the greedy cut promises: the dearest shard without its last group is no dearer than the cheapest."""
     trials = [

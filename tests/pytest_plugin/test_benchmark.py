@@ -70,6 +70,7 @@ def test_a_program_that_computes_something_else_has_no_figures(benchmarks):
     )
 
 
+@pytest.mark.first(1)
 @pytest.mark.usefixtures("few_checks")
 @pytest.mark.parametrize("option", ["--benchmark-skip", "-pno:benchmark"])
 def test_without_benchmarks_trials_are_checked(tiny, option):

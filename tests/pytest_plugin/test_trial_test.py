@@ -116,6 +116,7 @@ def test_expected_failures_must_fail_and_nothing_else_may(tiny, junit):
     assert properties["expected.bound"] == "failed: Off. https://example.org/2"
 
 
+@pytest.mark.proof
 def test_with_runxfail_no_failure_is_expected(tiny):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     options = (QUICK, "--runxfail", "-m", "rnnbench(chunk=2, time='looped', state='stitched')")

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 import rnnbench
 from rnnbench.reports import units
@@ -41,7 +42,7 @@ def test_bytes_are_shown_in_binary_units(value: int | None, text: str) -> None:
 
 
 @given(st.floats(1e-9, 1e3))
-@settings(max_examples=40)
+@examples(40)
 def test_seconds_keep_the_value_to_three_digits(value: float) -> None:
     number, unit = units.seconds(value).split()
     size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]

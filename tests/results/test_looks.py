@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.results.looks import LOOKS, critical_t, spent
 
@@ -64,7 +65,7 @@ def test_more_pairs_than_the_last_look_has_are_judged_as_strictly() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
-@settings(max_examples=10)
+@examples(10)
 def test_neither_the_scale_nor_the_sign_of_what_is_seen_matters(seed: int, scale: float) -> None:
     values = np.random.default_rng(seed).standard_normal((50, LAST))
     assert missing(0.2, values) == missing(0.2, -values) == missing(0.2, values * scale)

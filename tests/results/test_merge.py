@@ -127,6 +127,7 @@ def shards_and_others(made_once, tmp_path):
     }
 
 
+@pytest.mark.first(20)
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
 def test_of_a_damaged_shard_nothing_is_merged_that_is_not_its_own(tmp_path, shards_and_others, damage):
     shards, others = shards_and_others

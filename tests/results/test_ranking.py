@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import fake_records as fake
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.results.ranking import Ranking, judge_bound, rank
 from rnnbench.results.record import Anchor, Record
@@ -235,7 +236,7 @@ def measured(drawn: list[tuple[list[float], str]]) -> list[Entry]:
 
 
 @given(programs)
-@settings(max_examples=100)
+@examples(100)
 def test_a_place_begins_with_a_program_that_is_slower_and_is_shared_by_those_that_are_not(
     drawn: list[tuple[list[float], str]],
 ) -> None:
@@ -254,7 +255,7 @@ def test_a_place_begins_with_a_program_that_is_slower_and_is_shared_by_those_tha
 
 
 @given(programs, st.randoms(use_true_random=False))
-@settings(max_examples=50)
+@examples(50)
 def test_neither_the_order_of_the_trials_nor_a_failed_one_changes_a_place(
     drawn: list[tuple[list[float], str]], chance
 ) -> None:

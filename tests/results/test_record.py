@@ -6,9 +6,10 @@ import json
 
 import fake_records as fake
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from quick_tests import examples
 
 from rnnbench.results.record import SCHEMA, CheckResult, Environment, Record
 from rnnbench.results.run_info import RunInfo
@@ -46,7 +47,7 @@ def records(draw: st.DrawFn) -> Record:
 
 
 @given(records())
-@settings(max_examples=40)
+@examples(40)
 def test_a_record_survives_json_on_one_line(entry: Record) -> None:
     line = entry.model_dump_json()
     assert "\n" not in line

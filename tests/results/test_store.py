@@ -10,8 +10,9 @@ from pathlib import Path
 
 import fake_records as fake
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.content_digest import DIGEST, without_digest
 from rnnbench.disk import copy_of
@@ -45,7 +46,7 @@ def test_the_last_record_of_a_trial_wins(run: Path) -> None:
 
 
 @given(cut=st.integers(1, 400))
-@settings(max_examples=25)
+@examples(25)
 def test_a_line_torn_by_a_kill_is_left_out_and_told(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     run = fake.write_run(tmp_path_factory.mktemp("torn"), list(fake.whole_run())[:2])
     file = run / RECORDS
@@ -148,6 +149,7 @@ def test_a_line_of_another_run_is_named_and_left_out_and_one_without_a_run_is_ke
     )
 
 
+@pytest.mark.proof
 def test_one_flipped_bit_of_a_line_is_told_and_makes_no_other_record(run: Path) -> None:
     file = run / RECORDS
     written, content = read_run(run).records, file.read_bytes()

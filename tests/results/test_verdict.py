@@ -6,8 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.results.looks import LOOKS
 from rnnbench.results.verdict import (
@@ -66,6 +67,7 @@ def test_three_per_cent_is_found_between_pairs_of_processes_that_differ_by_one_o
     assert paired(1 / 1.03 - 1, spread)["FASTER"] >= 98
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("spread", [0.005, 0.02, 0.2])
 def test_where_nothing_changed_no_change_is_seen(spread: float) -> None:
     counts = paired(0.0, spread)
@@ -153,7 +155,7 @@ def test_a_smallest_change_that_is_no_fraction_is_refused(smallest: float) -> No
 
 
 @given(st.lists(positive, min_size=2, max_size=6), st.lists(positive, min_size=2, max_size=6))
-@settings(max_examples=20)
+@examples(20)
 def test_swapping_the_sides_turns_the_verdict_round(base: list[float], new: list[float]) -> None:
     length = min(len(base), len(new))
     ratios = [b / a for a, b in zip(base[:length], new[:length], strict=True)]
@@ -197,7 +199,7 @@ def test_a_pair_whose_rounds_disagree_far_more_than_others_is_left_out() -> None
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 2.0), st.floats(0.0, 1.0)), min_size=1, max_size=12), st.floats(0.01, 100))
-@settings(max_examples=30)
+@examples(30)
 def test_what_is_left_out_depends_on_neither_the_sides_nor_the_scale(pairs: list, scale: float) -> None:
     ratios, scatters = map(list, zip(*pairs, strict=True))
     kept = undisturbed(ratios, scatters)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_primitives import Plain
+from quick_tests import examples
 from random_models import models, problem, with_other_activations
 from small_networks import COMPOSED, small
 
@@ -48,7 +49,7 @@ def run_bodies(network: Network, weights: Weights, x: np.ndarray, state: Mapping
     return run_graph(network, x, run, lambda parts: np.concatenate(parts, axis=2))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     model=models() | with_other_activations(),
     steps=st.integers(1, 6),

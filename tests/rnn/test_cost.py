@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from random_models import models
 
 from rnnbench.rnn import Model, call_cost, draw_weights
@@ -105,7 +106,7 @@ class Counting:
         return [Value((x.shape[0], x.shape[1] // parts), x.sums)] * parts
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(model=models(), chunk=st.integers(1, 5), batch=st.integers(1, 3))
 def test_agrees_with_the_cells_run_over_counting_primitives(model: Model, chunk: int, batch: int) -> None:
     counting = Counting()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from random_models import models, problem
 
 from rnnbench.rnn import Model, Weights, draw_state, draw_weights, run_reference
 from rnnbench.rnn.spec import Cell
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(direction="forward"), cut=st.integers(1, 6), batch=st.integers(1, 3), scale=st.sampled_from([1, 3]))
 def test_a_stream_may_be_cut_anywhere(model: Model, cut: int, batch: int, scale: float) -> None:
     data = problem(model, 7, batch, scale=scale)
@@ -24,7 +25,7 @@ def test_a_stream_may_be_cut_anywhere(model: Model, cut: int, batch: int, scale:
         np.testing.assert_allclose(second.final[name], final, rtol=1e-10, atol=1e-12)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(direction="forward"), batch=st.integers(1, 3))
 def test_states_hold_the_state_after_each_step(model: Model, batch: int) -> None:
     data = problem(model, 5, batch)
@@ -37,7 +38,7 @@ def test_states_hold_the_state_after_each_step(model: Model, batch: int) -> None
     np.testing.assert_array_equal(whole.states["h"][:, -1], whole.y)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(cell=st.sampled_from(["lstm", "gru", "rnn"]), direction="reverse"), batch=st.integers(1, 3))
 def test_reverse_is_forward_over_the_flipped_stream(model: Model, batch: int) -> None:
     data = problem(model, 6, batch)
@@ -49,7 +50,7 @@ def test_reverse_is_forward_over_the_flipped_stream(model: Model, batch: int) ->
         np.testing.assert_allclose(backward.final[name], final, rtol=1e-10, atol=1e-12)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(), batch=st.integers(2, 4))
 def test_rows_of_a_batch_do_not_touch_each_other(model: Model, batch: int) -> None:
     data = problem(model, 4, batch)
@@ -67,7 +68,7 @@ def test_a_counter_is_exact(dtype: str) -> None:
     np.testing.assert_array_equal(found.y, data.state["h"] + np.cumsum(data.x, axis=0))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(), summation=st.none() | st.integers(0, 9))
 def test_float32_stays_float32_and_close(model: Model, summation: int | None) -> None:
     data = problem(model, 5, 2)
@@ -99,7 +100,7 @@ def test_saturated_gates_neither_overflow_nor_warn(dtype: str) -> None:
     assert np.isfinite(y).all()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(cell="lstm", direction="forward", cell_clip=st.floats(0.05, 0.5), projection=0, layers=1))
 def test_cell_clip_bounds_the_cell_state_before_it_is_read(model: Model) -> None:
     data = problem(model, 6, 2, scale=3)
@@ -135,7 +136,7 @@ def test_a_wrong_shape_is_refused(x: np.ndarray, state: dict[str, np.ndarray] | 
         run_reference(model, Weights(problem(model, 1, 1).weights.layers), x, state)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(), lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4))
 def test_a_row_with_a_length_is_that_row_alone_cut_there(model: Model, lengths: list[int]) -> None:
     data = problem(model, 6, len(lengths))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from random_models import Problem, models, problem
 
 from rnnbench.rnn import Model, run_reference
@@ -39,7 +40,7 @@ def run_torch(model: Model, data: Problem) -> tuple[np.ndarray, dict[str, np.nda
     return (y.flip(0) if flip else y).numpy(), {name: a.numpy() for name, a in zip(state, finals, strict=True)}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     model=models(cell=st.sampled_from(["lstm", "gru", "rnn"]), clip=None, cell_clip=None, reset_after=True).filter(
         lambda model: model.direction != "reverse" or model.layers == 1

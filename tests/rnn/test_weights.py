@@ -6,7 +6,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from quick_tests import examples
 from random_models import models
 
 from rnnbench.rnn import Model, draw_inputs, draw_state, draw_weights
@@ -48,7 +49,7 @@ def test_what_is_drawn_is_read_only() -> None:
     assert not any(array.flags.writeable for array in drawn)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(cell="lstm", direction="forward") | models(cell="gru", direction="bidirectional"))
 def test_names_and_shapes_are_those_of_torch(model: Model) -> None:
     torch = pytest.importorskip("torch")

@@ -236,6 +236,7 @@ def test_every_filter_changes_the_address_and_goes_back(made, desktop):
     assert desktop.complaints == []
 
 
+@pytest.mark.proof
 def test_an_address_of_nonsense_opens_the_page_as_it_is(made, desktop):
     for name in ("trials.html", "chooser.html", "compare.html", "conformance.html", "alerts.html"):
         for nonsense in (
@@ -249,6 +250,7 @@ def test_an_address_of_nonsense_opens_the_page_as_it_is(made, desktop):
     assert desktop.complaints == []
 
 
+@pytest.mark.proof
 def test_the_text_of_a_filter_is_one_step_back(made, desktop):
     page = desktop.open(made.root, "trials.html")
     page.locator("[name=q]").press_sequentially("mlir")
@@ -278,6 +280,7 @@ def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
     context.close()
 
 
+@pytest.mark.proof
 def test_a_very_long_name_hides_no_column(made, desktop):
     page = desktop.open(made.root, "trials.html")
     page.evaluate("document.querySelector('#trials tbody a').textContent = 'W'.repeat(400)")
@@ -374,6 +377,7 @@ def test_the_keyboard_alone_reaches_the_content_and_the_theme(made, desktop):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+@pytest.mark.proof
 def test_the_distribution_of_a_trial_is_a_histogram_with_its_count_and_unit(made, desktop):
     page = desktop.open(made.root, trial_page(made, "fakemlir"))
     assert page.locator("svg.histogram").count() == 1, "the run keeps samples of the bound path alone"
@@ -390,6 +394,7 @@ def test_the_distribution_of_a_trial_is_a_histogram_with_its_count_and_unit(made
     assert "No histogram: the single samples of this run were not kept." in told
 
 
+@pytest.mark.proof
 def test_sorting_a_table_of_the_page_itself_goes_back(made, desktop):
     page = desktop.open(made.root, "conformance.html")
     table = "main table[data-sortable]"
@@ -442,6 +447,7 @@ def test_print_leaves_navigation_and_filters_out(made, desktop):
     assert page.locator(".heat").first.is_visible()
 
 
+@pytest.mark.proof
 def test_print_says_what_the_filters_are_set_to_and_cuts_no_command(made, desktop):
     page = desktop.open(made.root, "chooser.html")
     page.locator("[name=period]").fill("10")
@@ -511,6 +517,7 @@ def test_an_open_alert_of_any_name_leads_to_its_commands(tmp_path, phone):
     assert phone.complaints == []
 
 
+@pytest.mark.proof
 def test_a_dark_page_prints_on_white(made, watched):
     watched.show_on(DESKTOP, "dark")
     page = watched.open(made.root, "index.html")
@@ -531,6 +538,7 @@ def test_a_chart_has_a_line_and_says_its_newest_night_with_the_interval(made, de
     assert desktop.complaints == []
 
 
+@pytest.mark.proof
 def test_the_arrow_keys_read_a_chart_night_by_night(made, desktop):
     page = desktop.open(made.root, trial_page(made, "fakemlir"))
     chart = page.get_by_role("slider", name="Night of the chart")
@@ -560,6 +568,7 @@ def test_verdicts_of_two_nights_are_those_of_compare(made, desktop):
             assert cell.startswith(units.seconds(seconds))
 
 
+@pytest.mark.proof
 def test_a_latency_that_is_not_above_zero_has_no_ratio_and_no_verdict(made, desktop):
     name = night_of(made, 13)["file"]
     night = stored(made.root / "data" / f"{name}.js")
@@ -715,6 +724,7 @@ def test_a_chart_whose_files_are_missing_says_so_alone(made, desktop, lacking):
     assert not page.locator("#chart").is_visible()
 
 
+@pytest.mark.proof
 def test_what_has_no_figure_stands_last_up_and_down(made, desktop):
     for order in ("7", "-7"):
         page = desktop.open(made.root, f"trials.html#sort={order}")
@@ -776,6 +786,7 @@ def test_a_text_that_nothing_has_is_told(made, desktop, name, told):
     assert page.locator("main tbody tr:visible, ul[data-filter] li:visible").count() == 0
 
 
+@pytest.mark.proof
 def test_a_link_to_a_place_of_the_page_keeps_the_choices(made, desktop):
     page = desktop.open(made.root, "conformance.html#q=fakelib")
     shown = rows(page, "main table[data-sortable]")
@@ -788,6 +799,7 @@ def test_a_link_to_a_place_of_the_page_keeps_the_choices(made, desktop):
     assert page.locator("[name=q]").input_value() == "fakelib"
 
 
+@pytest.mark.proof
 def test_two_trials_of_one_run_are_named_by_what_they_share(desktop):
     page = desktop.open(COMMITTED, "compare.html#by=strategies")
     page.wait_for_selector("#compared tbody tr")
@@ -833,6 +845,7 @@ def test_ratios_of_build_size_and_memory_are_b_over_a(made, desktop):
     assert {cell for row in shown for cell in row[6:]} == {"2.00×"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("place", "value", "told"), [(1, 1, "B is "), (2, 0, "not believed")])
 def test_a_side_b_that_failed_or_is_not_believed_has_no_verdict(made, desktop, place, value, told):
     def spoil(row: list[Any]) -> None:
@@ -843,6 +856,7 @@ def test_a_side_b_that_failed_or_is_not_believed_has_no_verdict(made, desktop, p
     assert shown.pop().startswith(f"no verdict: {told}")
 
 
+@pytest.mark.proof
 def test_of_one_verdict_the_largest_change_comes_first(made, desktop):
     page = desktop.open(made.root, f"compare.html#{address_of_nights(made, 5, 13)}")
     page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length > 3")
@@ -906,6 +920,7 @@ def test_the_scale_of_a_chart_says_what_it_is_of(made, own_page):
         page.wait_for_function("(label) => window.texts.includes(label)", arg=label)
 
 
+@pytest.mark.proof
 def test_noise_of_a_chart_is_no_trend_and_an_axis_that_does_not_begin_at_zero_says_so(made, own_page):
     """The scatter of the nights is 0.5 %: it takes no tenth of an axis that spans a fifth of the latency."""
     own_page.page.add_init_script(
@@ -922,6 +937,7 @@ def test_noise_of_a_chart_is_no_trend_and_an_axis_that_does_not_begin_at_zero_sa
     assert 0 < float(said[1]) <= min(ticks)
 
 
+@pytest.mark.proof
 def test_thousands_sort_as_numbers(made, desktop):
     page = desktop.open(made.root, "conformance.html")
     table = "main table[data-sortable]"
@@ -938,6 +954,7 @@ def test_thousands_sort_as_numbers(made, desktop):
     assert shown == sorted(shown)
 
 
+@pytest.mark.proof
 def test_a_choice_shows_what_has_its_value_and_not_what_begins_with_it(made, desktop):
     page = desktop.open(made.root, "alerts.html")
     parts = "ul[data-filter=alerts] > li[data-backend=fakemlir]"
@@ -983,6 +1000,7 @@ def test_pages_of_any_names_fit_a_phone_and_keep_the_console_empty(named, phone)
     assert phone.complaints == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["backend", *for_proof("case")])
 def test_any_name_can_be_chosen(named, desktop, name):
     page = desktop.open(named, "trials.html")
@@ -995,6 +1013,7 @@ def test_any_name_can_be_chosen(named, desktop, name):
     assert desktop.complaints == []
 
 
+@pytest.mark.proof
 def test_the_link_of_a_page_of_any_name_leads_to_its_trials(named, desktop):
     files = sorted((named / "trials").iterdir())
     page = desktop.open(named, f"trials/{files[0].name}")
@@ -1007,6 +1026,7 @@ def test_the_link_of_a_page_of_any_name_leads_to_its_trials(named, desktop):
         page.wait_for_function(shows_one)
 
 
+@pytest.mark.proof
 def test_any_name_has_versions_to_compare(named, desktop):
     page = desktop.open(named, "compare.html#by=versions")
     for at, value in enumerate(options(page, "backend")):

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.yaml_files import MAX_BYTES, FileError, FileKind, Place, Source, dotted, parse, read_source
 
@@ -144,7 +145,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.dictionaries(texts, plain, max_size=4))
 def test_json_is_read_as_it_was_written(data):
     text = json.dumps(data, ensure_ascii=False)
@@ -154,7 +155,7 @@ def test_json_is_read_as_it_was_written(data):
         assert text.startswith(json.dumps(source.at(path), ensure_ascii=False), place.column - 1)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}?,&*!|>'\"%@#\n \t1.~") | st.characters(), max_size=60))
 def test_no_text_whatever_ends_in_anything_but_data_or_a_located_refusal(text):
     try:

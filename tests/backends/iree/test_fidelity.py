@@ -14,6 +14,7 @@ from rnnbench.cases.trial import Target
 from rnnbench.fidelity import measure, measure_fidelity
 
 
+@pytest.mark.proof
 def test_bound_and_the_runtimes_own_tool_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PROCESSES": 1, "ROUNDS": 2, "TURN_S": 0.02}.items():
         monkeypatch.setattr(measure, name, value)

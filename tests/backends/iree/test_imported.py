@@ -139,6 +139,7 @@ print(IreeBackend().build(request, Path(folder)).cached, *(FRAMEWORKS & sys.modu
 """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("route", "time"), [("onnx", "fused"), ("stablehlo", "looped"), ("torch", "fused"), ("tensorflow", "fused")]
 )

@@ -31,6 +31,7 @@ def stream(program: Any, chunks: int) -> tuple[np.ndarray, dict[str, np.ndarray]
     )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "keywords",
     [

@@ -21,6 +21,7 @@ def requested(path, answers, route, state):
     return Request(route, network, Weights(), strategy, network.rows or 1, Precision.of("float32"))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "state"),
     [("kept", "stateful"), ("loop", "none"), *for_proof(("kept", "stitched"), ("carried", "stateful"))],

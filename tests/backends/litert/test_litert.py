@@ -70,6 +70,7 @@ def build(folder: Path) -> Callable[..., Program]:
     return built
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -99,6 +100,7 @@ def test_a_loop_writes_rows_of_y_in_place(build) -> None:
     assert "SLICE" not in operations
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("options", "products"),
     [
@@ -172,6 +174,7 @@ def test_an_interpreter_has_the_threads_of_the_request(build, monkeypatch: pytes
     assert threads == [3]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("time", ["looped", "fused"])
 def test_a_converted_model_runs_without_tensorflow(build, folder: Path, time: str) -> None:
     program, request = build(time=time), make_request(time=time)
@@ -310,6 +313,7 @@ def test_an_operators_own_state_may_be_zero_in_every_call(tmp_path: Path, kind: 
     np.testing.assert_array_equal(bound.output()["y"], first)
 
 
+@pytest.mark.proof
 def test_a_layer_of_keras_whose_loop_gives_its_states_runs_as_the_oracle(tmp_path: Path) -> None:
     """What a loop gives has no memory before the first call."""
     prepare_process(1)

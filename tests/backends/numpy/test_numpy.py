@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from random_models import models, problem
 
 from rnnbench.backends.base import Artifact, BuildError, Request
@@ -35,7 +36,7 @@ def artifact(folder: Path, request: Request) -> Artifact:
     return described(NumpyBackend().build(request, folder), request)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(model=models(), steps=st.integers(1, 5), batch=st.integers(1, 3), scale=st.sampled_from([1.0, 4.0]))
 def test_every_model_in_float64_is_the_oracle(model: Model, steps: int, batch: int, scale: float) -> None:
     data = problem(model, steps, batch, scale=scale)

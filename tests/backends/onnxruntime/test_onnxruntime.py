@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_network import Mixed, built_and_right, request_for
-from quick_tests import for_proof
+from quick_tests import examples, for_proof
 from random_models import models, problem, with_other_activations
 from waiting import PATIENCE_S
 
@@ -42,7 +42,7 @@ def make_request(time: str = "fused", state: Any = "stitched", route: str = "onn
     return Request(route, LSTM, weights, Strategy(time, state, 4), 2, Precision.of(dtype))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     model=models() | with_other_activations(),
     form=st.sampled_from([("onnx", "fused"), ("onnx", "looped"), ("loop", "looped"), ("onnx", "unrolled")]),

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_network import Mixed, built_and_right, request_for
-from quick_tests import for_proof
+from quick_tests import examples, for_proof
 from random_models import models, problem
 from small_networks import small
 from waiting import LONG_S
@@ -60,7 +60,7 @@ def make_request(
     return Request(route, model, weights, Strategy(time, state, chunk), batch, Precision.of(dtype))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     model=models(),
     route=st.sampled_from(["onnx", "opset"]),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 from random_models import models, problem
 
 from rnnbench.backends.base import BuildError, Request
@@ -49,7 +50,7 @@ def evaluated(graph: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     return dict(zip(names, ReferenceEvaluator(graph).run(names, feeds), strict=True))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     model=models(),
     time=st.sampled_from(TIMES),

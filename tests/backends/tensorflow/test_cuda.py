@@ -221,6 +221,7 @@ def field(number: int, data: bytes) -> bytes:
     return bytes([number << 3 | 2]) + size + bytes([length]) + data
 
 
+@pytest.mark.proof
 def test_code_that_xla_compiled_through_pjrt_is_read_too(build, tmp_path: Path) -> None:
     """So it does for a GPU. The executable is then one message further within, beside other fields."""
     from rnnbench.backends.tensorflow import lowered, xla

@@ -83,6 +83,7 @@ def _cell(tf, dtype, inside, path):
     return module, str(path), module.call
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("on", "name", "state"),
     [
@@ -152,6 +153,7 @@ def test_a_saved_model_of_several_types_is_rounded_where_the_file_rounds(saved_m
     assert np.abs(tf.cast(theirs, tf.float64).numpy() - exact["y"]).max() < high
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("policy", "low", "high"),
     [

@@ -148,6 +148,7 @@ def test_a_hard_sigmoid_and_a_gru_are_those_of_keras_2(keras, tmp_path, kind, ex
     assert (found.producer, found.operators[kind]) == ("keras 2.1.3", 1)
 
 
+@pytest.mark.proof
 def test_a_stream_of_a_layer_of_keras_2_is_the_oracles(keras, tmp_path):
     """Keras 3 itself refuses it: `Unrecognized keyword arguments passed to LSTM: {'time_major': False}`."""
     stateful = layer("LSTM", batch_input_shape=[1, None, WIDTH], stateful=True, time_major=False)

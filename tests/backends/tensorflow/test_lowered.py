@@ -41,6 +41,7 @@ def test_a_graph_keeps_its_loops(build, options, expected: str) -> None:
     assert build("graph", **options).artifact.lowered == expected
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("route", "time", "state", "rest"),
     [
@@ -67,6 +68,7 @@ def test_a_convolution_over_time_and_frequency_is_one_operation(
     assert operations["Conv2D"] == 2 * copies
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -81,6 +83,7 @@ def test_what_one_operation_computes_is_not_many(folder: Path, model: Any, expec
     assert {name: operations.get(name, 0) for name in expected} == expected
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("route", "time", "form"),
     [("graph", "unrolled", "unrolled 20"), *for_proof(("xla", "unrolled:2", "looped 5 of 2"))],
@@ -90,6 +93,7 @@ def test_copies_are_counted_for_each_layer_with_state(folder: Path, route: str, 
     assert TensorflowBackend().build(request, folder).artifact.lowered == form
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("route", "cell"), [("graph", "gru"), ("graph", "lstm"), ("keras", "gru")])
 def test_a_product_is_not_joined_with_its_bias(build, route: str, cell: str) -> None:
     """The joint kernel takes twice the time of both for one row."""
@@ -113,6 +117,7 @@ def test_a_stateful_keras_layer_fed_one_sample_still_has_a_while(build) -> None:
     assert build("keras-xla", **one_sample).artifact.operations["compiled"]["while"] == 1
 
 
+@pytest.mark.proof
 def test_what_keras_calls_fused_is_its_loop_on_a_cpu(build) -> None:
     fused, looped = build("keras", time="fused"), build("keras", time="looped")
     assert fused.artifact.lowered == "looped 1"

@@ -9,6 +9,7 @@ from rnnbench.backends.tensorflow import TensorflowBackend, executor
 from rnnbench.rnn.weights import draw_inputs, draw_state
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("route", ["graph", "xla", "keras", "keras-xla"])
 def test_bound_and_public_calls_give_the_same_bits(build, ask, route: str) -> None:
     program, model = build(route, state="stateful"), ask(route).model

@@ -73,6 +73,7 @@ def test_running_pools_keep_their_size(build, ask, folder: Path) -> None:
         TensorflowBackend().build(type(request)(**{**vars(request), "threads": 2}), folder)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["graph", "xla", "keras", "keras-xla"])
 def test_float64_is_computed_in_float64(build, ask, route: str) -> None:
     request = ask(route, dtype="float64")

@@ -322,6 +322,7 @@ def test_a_stream_is_the_oracles(folder, tmp_path, name, route, state):
     assert (program.artifact.lowered, program.artifact.origin) == ("given", "imported")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("state", ["stateful", *for_proof("stitched")])
 def test_iree_compiles_it_with_its_state(folder, tmp_path, state):
     runtime = pytest.importorskip("rnnbench.backends.iree")

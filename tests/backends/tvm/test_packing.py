@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick_tests import examples
 
 from rnnbench.backends.tvm.packing import FORMATS, Blocking, Matrix, fewest_blocks, layout, pack, size
 from rnnbench.rnn.spec import Model
@@ -14,7 +15,7 @@ from rnnbench.rnn.weights import draw_weights
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 70), st.integers(1, 9), st.sampled_from([4, 8, 16]))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(SHAPES)
 def test_every_weight_has_one_place_and_the_rest_is_zero(shape: tuple[int, int, int, int]) -> None:
     gates, units, k, lanes = shape

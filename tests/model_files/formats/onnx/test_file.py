@@ -6,9 +6,10 @@ import resource
 
 import onnx_files as files
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from quick_tests import examples
 
 from rnnbench.model_files import ModelFileError, describe
 from rnnbench.model_files.formats.onnx.file import read_onnx
@@ -48,7 +49,7 @@ def refusal(path):
     return ""
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(data=st.one_of(mutated(), st.binary(max_size=300)))
 def test_any_bytes_are_described_or_refused_with_a_sentence(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "fuzzed.onnx"
