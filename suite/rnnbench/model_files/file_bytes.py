@@ -22,6 +22,23 @@ _STAND_INS = {
     b"<html": "it is a page of the web, and not the file itself; load the file that the page offers (raw)",
 }
 """What lies where a file was meant to be, by its first bytes."""
+_PICKLE = "it is a pickle, which can run any program when it is loaded, so it is not read; export the network to ONNX"
+_KERAS = (".keras", ".h5", ".hdf5")
+_KINDS: tuple[tuple[int, bytes, tuple[str, ...], str], ...] = (
+    (4, b"TFL3", (".tflite",), "it is a TFLite file by its first bytes; call it .tflite"),
+    (4, b"ORTM", (), "it is a file of ONNX Runtime (.ort) by its first bytes; give the .onnx file that it was made of"),
+    (0, b"\x89HDF\r\n", _KERAS, "it is a file of HDF5 by its first bytes; if Keras wrote it, call it .h5"),
+    (
+        0,
+        b"PK\x03\x04",
+        (*_KERAS, ".pt2"),
+        "it is a zip by its first bytes, as .keras and .pt2 files are; call it so, or unpack it",
+    ),
+    (0, b"\x1f\x8b", (), "it is packed by gzip; unpack it, and give the model file in it"),
+    (0, b"GGUF", (), "it is a file of GGUF by its first bytes, which has weights and no program; export the network"),
+    *((0, bytes((0x80, protocol)), (), _PICKLE) for protocol in range(2, 6)),
+)
+"""Files of other kinds: where their first bytes have which letters, the suffixes of such files, and what to do."""
 _BEGINNING = 64
 """Bytes at the beginning of a file that say so."""
 
@@ -56,7 +73,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
                 "and weights may be in files beside it"
             )
         with path.open("rb") as file:
-            _require_no_stand_in(file.read(_BEGINNING))
+            _require_as_named(file.read(_BEGINNING), path.suffix.lower())
             file.seek(0)
             yield file, there.st_size
     except FileNotFoundError as error:
@@ -65,11 +82,14 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
         raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _require_no_stand_in(beginning: bytes) -> None:
+def _require_as_named(beginning: bytes, suffix: str) -> None:
     if not beginning:
         raise ModelFileError("it is empty")
     for start, what in _STAND_INS.items():
         if beginning.lstrip().lower().startswith(start):
+            raise ModelFileError(what)
+    for place, letters, suffixes, what in _KINDS:
+        if beginning[place:].startswith(letters) and suffix not in suffixes:
             raise ModelFileError(what)
 
 
