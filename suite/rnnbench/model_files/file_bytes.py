@@ -45,8 +45,11 @@ _BEGINNING = 64
 
 def require_whole(path: Path) -> None:
     """Raises ModelFileError for what is certainly no model file, before a format imports the packages that read it."""
-    with _opened(path):
-        pass
+    with _opened(path) as (file, _):
+        beginning, suffix = file.read(_BEGINNING), path.suffix.lower()
+    for place, letters, suffixes, what in _KINDS:
+        if beginning[place:].startswith(letters) and suffix not in suffixes:
+            raise ModelFileError(what)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -73,7 +76,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
                 "and weights may be in files beside it"
             )
         with path.open("rb") as file:
-            _require_as_named(file.read(_BEGINNING), path.suffix.lower())
+            _require_no_stand_in(file.read(_BEGINNING))
             file.seek(0)
             yield file, there.st_size
     except FileNotFoundError as error:
@@ -82,14 +85,11 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
         raise ModelFileError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _require_as_named(beginning: bytes, suffix: str) -> None:
+def _require_no_stand_in(beginning: bytes) -> None:
     if not beginning:
         raise ModelFileError("it is empty")
     for start, what in _STAND_INS.items():
         if beginning.lstrip().lower().startswith(start):
-            raise ModelFileError(what)
-    for place, letters, suffixes, what in _KINDS:
-        if beginning[place:].startswith(letters) and suffix not in suffixes:
             raise ModelFileError(what)
 
 
