@@ -400,7 +400,7 @@ def test_the_largest_elements_and_their_places_are_litert_s(tmp_path):
 
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, is_moved):
-    """As an embedding of a voice's profile, which has a shape of its own. One that is moved is a state that was lost."""
+    """As an embedding of a profile, which has a shape of its own. One that is moved is a state that was lost."""
     writer = files.elman(1)
     (x, h), (new, y) = writer.graph.inputs, writer.graph.outputs
     speaker, made = writer.value("profile", [1, 7]), writer.value("made", [1, 7])
