@@ -107,7 +107,7 @@ def test_a_constant_is_no_state(case):
 def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(case):
     case()
     Path("network.onnx").write_bytes(b"\x80\x04pickle")
-    assert "case.yaml:3:15: model.file: it is no ONNX file" in refused(case, "", "")
+    assert "case.yaml:3:15: model.file: it is a pickle" in refused(case, "", "")
 
 
 def test_given_is_for_files_alone(case):

@@ -26,7 +26,8 @@ from rnnbench.conformance.rounding import (
     steps_measured,
     undecided,
 )
-from rnnbench.rnn import DTYPES, Model, draw_inputs, draw_weights, network_of, run_reference
+from rnnbench.rnn import DTYPES, Arithmetic, Model, draw_inputs, draw_weights, network_of, run_in, run_reference
+from rnnbench.rnn.weight_forms import WeightForms
 
 pytestmark = pytest.mark.usefixtures("few_turns")
 
@@ -45,6 +46,20 @@ def test_a_tame_network_rounds_by_a_few_units_of_its_dtype(dtype: str) -> None:
     rounding = expected(Model(cell="lstm", input=3, hidden=9), 40, dtype).over(40).max(axis=(1, 2))
     assert np.all(np.diff(rounding) >= 0)
     assert DTYPES[dtype].unit / 64 < rounding[0] <= rounding[-1] < 16 * DTYPES[dtype].unit
+
+
+def test_each_row_of_a_fixed_range_is_measured_as_equal_numbers_are_all_rounded_to_one_side(monkeypatch) -> None:
+    """With weights of one sign these errors add up. One row of many has equal numbers, in a costly network."""
+    monkeypatch.setattr(module, "CHEAP", 1)
+    model = Model(cell="lstm", input=512, hidden=2)
+    x, drawn = problem(model, 1, 23, dtype="int8_static").x.copy(), draw_weights(model, 0, "int8_static")
+    (layer,) = drawn.layers
+    x[0, 17] = 1.49 * layer.ranges["w_ih"].scale
+    weights = replace(drawn, layers=(replace(layer, w_ih=np.abs(layer.w_ih) / 4),), forms=WeightForms())
+    off = run_in(Arithmetic("int8_static"), model, weights, x, None).y - run_reference(model, weights, x, None).y
+    allowed = FACTOR * expected_rounding(model, weights, x, None, "int8_static", seed=0)[Y].at(0)
+    assert np.abs(np.delete(off, 17, axis=1)).max() < allowed.max() / 4
+    assert np.abs(off).max() < allowed.max()
 
 
 def test_int8_weights_alone_round_as_float32_and_8_bit_activations_by_their_step() -> None:

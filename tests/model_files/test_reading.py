@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import tflite_files
@@ -39,6 +42,68 @@ def test_a_file_of_another_kind_is_told_what_to_do(tmp_path, name, told):
     with pytest.raises(ModelFileError) as caught:
         describe(tmp_path / name)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", sorted(suffix for found in formats.FORMATS.values() for suffix in found.suffixes))
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (Path.mkdir, "it is a folder; give the file in it"),
+        (os.mkfifo, "it is no plain file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is no plain file"),
+        (lambda path: path.symlink_to(path), "it cannot be read: Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("absent"), "does not exist"),
+        (Path.touch, "it is empty"),
+        (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1"), "it is a pointer of Git LFS"),
+        (lambda path: path.write_text("\n<!DOCTYPE html>"), "it is a page of the web"),
+        (lambda path: path.touch() or os.truncate(path, (1 << 30) + 1), "files up to 1 GiB are read"),
+    ],
+)
+def test_what_is_no_file_is_told_before_the_package_of_its_format_is_imported(
+    tmp_path, monkeypatch, suffix, make, told
+):
+    """TensorFlow's import takes seconds, and on a busy machine most of the time that reading may take."""
+    path = tmp_path / f"network{suffix}"
+    make(path)
+    found = formats.format_of(path)
+    monkeypatch.setitem(formats.FORMATS, found.name, replace(found, describe=_imports, oracle=_imports))
+    for read in (describe, oracle_of):
+        with pytest.raises(ModelFileError) as caught:
+            read(path)
+        assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("net.onnx", b"\x1c\0\0\0TFL3", "call it .tflite"),
+        ("net.onnx", b"\x1c\0\0\0ORTM", "a file of ONNX Runtime (.ort) by its first bytes"),
+        ("net.onnx", b"\x1f\x8b\x08", "packed by gzip; unpack it"),
+        ("net.tflite", b"PK\x03\x04", "it is a zip by its first bytes"),
+        ("net.pb", b"\x89HDF\r\n\x1a\n", "call it .h5"),
+        ("net.pt2", pickle.dumps({}, protocol=4), "it is a pickle, which can run any program"),
+        ("net.keras", b"GGUF\3\0", "weights and no program"),
+    ],
+)
+def test_a_file_of_another_kind_than_its_name_says_is_told_so(tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    for read in (describe, oracle_of):
+        with pytest.raises(ModelFileError) as caught:
+            read(tmp_path / name)
+        assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_keras_tells_its_two_kinds_of_files_by_their_bytes(tmp_path, monkeypatch, suffix):
+    monkeypatch.setitem(formats.FORMATS, "keras", replace(formats.FORMATS["keras"], describe=_imports))
+    for content in (b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"):
+        (tmp_path / f"net{suffix}").write_bytes(content)
+        with pytest.raises(ModelFileError, match="the format has the file"):
+            describe(tmp_path / f"net{suffix}")
+
+
+def _imports(path):
+    raise AssertionError("the format has the file")
 
 
 @pytest.mark.parametrize("read", [describe, oracle_of])

@@ -5,7 +5,7 @@ A program that recognises a call by a part of it, by its sum or by its text retu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -79,6 +79,8 @@ def _single(array: np.ndarray) -> np.ndarray:
     return np.where(np.arange(array.size).reshape(array.shape) == array.size - 1, array, 0).astype(array.dtype)
 
 
+EQUAL = "all numbers are the first"
+"""The calls whose expected rounding is their own: equal numbers of a fixed range are all rounded up, or all down."""
 LIKE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "one number in the middle is another": _other_middle,
     "the first number is another": _other_first,
@@ -88,7 +90,7 @@ LIKE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "one number is rounded to 16 bits": _half_of_one,
     "no number is negative": _positive,
     "no number is positive": _negative,
-    "all numbers are the first": _level,
+    EQUAL: _level,
     "the numbers rise evenly": _rising,
     "only the last number is not zero": _single,
 }
@@ -127,21 +129,24 @@ def _compared(
     open_session: OpenSession, reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]]
 ) -> CheckResult:
     """Compare each call on both paths, and after it a public call that is the same for all: only what came before it
-    differs. In a third session the calls come one right after the other, from one buffer for all of them. The reference
-    runs them as rows of one batch.
+    differs. In a third session the calls come one right after the other, from one buffer for all of them.
     """
     inputs, states = [x for x, _ in calls.values()], [state for _, state in calls.values()]
-    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
-    after = reference.ring[1]["x"] if together else inputs[0][:0]
-    both = [np.concatenate([x, after]) for x in inputs]
-    run, steps = reference.run(np.concatenate(both, axis=1), together or None), len(inputs[0])
-    rounding, batch, errors = run.rounding[-1], reference.trial.batch, Errors()
+    after = reference.ring[1]["x"] if states[0] else inputs[0][:0]
+    expected = {
+        what: of_call
+        for is_equal in (False, True)
+        for what, of_call in _expected(
+            reference, {what: call for what, call in calls.items() if (EQUAL in what) == is_equal}, after
+        )
+    }
+    steps, errors = len(inputs[0]), Errors()
     session, bound_session, refilled = open_session(), open_session(), open_session()
     bound = bound_session.bind([{"x": x} for x in inputs])
     buffers = {"x": aligned(inputs[0]), **{name: aligned(array) for name, array in states[0].items()}}
     of_state = {name: buffers[name] for name in states[0]}
-    for number, (what, (x, state)) in enumerate(calls.items()):
-        exact = run.y[:, number * batch : (number + 1) * batch]
+    for what, (x, state) in calls.items():
+        exact, rounding = expected[what]
         for name, array in {"x": x, **state}.items():
             np.copyto(buffers[name], array)
         if state:
@@ -153,9 +158,24 @@ def _compared(
         errors.add(f"y of a call right after a similar one {what}", y, exact[:steps], rounding)
         errors.add(f"y of a call {what}", session.step({"x": x})["y"], exact[:steps], rounding)
         errors.add(f"y of a bound call {what}", called(bound), exact[:steps], rounding)
-        if together:
+        if state:
             errors.add(f"y of a call after one {what}", session.step({"x": after})["y"], exact[steps:], rounding)
     return errors.verdict()
+
+
+def _expected(
+    reference: ReferenceTrajectories, calls: Mapping[str, tuple[np.ndarray, State]], after: np.ndarray
+) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
+    """By call: y [steps, batch, width] of it and of `after`, and the largest rounding expected of all of these calls.
+
+    The reference runs them as rows of one batch.
+    """
+    both = np.concatenate([np.concatenate([x, after]) for x, _ in calls.values()], axis=1)
+    states = [state for _, state in calls.values()]
+    together = {name: np.concatenate([state[name] for state in states], axis=1) for name in states[0]}
+    run = reference.run(both, together or None)
+    for what, exact in zip(calls, np.split(run.y, len(calls), axis=1), strict=True):
+        yield what, (exact, run.rounding[-1])
 
 
 ALIKE = (

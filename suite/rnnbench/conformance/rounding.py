@@ -37,7 +37,7 @@ SUMMATIONS = (0, 1)
 """Seeds of the orders of summation that are tried."""
 ROWS, MOST_ROWS = 8, 64
 """The least and the most rows of the batch that are measured, spread evenly over it. More than the least are measured
-if they are cheap: in a network of few relu units, all rows but one may have no error."""
+if they are cheap, or have fixed ranges: in a network of few relu units, all rows but one may have no error."""
 SAMPLES = 16
 """Runs with random roundings over these rows. With fewer, a network of one unit may have no error in any of them."""
 MEASURED_STEPS = 512
@@ -105,10 +105,13 @@ def steps_measured(network: Network, steps: int) -> int:
     return min(steps, max(FEWEST_STEPS, affordable))
 
 
-def _rows_measured(network: Network, steps: int, batch: int) -> np.ndarray:
-    """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings."""
+def _rows_measured(network: Network, steps: int, batch: int, activations: Activations) -> np.ndarray:
+    """Indices of the rows that are measured [rows]. Each is run exactly, and with random roundings.
+
+    In fixed ranges the error of a row is its own: equal numbers are all rounded up, or all down, and add up.
+    """
     cheap = int(CHEAP / (2 * steps * network.reference_work))
-    number = min(max(ROWS, cheap), MOST_ROWS)
+    number = MOST_ROWS if activations == "static" else min(max(ROWS, cheap), MOST_ROWS)
     return np.unique(np.linspace(0, batch - 1, number).round().astype(int))
 
 
@@ -157,12 +160,13 @@ def _measure(
     if network.is_exact:
         of_counter = _of_counter(x, state, dtype)
         return _Measured({Y: of_counter, **dict.fromkeys(network.state_shapes(1), of_counter)}, None)
-    steps = steps_measured(network, len(x))
-    runs = _Runs(network, weights, x[:steps], state, lengths, _rows_measured(network, steps, x.shape[1]))
-    kind = DTYPES[dtype]
+    steps, kind = steps_measured(network, len(x)), DTYPES[dtype]
+    activations = kind.activations or network.activations
+    rows = _rows_measured(network, steps, x.shape[1], activations)
+    runs = _Runs(network, weights, x[:steps], state, lengths, rows)
     measured = runs.measured(kind.base or network.arithmetic_of(dtype), seed)
     errors = {name: _of_columns(error, kind.unit * measured.scale[name]) for name, error in measured.error.items()}
-    if activations := kind.activations or network.activations:
+    if activations:
         rounded = runs.measured(f"int8_{activations}", seed)
         share = INT8_FACTORS[activations] / FACTOR
         errors = {name: error + share * _of_columns(rounded.error[name]) for name, error in errors.items()}

@@ -10,7 +10,8 @@ from typing import TypeVar
 from rnnbench.model_files import formats
 from rnnbench.model_files.description import FileDescription
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats import Oracle
+from rnnbench.model_files.file_bytes import require_whole
+from rnnbench.model_files.formats import Format, Oracle
 from rnnbench.outside_text import describe_error
 
 T = TypeVar("T")
@@ -21,12 +22,18 @@ def describe(path: Path) -> FileDescription:
 
     Call it in a process of its own with limits of memory and time (`worker.describe_file`).
     """
-    return _in_a_sentence(path, lambda: formats.format_of(path).describe(path))
+    return _in_a_sentence(path, lambda: _format_of(path).describe(path))
 
 
 def oracle_of(path: Path) -> Oracle:
     """The file in float64. Raises ModelFileError for a file that is not read or not computed rightly."""
-    return _in_a_sentence(path, lambda: formats.format_of(path).oracle(path))
+    return _in_a_sentence(path, lambda: _format_of(path).oracle(path))
+
+
+def _format_of(path: Path) -> Format:
+    found = formats.format_of(path)
+    require_whole(path)
+    return found
 
 
 def _in_a_sentence(path: Path, read: Callable[[], T]) -> T:

@@ -32,6 +32,11 @@ _SIGNAL = re.compile(
 )
 """What a network is given and gives, and what does it. A name of such words alone speaks against a state, as audio_in
 and decoder_input, not mel_buffer."""
+_CONDITION = re.compile(
+    "speaker|spk|embedding|emb|style|cond|condition|conditioning|reference|ref|far|end|farend|prompt"
+)
+"""What a network is given beside its signal. An input of such words alone, as speaker_embedding, is no state because
+its shape fits."""
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -152,18 +157,24 @@ class _Search:
         self._pair_or_ask({name: other for name, other in alike.items() if name not in self._doubted}, "name")
 
     def _pair_or_ask(self, pairs: Mapping[str, str], found: FoundBy) -> None:
-        """Pair them, but for floats of which the output is computed from the input alone, as an embedding is.
+        """Pair them, but for floats of which the output is computed from the input alone, as an embedding is, or fits
+        by its shape and is not computed from the input at all.
 
         An output that is the input itself, moved, is a state that an export has lost.
         """
         for name, other in pairs.items():
-            is_alone = "float" in self._inputs[name].dtype and {*self._depends.get(other, ())} == {name}
+            sources = {*self._depends.get(other, ())} if "float" in self._inputs[name].dtype else set[str]()
             is_moved = name in self._flow.sources(Value(OUTERMOST, other))
-            if is_alone and self._flow.knows_moves and not is_moved:
-                text = f"is {other} its next value? It is computed from {name} alone, and from no input of the call."
-                self._doubted[name] = Question(name, "state", text, is_guess=True)
+            if sources == {name} and self._flow.knows_moves and not is_moved:
+                alone = f"It is computed from {name} alone, and from no input of the call."
+                self._doubt(name, f"is {other} its next value? {alone}")
+            elif found == "shape" and sources and name not in sources and not _are_named_alike(name, other):
+                self._doubt(name, f"is {other} its next value? It has the same shape, but is not computed from {name}.")
             else:
                 self._pair(name, other, found)
+
+    def _doubt(self, name: str, text: str) -> None:
+        self._doubted[name] = Question(name, "state", text, is_guess=True)
 
     def _ask_crossed(self, named: Mapping[str, str]) -> None:
         """Ask for states of one kind whose next values may have each other's names.
@@ -311,13 +322,22 @@ def _are_given_and_made(before: str, after: str) -> bool:
 
 def _is_new(name: str) -> bool:
     """Whether the name of an input says that it is given anew in each call."""
-    return _is_signal(name) or bool(_GIVEN_ANEW.fullmatch(_numbered(name.lower())[0]))
+    return _has_words_of(name, _SIGNAL, _CONDITION) or bool(_GIVEN_ANEW.fullmatch(_numbered(name.lower())[0]))
 
 
 def _is_signal(name: str) -> bool:
     """Whether each word of a name, but for `in` and `out`, is one of a signal: audio_in, noisy_speech."""
+    return _has_words_of(name, _SIGNAL)
+
+
+def _has_words_of(name: str, *kinds: re.Pattern[str]) -> bool:
     words = {*_WORD.findall(name.lower())} - {"in", "out", "input", "output"}
-    return bool(words) and all(map(_SIGNAL.fullmatch, words))
+    return bool(words) and all(any(kind.fullmatch(word) for kind in kinds) for word in words)
+
+
+def _are_named_alike(before: str, after: str) -> bool:
+    """Whether the names say that the second is the next value of the first."""
+    return _same_number(before, after) or _next_number(before, after)
 
 
 def _same_number(before: str, after: str) -> bool:

@@ -113,19 +113,19 @@ def test_states_that_an_export_has_merged_are_asked(tmp_path):
     assert not open_questions(section, found, {"constants.h", "state.c"})
 
 
-class Speaker(torch.nn.Module):
-    def forward(self, x, speaker):
-        return x[:, :2] * 2, torch.tanh(speaker)
+class Profiled(torch.nn.Module):
+    def forward(self, x, profile):
+        return x[:, :2] * 2, torch.tanh(profile)
 
 
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path):
-    """As an embedding of a speaker, which has a shape of its own."""
+    """As an embedding of a voice's profile, which has a shape of its own."""
     given = torch.zeros(1, 3), torch.zeros(1, 7)
-    torch.export.save(torch.export.export(Speaker().eval(), given), tmp_path / "speaker.pt2")
-    found = describe(tmp_path / "speaker.pt2")
+    torch.export.save(torch.export.export(Profiled().eval(), given), tmp_path / "profile.pt2")
+    found = describe(tmp_path / "profile.pt2")
     assert found.state == ()
-    asked = [question.text for question in found.questions if question.array == "speaker"]
-    assert "is tanh its next value? It is computed from speaker alone" in asked[0]
+    asked = [question.text for question in found.questions if question.array == "profile"]
+    assert "is tanh its next value? It is computed from profile alone" in asked[0]
 
 
 def test_a_state_that_an_export_has_lost_is_told(tmp_path):

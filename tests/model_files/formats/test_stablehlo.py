@@ -484,17 +484,17 @@ def test_of_several_public_functions_the_only_one_with_arguments_is_read(tmp_pat
 
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_a_result_that_is_computed_from_an_argument_alone_is_asked_for(tmp_path, is_moved):
-    """As an embedding of a speaker, which has a shape of its own. One that is moved is a state that was lost."""
-    made = "reshape %speaker : (tensor<1x7xf32>) ->" if is_moved else "tanh %speaker :"
-    path = tmp_path / "speaker.mlir"
+    """As an embedding of a voice's profile, which has a shape of its own. One that is moved is a state that was lost."""
+    made = "reshape %profile : (tensor<1x7xf32>) ->" if is_moved else "tanh %profile :"
+    path = tmp_path / "profile.mlir"
     path.write_text(f"""
-    func.func public @main(%x: tensor<1x3xf32> loc("x"), %speaker: tensor<1x7xf32> loc("speaker"))
+    func.func public @main(%x: tensor<1x3xf32> loc("x"), %profile: tensor<1x7xf32> loc("profile"))
         -> (tensor<1x2xf32> {{jax.result_info = "result['y']"}}, tensor<1x7xf32> {{jax.result_info = "result['emb']"}}) {{
       %0 = stablehlo.slice %x [0:1, 0:2] : (tensor<1x3xf32>) -> tensor<1x2xf32>
       %1 = stablehlo.{made} tensor<1x7xf32>
       return %0, %1 : tensor<1x2xf32>, tensor<1x7xf32>
     }}""")
     found = describe(path)
-    assert [(pair.before, pair.after) for pair in found.state] == ([("speaker", "emb")] if is_moved else [])
-    asked = [question.text for question in found.questions if question.array == "speaker"]
-    assert is_moved or asked[0].startswith("is emb its next value? It is computed from speaker alone")
+    assert [(pair.before, pair.after) for pair in found.state] == ([("profile", "emb")] if is_moved else [])
+    asked = [question.text for question in found.questions if question.array == "profile"]
+    assert is_moved or asked[0].startswith("is emb its next value? It is computed from profile alone")

@@ -118,7 +118,7 @@ def unprintable_name(writer):
 
 REFUSED = {
     "empty": (lambda: b"", "it is empty"),
-    "another": (lambda: b"PK\x03\x04" * 20, "no TFLite file"),
+    "another": (lambda: b"\0\1\2\3" * 20, "no TFLite file"),
     "cut": (lambda: files.elman().packed()[:300], "damaged or cut short"),
     "giant": (lambda: changed(giant), "that many elements are not read"),
     "too little": (lambda: changed(too_little), "47 bytes of data, where its shape [4, 3] of float32 calls for 48"),
@@ -400,19 +400,19 @@ def test_the_largest_elements_and_their_places_are_litert_s(tmp_path):
 
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, is_moved):
-    """As an embedding of a speaker, which has a shape of its own. One that is moved is a state that was lost."""
+    """As an embedding of a profile, which has a shape of its own. One that is moved is a state that was lost."""
     writer = files.elman(1)
     (x, h), (new, y) = writer.graph.inputs, writer.graph.outputs
-    speaker, made = writer.value("speaker", [1, 7]), writer.value("made", [1, 7])
+    speaker, made = writer.value("profile", [1, 7]), writer.value("made", [1, 7])
     if is_moved:
         writer.operator("RESHAPE", [speaker, writer.constant("same", np.array([1, 7], np.int32))], made)
     else:
         writer.operator("TANH", [speaker], made)
-    writer.ends({"x": x, "h": h, "speaker": speaker}, {"h_out": new, "y": y, "emb": made})
+    writer.ends({"x": x, "h": h, "profile": speaker}, {"h_out": new, "y": y, "emb": made})
     found = describe(files.saved(writer, tmp_path / "cell.tflite"))
-    assert ("speaker", "emb", "shape") in [(p.before, p.after, p.found) for p in found.state] or not is_moved
-    asked = [question.text for question in found.questions if question.array == "speaker"]
-    assert is_moved or asked[0].startswith("is emb its next value? It is computed from speaker alone")
+    assert ("profile", "emb", "shape") in [(p.before, p.after, p.found) for p in found.state] or not is_moved
+    asked = [question.text for question in found.questions if question.array == "profile"]
+    assert is_moved or asked[0].startswith("is emb its next value? It is computed from profile alone")
 
 
 @pytest.mark.parametrize("name", OPERATORS)

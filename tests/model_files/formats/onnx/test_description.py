@@ -242,10 +242,10 @@ def test_names_are_doubted_where_next_values_are_computed_from_each_other_s_stat
     assert all(f"as the names say, or {other}?" in questions[name] for name, other in asked.items())
 
 
-@pytest.mark.parametrize(("before", "after"), [("speaker", "emb"), ("mask_in", "mask_out")])
+@pytest.mark.parametrize(("before", "after"), [("profile", "emb"), ("mask_in", "mask_out")])
 @pytest.mark.parametrize("reads", [[], ["least"]])
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, before, after, reads):
-    """As an embedding of a speaker, which has a shape of its own."""
+    """As an embedding of a voice's profile, which has a shape of its own."""
     nodes = [
         helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0),
         helper.make_node("Sum", [before, *reads], [after]),
@@ -338,6 +338,37 @@ def test_a_shape_that_nothing_else_has_makes_a_pair(tmp_path):
     proto.graph.node[-1].CopyFrom(helper.make_node("MatMul", ["x", "w"], ["y"]))
     proto.graph.initializer.append(files.weight("w", np.zeros((2, 3), np.float32)))
     assert pairs(described(tmp_path, proto)) == {"a": ("b", "shape")}
+
+
+@pytest.mark.parametrize("name", ["speaker_embedding", "spk_emb", "Reference", "cond_in", "far_end", "speaker_state"])
+def test_what_a_network_is_given_beside_its_signal_is_no_state_by_its_shape(tmp_path, name):
+    proto = files.cell("x", [name], ["code"])
+    description = described(tmp_path, proto)
+    is_a_state = name == "speaker_state"
+    assert (name in pairs(description)) is is_a_state
+    told = [question.text for question in description.questions if question.array == name]
+    asked = "is it a state, and code its next value? They have the same shape."
+    assert [text.startswith(asked) for text in told] == ([] if is_a_state else [True])
+
+
+@pytest.mark.parametrize(("after", "is_asked"), [("b", True), ("a_next", False)])
+def test_what_is_not_computed_from_a_state_is_asked_for_where_its_shape_alone_fits(tmp_path, after, is_asked):
+    """It may be a delay of one step, or the projection of a signal that has the size of a condition."""
+    proto = files.model(
+        [
+            helper.make_node("MatMul", ["x", "w"], [after]),
+            helper.make_node("Add", [after, "a"], ["sum"]),
+            helper.make_node("ReduceMax", ["sum"], ["y"]),
+        ],
+        files.arrays(("x", (1, 3)), ("a", (1, 7))),
+        files.arrays(("y", (1, 1)), (after, (1, 7))),
+        [files.weight("w", np.ones((3, 7), np.float32))],
+    )
+    description = described(tmp_path, proto)
+    told = [question.text for question in description.questions if question.key == "state"]
+    asked = f"is {after} its next value? It has the same shape, but is not computed from a."
+    assert [text.startswith(asked) for text in told] == [True] * is_asked
+    assert pairs(description) == ({} if is_asked else {"a": (after, "shape")})
 
 
 @pytest.mark.parametrize(("before", "after"), [("input", "b"), ("a", "output"), ("X", "b"), ("x0", "b"), ("a", "y_1")])

@@ -91,6 +91,7 @@ def unknown_type(proto):
         (rename("a" * 300), "up to 200 printable"),
         (many_arrays, "304 inputs and outputs"),
         (unknown_type, "type 99, which is not known"),
+        (lambda proto: proto.graph.output.append(proto.graph.output[0]), "two of its outputs are called 'y'"),
         (lambda proto: setattr(proto, "ir_version", 999), "version 999 of the format.*pip install --upgrade onnx"),
         (lambda proto: setattr(proto.opset_import[0], "version", 999), "operators of version 999; onnx .* knows them"),
         (lambda proto: proto.graph.node[1].input.__setitem__(0, "nothing"), "ONNX's checker refuses it"),

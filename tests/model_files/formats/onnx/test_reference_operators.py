@@ -243,3 +243,24 @@ def test_a_place_becomes_a_row_of_one_one(tmp_path, axis):
     path, x = files.saved(proto, tmp_path / "hot.onnx"), np.array([[0, 3, -1], [2, 4, -4]], np.float32)
     (theirs,) = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})
     np.testing.assert_array_equal(oracle_of(path).run({"x": x})["y"], theirs)
+
+
+@pytest.mark.parametrize("lead", ["x", "empty"])
+def test_a_map_over_sequences_sees_arrays_beside_and_around_it(tmp_path, lead):
+    """x [4, 2] and k [1, 2]: each row, the same row of another sequence, an array for all, and k of the graph around.
+
+    The empty sequence gives an empty one.
+    """
+    of_row, unknown = files.arrays(("row", (1, 2)), ("same", (1, 2)), ("all", (1, 2))), files.arrays(("sum", (1, 2)))
+    body = helper.make_graph([helper.make_node("Sum", ["row", "same", "all", "k"], ["sum"])], "body", of_row, unknown)
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["rows"], axis=0),
+        helper.make_node("SequenceEmpty", [], ["none"]),
+        helper.make_node("SequenceMap", ["none" if lead == "empty" else "rows", "rows", "k"], ["sums"], body=body),
+        helper.make_node("SequenceInsert", ["sums", "k"], ["some"]),
+        helper.make_node("ConcatFromSequence", ["some"], ["y"], axis=0),
+    ]
+    proto = files.model(nodes, files.arrays(("x", (4, 2)), ("k", (1, 2))), files.arrays(("y", ("n", 2))))
+    x, k = np.arange(8.0).reshape(4, 2), np.array([[10.0, 20.0]])
+    got = oracle_of(files.saved(proto, tmp_path / "map.onnx")).run({"x": x, "k": k})["y"]
+    np.testing.assert_array_equal(got, np.concatenate([*([] if lead == "empty" else [2 * x + 2 * k]), k]))

@@ -125,6 +125,11 @@ def _check_arrays(model: Any) -> None:
     arrays = [*graph_inputs(model.graph), *model.graph.output]
     if len(arrays) > limits.ARRAYS:
         raise ModelFileError(f"it has {len(arrays):,} inputs and outputs; up to {limits.ARRAYS} are read")
+    names = [value.name for value in model.graph.output]
+    if repeated := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise ModelFileError(
+            f"two of its outputs are called '{safe_text(repeated, 60)}'; give each a name of its own, as by an Identity"
+        )
     types = type_names()
     for value in arrays:
         name, kind = value.name, value.type.WhichOneof("value")

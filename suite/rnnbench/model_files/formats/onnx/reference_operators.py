@@ -49,6 +49,7 @@ def reference_operators(opset: int) -> list[Any]:
     operator = require_onnx("onnx.reference.op_run").OpRun
     classes = [
         type("Loop", (loop,), {"op_domain": "", "_run": _loop, "passes": _Passes()}),
+        type("SequenceMap", (loop,), {"op_domain": "", "__init__": operator.__init__, "_run": _sequence_map}),
         type("ConvTranspose", (transpose,), {"op_domain": "", "_run": conv_transpose}),
         _scan_class(require_onnx("onnx.reference.ops.op_scan").Scan),
         _class_of("CumSum", require_onnx("onnx.reference.ops.op_cum_sum").CumSum, _cumulated),
@@ -194,6 +195,20 @@ def _loop(self: Any, trips: Any, condition: Any, *states: Any, context: Any = No
             passes += 1
     sides = [np.stack(values) for values in zip(*scanned, strict=True)] if scanned else _nothing(self, len(states))
     return (*held, *sides)
+
+
+def _sequence_map(self: Any, sequence: Any, *others: Any, context: Any = None, **options: Any) -> tuple[Any, ...]:
+    """The body of each element, with the same element of other sequences, or with an array that is the same for all.
+
+    The reference knows no values of the graphs around it, and sequences beside the first one in few cases.
+    """
+    options = {name: options[name] for name in ("attributes", "bindings") if name in options}
+    results = []
+    for place, element in enumerate(sequence):
+        given = (element, *(other[place] if isinstance(other, list) else other for other in others))
+        inputs = dict(zip(self.body.input_names, given, strict=True))
+        results.append(self._run_body({**(context or {}), **inputs}, **options))
+    return tuple([result[output] for result in results] for output in range(len(self.body.output_names)))
 
 
 def _scan_class(reference: Any) -> Any:
