@@ -99,8 +99,11 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         "an x that is None": {**other_inputs, "x": None},
         "an x by another name": {**other_inputs, "input": x},
         "an x with an array of another name": {**other_inputs, "x": x, "z": x},
+        **{f"an x with the state {name}": {**other_inputs, "x": x, name: a} for name, a in reference.start.items()},
         "no x": {},
     }
+    if not other_inputs:
+        inputs["an x with lengths, which it does not take"] = {"x": x, "lengths": np.full(x.shape[1], len(x), np.int32)}
     if reference.trial.batch > 1:
         inputs["an x with one row for the whole batch"] = {**other_inputs, "x": x[:, :1]}
     if not reference.is_stream:
