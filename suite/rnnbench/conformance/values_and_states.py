@@ -157,7 +157,8 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
 def _long_calls(chunk: int) -> list[int]:
     """Steps of long calls, the second of them without a rest. A call of one chunk after each shows its state."""
     steps = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
-    whole = [steps - steps % chunk for steps in steps[1:2]]
+    # Not whole passes over the ring: after each of these the state is the same.
+    whole = [chunk * (count - (count % RING == 0)) for count in (steps // chunk for steps in steps[1:2])]
     return [steps for long in (*steps[:1], *whole, *steps[1:]) for steps in (long, chunk)]
 
 
