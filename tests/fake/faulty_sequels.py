@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import ClassVar
 
 import numpy as np
 from honest_adapter import HonestBound, HonestSession
 from planted import fault, timed
+
+from rnnbench.backends.base import ArrayError
 
 
 @fault("chunks")
@@ -151,3 +154,22 @@ class AStateAmongTheInputsIsLeftOut(HonestSession):
 class LengthsThatItDoesNotTakeAreLeftOut(HonestSession):
     def step(self, inputs):
         return super().step({name: array for name, array in inputs.items() if name != "lengths"})
+
+
+@fault("refusal")
+class ARefusedRingTurnsTheOneBeforeBack(HonestSession):
+    """It begins anew with its first chunk."""
+
+    bound: HonestBound | None = None
+
+    def bind(self, ring):
+        try:
+            return super().bind(ring)
+        except ArrayError:
+            if self.bound is not None:
+                self.bound._next = itertools.cycle(self.bound.ring).__next__
+            raise
+
+    def _bind(self, ring):
+        self.bound = HonestBound(self, [x.copy() for x in ring])
+        return self.bound
