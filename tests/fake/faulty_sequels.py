@@ -173,3 +173,11 @@ class ARefusedRingTurnsTheOneBeforeBack(HonestSession):
     def _bind(self, ring):
         self.bound = HonestBound(self, [x.copy() for x in ring])
         return self.bound
+
+
+@fault("owned")
+class ZerosThatAreSetAreNotCopied(HonestSession):
+    def _write_state(self, state):
+        super()._write_state(state)
+        if not any(array.any() for array in state.values()):
+            self.state = dict(state)

@@ -108,8 +108,18 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             overwrite(arrays)
     undisturbed = undisturbed_outputs(open_session, reference, from_start=True)
+    begun, zeros = open_session(), {name: array.copy() for name, array in reference.zeros.items()}
+    if reference.is_stream:
+        begun.set_state(zeros)
+    overwrite(zeros)
+    from_zeros = begun.step(reference.ring[0])["y"]
     return same_bits(
         [
+            (
+                "from zeros that were overwritten once they were set, y",
+                from_zeros,
+                undisturbed_outputs(open_session, reference)[0],
+            ),
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed),
             *_of_an_overwritten_ring(open_session, reference),
             *_read_again(open_session, reference),

@@ -112,14 +112,16 @@ def _compare_one_call(errors: Errors, open_session: OpenSession, reference: Refe
     Other calls have as many steps as there are rows, inputs or outputs: one dimension may be taken for another. A call
     of one step after each shows its state.
     """
-    trial, x = reference.trial, np.concatenate([chunk["x"] for chunk in reference.ring])
+    trial, ring = reference.trial, reference.ring
+    x = np.concatenate([chunk["x"] for chunk in (*ring, ring[0])])
     exact_y = np.concatenate(list(reference.ring_trajectory.y))
     for length in sorted({2 * trial.strategy.chunk + 1, trial.batch, trial.model.input, trial.model.width}):
-        if length <= len(x):
+        if length < len(x):
             session = open_session()
             session.set_state(reference.start)
-            fed = np.split(x[: length + 1], [length])
-            y = np.concatenate([session.step({"x": part})["y"] for part in fed if len(part)])
+            y = np.concatenate(
+                [session.step({"x": x[part]})["y"] for part in (slice(length), slice(length, length + 1))]
+            )
             what = f"y of one call of {length} steps and of the next"
             compare_steps(errors, what, y, exact_y[: length + 1], reference)
             open_session.close(session)
