@@ -9,10 +9,11 @@ import pytest
 from faulty_adapters import FAULTS, Fault
 from few_turns import COUNTS, set_turns
 from harness_trials import make_trial
+from honest_adapter import HonestSession
 from quick_tests import one_of_each_class
 from verdicts import failures
 
-from rnnbench.conformance import CHECKS, arrays, mixed_calls, streams, suite, threads
+from rnnbench.conformance import CHECKS, RING, arrays, mixed_calls, streams, suite, threads
 from rnnbench.conformance import endurance as endurance_module
 from rnnbench.conformance.endurance import ENDURANCE
 from rnnbench.rnn import Model
@@ -56,6 +57,13 @@ def test_a_planted_fault_is_found(fault, references, monkeypatch):
     found = failures(trial_for(fault), fault.session, references)
     assert fault.found_by in found, f"{fault.name} was missed; found by {sorted(found) or 'nothing'}"
     assert all(found.values()), "a failure says what is wrong"
+
+
+def test_one_call_of_all_of_the_ring_and_the_step_after_it_are_right(references, monkeypatch):
+    """y is as wide as the ring is long, so there is a call of so many steps."""
+    monkeypatch.setattr(suite, "CHECKS", [check for check in CHECKS if check.name in ("values", "chunks")])
+    trial = replace(make_trial(chunk=1), model=Model(cell="lstm", input=3, hidden=RING))
+    assert failures(trial, HonestSession, references) == {}
 
 
 def test_every_check_has_two_faults_that_it_is_there_for():

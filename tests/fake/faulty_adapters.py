@@ -15,6 +15,7 @@ import faulty_mixed  # noqa: F401
 import faulty_neighbours  # noqa: F401
 import faulty_returns  # noqa: F401
 import faulty_rewinds  # noqa: F401
+import faulty_sequels  # noqa: F401
 import faulty_sessions  # noqa: F401
 import faulty_streams  # noqa: F401
 import faulty_timed  # noqa: F401

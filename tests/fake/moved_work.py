@@ -5,6 +5,7 @@ The work that they move is `burn`: CPU time beside the honest arithmetic. So eve
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import queue
 import threading
@@ -317,6 +318,17 @@ class PublicWorkOfTheLastCallsInGetState(PublicWorkInGetState):
 # Into what comes before a block.
 
 
+@lies("longer after 32 calls than after one")
+class WorkInEverySecondLook(WorkInOutput):
+    """A first look is cheap."""
+
+    looks = 0
+
+    def output(self):
+        self.looks += 1
+        return HonestBound.output(self) if self.looks % 2 else super().output()
+
+
 @lies("setting the state")
 class WorkInSetState(HonestSession):
     """Does the work of the coming calls for as many as the last block had."""
@@ -461,6 +473,19 @@ class TheNextBlockIsComputedInASync(Ahead):
 
 
 # Into a few of the calls.
+
+
+@lies("nothing is left to wait for")
+class WorkInASyncWhileTheCollectorIsOn(WorkInOutput):
+    """It is off while calls are timed, and while somebody looks at their results."""
+
+    def sync(self):
+        if gc.isenabled():
+            burn(self.waiting * WORK_S)
+            self.waiting = 0
+
+    def output(self):
+        return HonestBound.output(self)
 
 
 @lies("a few calls")
@@ -613,6 +638,25 @@ class ReplacesTheClockUntilSomebodyLooks(HonestSession):
                 return super().output()
 
         return Bound(session, ring)
+
+
+@lies("replaced time.perf_counter_ns")
+class ReplacesTheClockUntilACallIsTimed(HonestSession):
+    """From the start of a block, for its first calls."""
+
+    def _write_state(self, state):
+        super()._write_state(state)
+        if not gc.isenabled():
+            begun = NANOSECONDS()
+            time.perf_counter_ns = lambda: begun + (NANOSECONDS() - begun) // 2
+
+    def _bind(self, ring):
+        class Bound(HonestBound):
+            def __call__(self):
+                super().__call__()
+                time.perf_counter_ns = NANOSECONDS
+
+        return Bound(self, ring)
 
 
 # Honest, though they may look otherwise.

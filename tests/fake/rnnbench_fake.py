@@ -91,8 +91,8 @@ CLOCKS: dict[str, Callable[[int, int], int]] = {
     "sample-slows-the-clock": lambda reading, passed: passed // 20,
     "sample-turns-the-clock-back": lambda reading, passed: passed - 5_000_000 * (reading % 2),
 }
-"""What the clocks of these routes show, once calls are timed: by the number of the reading, and the nanoseconds that
-passed."""
+"""What the clocks of these routes show, from the start of a block on: by the number of the reading, and the nanoseconds
+that passed."""
 HELD = 8 << 20
 """Numbers of eight bytes, 64 MiB, that a program of `holds-much` holds, its tail apart.
 
@@ -329,8 +329,11 @@ class FakeSession(HonestSession):
         return y * np.float32(1.001) if WRONG in os.environ else y
 
     def _write_state(self, state: Arrays) -> None:
+        """Before a block, Python's collector rests already. The block reads its clock after that."""
         super()._write_state(state)
         self._steps = 0
+        if not gc.isenabled() and self.request.route in CLOCKS:
+            _replace_clock(CLOCKS[self.request.route])
 
     def _bind(self, ring: list[np.ndarray]) -> FakeBound:
         return FakeBound(self, ring)
@@ -356,8 +359,6 @@ class FakeBound(HonestBound):
             raise SystemExit("enough")
         if route == "ends-when-told":
             _end_when_told(Path(os.environ[TOLD]))
-        if self.timed and route in CLOCKS:
-            _replace_clock(CLOCKS[route])
         if is_faulty and route == "sample-raises":
             _lose_the_device()
         if self.timed and route == "sample-leaks-descriptors" and not self.session.leaked:

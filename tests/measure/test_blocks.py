@@ -267,3 +267,12 @@ def test_a_block_begins_at_its_first_counted_call_by_the_wall_clock(clock):
     began = clock.time()
     paced = sample_paced(lambda: clock.sleep(0.002), lambda: None, 0.005, 0.02)
     assert paced.start == pytest.approx(began + 0.002), "once its first call is made"
+
+
+def test_a_clock_that_a_call_replaces_does_not_time_it(clock):
+    def call():
+        clock.sleep(0.001)
+        clock.perf_counter_ns = lambda: 0
+
+    block = sample_block(call, lambda: None, 0.01)
+    assert block.seconds == pytest.approx(0.001)

@@ -1,4 +1,4 @@
-"""Functions that a program puts its own in place of are named by their full names, and put back."""
+"""Functions and constants that a program puts its own in place of are named by their full names, and put back."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def functions():
         (blocks, "_time_calls", "rnnbench.measure.blocks._time_calls"),
         (blocks, "time", "rnnbench.measure.blocks.time"),
         (tolerance.Errors, "add", "rnnbench.conformance.tolerance.Errors.add"),
+        (tolerance, "FACTOR", "rnnbench.conformance.tolerance.FACTOR"),
     ],
 )
-def test_another_function_is_named_and_put_back(functions, owner, name, full):
+def test_another_function_or_constant_is_named_and_put_back(functions, owner, name, full):
     original = getattr(owner, name)
     setattr(owner, name, lambda *given: None)
     assert functions.replaced() == (full,)

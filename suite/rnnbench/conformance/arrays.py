@@ -15,6 +15,7 @@ from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
     aligned,
+    called,
     first_bound_outputs,
     first_outputs,
     output_pairs,
@@ -107,8 +108,18 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
         for arrays in ({"x": x}, {"y": y}, session.get_state()):
             overwrite(arrays)
     undisturbed = undisturbed_outputs(open_session, reference, from_start=True)
+    begun, zeros = open_session(), {name: array.copy() for name, array in reference.zeros.items()}
+    if reference.is_stream:
+        begun.set_state(zeros)
+    overwrite(zeros)
+    from_zeros = begun.step(reference.ring[0])["y"]
     return same_bits(
         [
+            (
+                "from zeros that were overwritten once they were set, y",
+                from_zeros,
+                undisturbed_outputs(open_session, reference)[0],
+            ),
             *output_pairs("with all arrays overwritten between the calls, y of call", disturbed, undisturbed),
             *_of_an_overwritten_ring(open_session, reference),
             *_read_again(open_session, reference),
@@ -118,15 +129,14 @@ def _owned(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
 
 
 def _of_an_overwritten_ring(open_session: OpenSession, reference: ReferenceTrajectories) -> list[Pair]:
-    """Bound calls of a ring that the caller overwrites after it was bound. Its arrays are aligned to 64 bytes, where a
-    runtime may use them without a copy."""
+    """Bound calls of each chunk of a ring that the caller overwrites after it was bound. Its arrays are aligned to 64
+    bytes, where a runtime may use them without a copy."""
     ring = [{name: aligned(array) for name, array in chunk.items()} for chunk in reference.ring]
-    bound = open_session().bind(ring)
+    bound, alone = open_session().bind(ring), open_session().bind(reference.ring)
     for chunk in ring:
         overwrite(chunk)
     what = "of a ring that was overwritten once it was bound, y of call"
-    alone = undisturbed_bound_outputs(open_session, reference)[:FEW_CALLS]
-    return output_pairs(what, first_bound_outputs(bound), alone)
+    return output_pairs(what, [called(bound) for _ in ring], [called(alone) for _ in ring])
 
 
 def _read_again(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.definition import Check, OpenSession
-from rnnbench.conformance.feeding import first_bound_outputs, first_outputs, output_pairs
+from rnnbench.conformance.feeding import called, first_bound_outputs, first_outputs, output_pairs
 from rnnbench.conformance.tolerance import Pair, same_bits
 from rnnbench.conformance.trajectories import ReferenceTrajectories
 from rnnbench.results import CheckResult
@@ -36,11 +36,14 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     bound_y, expected_bound = first_bound_outputs(bound), first_bound_outputs(fresh_bound)
     for bound_call in (bound, fresh_bound):
         bound_call()
-    with suppress(Exception):
-        session.step({**first, "x": first["x"][:, 0]})
+    wrong = {**first, "x": first["x"][:, 0]}
+    for refused in (session.step, lambda chunk: session.bind([first, chunk]), session.set_state):
+        with suppress(Exception):
+            refused(wrong)
     for bound_call in (bound, fresh_bound):
         bound_call.sync()
     waited, expected_waited = bound.output()["y"], fresh_bound.output()["y"]
+    following, expected_following = called(bound), called(fresh_bound)
     after_others = _after_refusals(open_session, session, fresh, reference)
     return same_bits(
         [
@@ -48,6 +51,7 @@ def _refusal(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
             ("after refused calls, y", y, expected),
             *output_pairs("after refused calls, y of bound call", bound_y, expected_bound),
             ("of a bound call that waited while a call was refused, y", waited, expected_waited),
+            ("of the bound call after it, y", following, expected_following),
             *after_others,
         ]
     )
@@ -99,8 +103,11 @@ def _refused(session: Session, reference: ReferenceTrajectories) -> Iterator[tup
         "an x that is None": {**other_inputs, "x": None},
         "an x by another name": {**other_inputs, "input": x},
         "an x with an array of another name": {**other_inputs, "x": x, "z": x},
+        **{f"an x with the state {name}": {**other_inputs, "x": x, name: a} for name, a in reference.start.items()},
         "no x": {},
     }
+    if not other_inputs:
+        inputs["an x with lengths, which it does not take"] = {"x": x, "lengths": np.full(x.shape[1], len(x), np.int32)}
     if reference.trial.batch > 1:
         inputs["an x with one row for the whole batch"] = {**other_inputs, "x": x[:, :1]}
     if not reference.is_stream:

@@ -26,6 +26,7 @@ def _rewind(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
             *_taken_back(open_session, reference),
             *_in_turn(open_session, reference),
             *_after_rests(open_session, reference),
+            *_one_array_changed(open_session, reference),
         ]
     )
 
@@ -88,6 +89,21 @@ def _after_rests(open_session: OpenSession, reference: ReferenceTrajectories) ->
             turn(session)
             when = f"after a call of {chunk + rest} steps and {what}"
             yield f"{when}, y of call 0", session.step(reference.ring[0])["y"], right
+
+
+def _one_array_changed(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """Give a session the state that it returned after a call, with one array changed. A fresh one must go on alike."""
+    session, fresh = open_session(), open_session()
+    x, chunk = reference.ring[0]["x"], reference.trial.strategy.chunk
+    for steps in sorted({min(max(chunk - 1, 1), SHORT), chunk}):
+        for name, array in reference.start.items():
+            session.step({"x": x[:steps]})
+            state = {**session.get_state(), name: array}
+            outputs = []
+            for one in (session, fresh):
+                one.set_state(state)
+                outputs.append(one.step({"x": x[:steps]})["y"])
+            yield f"from its own state after a call of {steps} steps, but for {name}, y", outputs[0], outputs[1]
 
 
 def _turns(reference: ReferenceTrajectories) -> Iterator[tuple[str, tuple[Turn, ...], Turn]]:

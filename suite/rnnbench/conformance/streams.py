@@ -116,12 +116,15 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
     alone_bound = undisturbed_bound_outputs(open_session, reference)
     sessions, ragged = [open_session() for _ in range(4)], _longer(reference)
     goes_on, bound_goes_on = sessions[1], sessions[3].bind(reference.ring)
+    newest: list[Session] = []
     sessions[2].bind(reference.ring)()
     sessions[2].reset()
     first, pairs = open_session().step(ragged)["y"], []
     for call, closed in enumerate((sessions[0], sessions[2], open_session())):
         kept = {"y": closed.step(ragged)["y"], **closed.get_state()}
         before = {name: array.copy() for name, array in kept.items()}
+        newest.append(open_session())
+        newest[-1].step(reference.ring[0])
         open_session.close(closed)
         with _files_in_between() as harmed:
             closed.close()  # A second time does nothing.
@@ -135,6 +138,7 @@ def _closing(open_session: OpenSession, reference: ReferenceTrajectories) -> Che
         pairs += [
             (f"{when} y", goes_on.step(reference.ring[call])["y"], alone[call]),
             (f"{when} y of a bound call", called(bound_goes_on), alone_bound[call]),
+            (f"{when} y of the one that was opened last", newest[-1].step(reference.ring[1])["y"], alone[1]),
             (f"with {call} sessions closed, y of a call with a rest", before["y"], first),
             *((f"{name} that a closed session had returned", kept[name], before[name]) for name in kept),
         ]
@@ -307,6 +311,14 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
             for _ in range(count):
                 turn()
             result = same_bits([(f"y after {count} {what} in a row", session.step(reference.ring[0])["y"], right)])
+            if result.verdict == "fail":
+                return result
+    if reference.is_stream:
+        for number in Budget("", planned, 0, RESETS_S):
+            state = (reference.start, reference.zeros)[number % 2]
+            session.set_state(state)
+            what, read = f"after states were set {number + 1} times", session.get_state()
+            result = same_bits((f"{what}, state {name}", array, state[name]) for name, array in read.items())
             if result.verdict == "fail":
                 return result
     session.reset()

@@ -44,9 +44,13 @@ CHUNKS_AND_REST = 5, 2
 IN_A_ROW, LONG_CALLS, LONGEST_REST = 5 * RING, (50, 99, 200, 401, 803), 3
 """Calls of one step, and of one chunk, without a call of another length between; and calls of so many steps, one for
 each doubling of a length. Their rests have at most LONGEST_REST steps."""
+FEW_IN_A_ROW = FIRST - 4
+"""Calls of one chunk before the long ones. They are an odd number, so that a bound call follows each of two buffers."""
 LONG_S = 0.02
-"""Seconds for the calls in a row of one step, for those of one chunk, and for the long ones, the first of which is
-always made: enough for all of a program that takes 20 µs per call."""
+"""Seconds for the calls in a row of one step, for those of one chunk, and for the long ones, two of which are always
+made: enough for all of a program that takes 20 µs per call."""
+SMALL = 1 / 128
+"""Factor of a small state that a reset must forget. It is a power of two, so every type has the products."""
 SIZES, EQUAL_BEFORE, IN_TURN_S = (1, 16, 2, 7), 7, 0.05
 """Steps of calls that follow each other in every order, with those of a chunk; equal calls before one of other steps;
 and the most seconds for all of these."""
@@ -105,16 +109,21 @@ def _chunks(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
 def _compare_one_call(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
     """Compare a call that is longer than two chunks, so it may be longer than the whole stream.
 
-    Other calls have as many steps as there are rows, inputs or outputs: one dimension may be taken for another.
+    Other calls have as many steps as there are rows, inputs or outputs: one dimension may be taken for another. A call
+    of one step after each shows its state.
     """
-    trial, x = reference.trial, np.concatenate([chunk["x"] for chunk in reference.ring])
+    trial, ring = reference.trial, reference.ring
+    x = np.concatenate([chunk["x"] for chunk in (*ring, ring[0])])
     exact_y = np.concatenate(list(reference.ring_trajectory.y))
     for length in sorted({2 * trial.strategy.chunk + 1, trial.batch, trial.model.input, trial.model.width}):
-        if length <= len(x):
+        if length < len(x):
             session = open_session()
             session.set_state(reference.start)
-            y = session.step({"x": x[:length]})["y"]
-            compare_steps(errors, f"y of one call of {length} steps", y, exact_y[:length], reference)
+            y = np.concatenate(
+                [session.step({"x": x[part]})["y"] for part in (slice(length), slice(length, length + 1))]
+            )
+            what = f"y of one call of {length} steps and of the next"
+            compare_steps(errors, what, y, exact_y[: length + 1], reference)
             open_session.close(session)
 
 
@@ -126,20 +135,33 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
     chunk, ring = reference.trial.strategy.chunk, reference.ring_trajectory
     x, exact = np.concatenate([inputs["x"] for inputs in reference.ring]), np.concatenate(list(ring.orbit_y))
     rounding = rounding_after(reference, ring.settled_after)
-    long_calls = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
-    in_rows = ([1] * IN_A_ROW if chunk > 1 else [], [chunk] * IN_A_ROW, [chunk] * (FIRST - 1) + long_calls)
-    for lengths, seconds in (*((row, LONG_S) for row in in_rows), (_in_every_order(chunk), IN_TURN_S)):
-        session, fed = open_session(), 0
-        bound = session.bind(reference.ring)
+    rows = (
+        ([1] * IN_A_ROW if chunk > 1 else [], 0, LONG_S),
+        ([chunk] * IN_A_ROW, IN_A_ROW, LONG_S),
+        ([chunk] * FEW_IN_A_ROW + _long_calls(chunk), FEW_IN_A_ROW, LONG_S),
+        (_in_every_order(chunk), 0, IN_TURN_S),
+    )
+    for lengths, before_bound, seconds in rows:
+        session, fed, first = open_session(), 0, before_bound % RING
+        bound = session.bind([*reference.ring[first:], *reference.ring[:first]])
         session.set_state(settled_start(reference))
         for call, steps in zip(Budget("", len(lengths), 0, seconds), lengths, strict=False):
             steps_of_ring = np.arange(fed, fed + steps) % len(x)
             y = session.step({"x": x[steps_of_ring]})["y"]
             errors.add(f"y of call {call} of {steps} steps, after {fed} steps", y, exact[steps_of_ring], rounding)
             fed += steps
-            if lengths[: call + 1] == [chunk] * IN_A_ROW:
-                errors.add(f"y of a bound call after {IN_A_ROW} public ones", called(bound), ring.orbit_y[0], rounding)
+            if call + 1 == before_bound:
+                what = f"y of a bound call after {before_bound} public ones"
+                errors.add(what, called(bound), ring.orbit_y[first], rounding)
                 fed += chunk
+
+
+def _long_calls(chunk: int) -> list[int]:
+    """Steps of long calls, the second of them without a rest. A call of one chunk after each shows its state."""
+    steps = [steps - steps % chunk + min(steps % chunk, LONGEST_REST) for steps in LONG_CALLS if steps > chunk]
+    # Not whole passes over the ring: after each of these the state is the same.
+    whole = [chunk * (count - (count % RING == 0)) for count in (steps // chunk for steps in steps[1:2])]
+    return [steps for long in (*steps[:1], *whole, *steps[1:]) for steps in (long, chunk)]
 
 
 def _in_every_order(chunk: int) -> list[int]:
@@ -155,7 +177,7 @@ def _in_every_order(chunk: int) -> list[int]:
 def _compare_calls_of_chunks(
     errors: Errors, counts: tuple[int, ...], session: Session, reference: ReferenceTrajectories, rest: int = 0
 ) -> None:
-    """Compare public calls of `counts` chunks and `rest` steps each, from `start`.
+    """Compare public calls of `counts` chunks and `rest` steps each, from `start`, and a step after them.
 
     None is longer than both the stream and LONG_RING steps.
     """
@@ -171,6 +193,10 @@ def _compare_calls_of_chunks(
         rounding = reference.rounding_at(fed * chunk + steps - 1)
         errors.add(what, session.step({"x": x})["y"], np.concatenate(ring.y[numbers])[:steps], rounding)
         fed += count
+    if fed:
+        y = session.step({"x": reference.ring[fed % RING]["x"][rest : rest + 1]})["y"]
+        what = f"y of the step after {fed} chunks and {rest} steps"
+        errors.add(what, y, ring.y[fed][rest : rest + 1], reference.rounding_at(fed * chunk + rest))
 
 
 def _start(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -186,6 +212,12 @@ def _reset(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     first = first_outputs(session, reference)
     session.reset()
     _compare_with_zeros(errors, "after a reset", session, reference)
+    if reference.is_stream:
+        small = {name: array * SMALL if array.dtype.kind == "f" else array for name, array in reference.start.items()}
+        for state in (small, *({**reference.zeros, name: array} for name, array in small.items())):
+            session.set_state(state)
+            session.reset()
+            _compare_with_zeros(errors, "after a state of small numbers and a reset", session, reference)
     again = same_bits(output_pairs("after reset, y of call", first_outputs(session, reference), first))
     return again if again.verdict == "fail" else worst(again, errors.verdict())
 

@@ -92,16 +92,17 @@ def sample_block(
     Unless `rewarm` is false, the first calls are not counted until calls get no faster, since other programs ran
     before. The counted calls then take at least as long as these.
     """
+    clock, time_of_day = time.perf_counter_ns, time.time  # Read once: a call may replace them in `time`.
     with undisturbed() as before:
-        begun = time.perf_counter_ns()
+        begun = clock()
         end = begun + int(seconds * 1e9)
         warm_calls = 0
         if rewarm:
-            warm_calls = _rewarm(call, sync, begun + int(min(seconds * WARM_SHARE, WARM_ENOUGH_S) * 1e9))
-            warmed = time.perf_counter_ns()
+            warm_calls = _rewarm(call, sync, begun + int(min(seconds * WARM_SHARE, WARM_ENOUGH_S) * 1e9), clock)
+            warmed = clock()
             end = max(end, 2 * warmed - begun)
-        start = time.time()
-        times, after = _time_calls(call, sync, end, calls_per_sample)
+        start = time_of_day()
+        times, after = _time_calls(call, sync, end, calls_per_sample, clock)
     return Block(
         start,
         warm_calls,
@@ -112,12 +113,11 @@ def sample_block(
     )
 
 
-def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) -> int:
+def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int, clock: Callable[[], int]) -> int:
     """Call until the time `until`, in nanoseconds, and then until calls get no faster, at most for WARM_LIMIT_S.
 
     Returns the number of calls, at least 1.
     """
-    clock = time.perf_counter_ns
     now = clock()
     limit = now + int(WARM_LIMIT_S * 1e9)
     calls, unchanged, fastest = 0, 0, math.inf
@@ -136,10 +136,9 @@ def _rewarm(call: Callable[[], object], sync: Callable[[], object], until: int) 
 
 
 def _time_calls(
-    call: Callable[[], object], sync: Callable[[], object], end: int, calls_per_sample: int
+    call: Callable[[], object], sync: Callable[[], object], end: int, calls_per_sample: int, clock: Callable[[], int]
 ) -> tuple[list[int], int]:
     """Nanoseconds of each sample until the time `end`, at least one; and the time after the last one."""
-    clock = time.perf_counter_ns
     times: list[int] = []
     append = times.append
     after = 0
@@ -189,7 +188,7 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
     Due times are absolute, so a call that begins or wakes late has less time left. A call that is not complete when the
     next one is due has missed its deadline, and the next one begins at once.
     """
-    clock = time.perf_counter_ns
+    clock, sleep = time.perf_counter_ns, time.sleep
     times: list[int] = []
     missed = 0
     with undisturbed() as before:
@@ -200,7 +199,7 @@ def sample_paced(call: Callable[[], object], sync: Callable[[], object], period:
         due, end = clock() + step, begun + int(seconds * 1e9)
         after = 0
         while after < end:
-            time.sleep(max(0, due - clock()) * 1e-9)
+            sleep(max(0, due - clock()) * 1e-9)
             earlier = clock()
             call()
             sync()

@@ -7,7 +7,7 @@ Trials of one backend share their pairs of processes, since imports take longer 
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -140,7 +140,9 @@ class PairSampling:
                 open_workers.callback(worker.close)
             worker_of = {id(sampling): worker for worker in workers for sampling in worker.trials}
             alive = [pair for pair in pairs if pair.is_alive]
-            turns = [PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled) for pair in alive]
+            turns = [
+                PairTurn(pair, worker_of[id(pair.a)], worker_of[id(pair.b)], shuffled, self._rounds) for pair in alive
+            ]
             for turn in shuffled.sample(turns, len(turns)):
                 self._contexts[0].on_stage(turn.pair.a.trial, f"pair {number + 1}")
                 for path in plan[id(turn.pair)]:
@@ -188,10 +190,13 @@ class PairSampling:
 class PairTurn:
     """One trial on both sides, with the worker of each."""
 
-    def __init__(self, pair: TrialPair, a: SamplingWorker, b: SamplingWorker, shuffled: random.Random) -> None:
+    def __init__(
+        self, pair: TrialPair, a: SamplingWorker, b: SamplingWorker, shuffled: random.Random, rounds: int
+    ) -> None:
         self.pair = pair
         self._workers = (a, b)
         self._shuffled = shuffled
+        self._first_sides = {path: _in_half_of_the_rounds_each(rounds, shuffled) for path in pair.paths}
 
     def warm_up(self, path: str) -> None:
         """Call on each side until both are stationary or their time is spent. Do nothing if the trial has failed."""
@@ -211,13 +216,24 @@ class PairTurn:
         pair = self.pair
         if not pair.is_alive:
             return
-        for side in self._shuffled.sample(range(2), 2):
+        first = next(self._first_sides[path])
+        for side in (first, 1 - first):
             sampling = pair.sides[side]
             plan = BlockPlan(pair.block_s, pair.calls_per_sample[path])
             block = self._workers[side].sample(sampling, sampling.paths[path], plan)
             if block is None:
                 return
             sampling.paths[path].add(block)
+
+
+def _in_half_of_the_rounds_each(rounds: int, shuffled: random.Random) -> Iterator[int]:
+    """The side that comes first in each round, in random order: each in half of them.
+
+    The second block of a round may be faster or slower, by what the first one left in caches. Where one side came first
+    more often, a pair would show that as a difference.
+    """
+    sides = [0, 1] * (rounds // 2) + [shuffled.randrange(2)] * (rounds % 2)
+    return iter(shuffled.sample(sides, rounds))
 
 
 def _sample_round(turns: Sequence[PairTurn], plan: Mapping[int, Sequence[str]], shuffled: random.Random) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -130,11 +130,11 @@ class PreparedProgram:
         return believed(calls[first:])
 
     def _device_call(self, clock: Clock, call: Callable[[], object]) -> DeviceCall:
-        start = time.perf_counter()
+        start = perf_counter()
         device = clock(call)
-        after = time.perf_counter()
+        after = perf_counter()
         self.sync()
-        return DeviceCall(device, after - start, time.perf_counter() - after)
+        return DeviceCall(device, after - start, perf_counter() - after)
 
     def copy_state(self) -> None:
         """Read the state into NumPy arrays, and set it from them."""

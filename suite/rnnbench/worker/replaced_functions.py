@@ -1,6 +1,6 @@
-"""Finding functions and modules of Python, NumPy and the suite that a program has replaced.
+"""Finding functions, modules and constants of Python, NumPy and the suite that a program has replaced.
 
-Checks compare with these functions and samplers time with them, so their results mean nothing once one is replaced.
+Checks compare with these and samplers time with them, so their results mean nothing once one is replaced.
 Each name is compared with its object when it was first seen, before any framework was imported.
 """
 
@@ -20,7 +20,8 @@ import numpy as np
 
 SUITE = "rnnbench"
 KINDS = (type, ModuleType, property, staticmethod, classmethod)
-"""The types that are compared in addition to callables. Other values may change: they are caches and counters."""
+"""The types that are compared in addition to callables and constants, whose names have no small letters. Other values
+may change: they are caches and counters."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Functions:
         values = {
             name: value
             for name, value in list(vars(owner).items())
-            if not name.startswith("__") and (callable(value) or isinstance(value, KINDS))
+            if not name.startswith("__") and (callable(value) or isinstance(value, KINDS) or name.isupper())
         }
         if values:
             name = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"

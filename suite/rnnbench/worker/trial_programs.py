@@ -7,10 +7,10 @@ counts only if it agrees with that.
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, perf_counter
 from typing import Literal
 
 from rnnbench.backends import (
@@ -174,9 +174,9 @@ class TrialPrograms:
 
         `seconds` is the time that the trial has left.
         """
-        before, had_tail, begun = self._store.look(), self._has_tail(trial), time.monotonic()
+        before, had_tail, begun = self._store.look(), self._has_tail(trial), monotonic()
         yield
-        left = seconds - (time.monotonic() - begun)
+        left = seconds - (monotonic() - begun)
         changed = self._tails.without_others(trial, before, min(LONGEST_WAIT_S, left * SHARE_OF_WAIT))
         if changed:
             self._store.note(later(trial), changed)
@@ -200,9 +200,9 @@ class TrialPrograms:
     def _time_ragged_call(self, trial: Trial, inputs: Arrays) -> tuple[float, float]:
         """Seconds of wall time and of processor time of a new session's first call of one step."""
         session = self._loaded[trial.id].open()
-        wall, processor = time.perf_counter(), _processor_s()
+        wall, processor = perf_counter(), _processor_s()
         session.step(inputs)
-        spent = time.perf_counter() - wall, _processor_s() - processor
+        spent = perf_counter() - wall, _processor_s() - processor
         session.close()
         return spent
 

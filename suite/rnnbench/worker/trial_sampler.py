@@ -102,7 +102,8 @@ class TrialSampler:
         self._growth.begin()
 
         def sample() -> Block:
-            """Time a block, then examine the clocks: the look that follows lets the program put them back."""
+            """Time a block, and examine the clocks before it and after it: another call may put them back."""
+            self._note_clocks(trial)
             block = path.sample(call, command.plan)
             self._note_clocks(trial)
             return block
@@ -112,13 +113,12 @@ class TrialSampler:
                 return sample()
 
         if path.entry == "public":
-            block, around = surrounded(sample, _do_nothing, prepared.look_at_public, _do_nothing)
+            block, around = surrounded(sample, _do_nothing, prepared.look_at_public, prepared.sync)
             prepared.public.called(block.calls)
         else:
             block, around = surrounded(watched, prepared.timed.start, prepared.look_at_bound, prepared.sync)
             prepared.timed.called(block.calls)
         self._surroundings[trial.id, path.name].append(around)
-        prepared.sync()
         # A block of the warm-up has no calls that re-warm. Memory allocated in it belongs to the start.
         if path.watch_memory and block.warm_calls:
             self._growth.called((trial.id, path.name), block.calls)
@@ -137,6 +137,7 @@ class TrialSampler:
 
     def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
         streams = self._streams[command.trial.id]
+        self._note_clocks(command.trial)
         served = streams.serve_frames(command.streams, command.frames, command.period)
         self._note_clocks(command.trial)
         return commands.SentServed.of(served)
@@ -144,6 +145,7 @@ class TrialSampler:
     def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed:
         streams = self._streams[command.trial.id]
         arrivals = arrival_times(command.requests, command.rate, command.seed)
+        self._note_clocks(command.trial)
         served = streams.serve_requests(arrivals, command.longest)
         self._note_clocks(command.trial)
         return commands.SentServed.of(served)

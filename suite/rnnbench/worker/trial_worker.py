@@ -6,10 +6,10 @@ import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,9 +109,9 @@ class TrialWorker:
         return self._watch.around(WatchedWork.IMPORT, "", self._import_framework)
 
     def _import_framework(self) -> ImportFigures:
-        harness, start = memory.resident(), time.perf_counter()
+        harness, start = memory.resident(), perf_counter()
         self._backend.load()
-        return ImportFigures(harness, memory.resident(), time.perf_counter() - start)
+        return ImportFigures(harness, memory.resident(), perf_counter() - start)
 
     def build(self, command: commands.Build) -> BuildFigures | Failed:
         trial, request = command.trial, self.held.request(command.trial)
@@ -129,9 +129,9 @@ class TrialWorker:
             memory.reset_peak()
             inherited = memory.resident()
             with imports:
-                start = time.perf_counter()
+                start = perf_counter()
                 program = self._programs.build(request)
-                seconds = time.perf_counter() - start
+                seconds = perf_counter() - start
             figures = BuildFigures(
                 "cold",
                 build_s=seconds - imports.seconds,
@@ -186,24 +186,24 @@ class TrialWorker:
         memory.reset_peak()
         finished = memory.children_peak()
         with ImportClock() as imports:
-            start = time.perf_counter()
+            start = perf_counter()
             program = self._programs.load(trial, request)
-            load_s = time.perf_counter() - start - imports.seconds
+            load_s = perf_counter() - start - imports.seconds
             artifact = self._programs.described(trial, request)
             ring = self.held.reference(trial).ring
             session, open_s = _timed(program.open, imports)
             bound, bind_s = _timed(lambda: session.bind(ring), imports)
-            start = time.perf_counter() - imports.seconds
+            start = perf_counter() - imports.seconds
             bound()
             bound.sync()
-            first_call_s = time.perf_counter() - start - imports.seconds
+            first_call_s = perf_counter() - start - imports.seconds
         for _ in range(FIRST_CALLS - 1):
             bound()
         bound.sync()
         run_peak, steady = memory.peak() + memory.finished_beyond(finished), memory.resident()
         metrics = read_metrics("loaded")
         count = self._programs.allocated(trial, before)
-        start = time.perf_counter()
+        start = perf_counter()
         session.close()
         return LoadFigures(
             load_s=load_s if program.cached else None,
@@ -211,7 +211,7 @@ class TrialWorker:
             open_s=open_s,
             bind_s=bind_s,
             first_call_s=first_call_s,
-            close_s=time.perf_counter() - start,
+            close_s=perf_counter() - start,
             run_peak=run_peak,
             steady=steady,
             artifact=artifact,
@@ -304,9 +304,9 @@ class TrialWorker:
 
 def _timed(work: Callable[[], Result], imports: ImportClock) -> tuple[Result, float]:
     """The result of `work`, and its seconds without imports."""
-    start = time.perf_counter() - imports.seconds
+    start = perf_counter() - imports.seconds
     result = work()
-    return result, time.perf_counter() - start - imports.seconds
+    return result, perf_counter() - start - imports.seconds
 
 
 def main() -> None:
