@@ -45,7 +45,8 @@ const rnnbench = (function () {
       if (plain.sort !== undefined && plain.sort !== null) td.dataset.sort = plain.sort;
       if (plain.text instanceof Node) td.append(plain.text);
       else td.textContent = plain.text;
-      if (plain.small) td.append(element("small", plain.small));
+      /* A narrow screen parts no figure from its unit. */
+      if (plain.small) td.append(element("small", plain.small.replace(/ (?=(?:[nµm]?s|[KMGT]iB|B)(?: |$))/g, "\u00a0")));
       made.append(td);
     });
     return made;

@@ -24,7 +24,7 @@
     const bound = trial.bound;
     const interval = bound && bound[1] !== null ? rnnbench.seconds(bound[1]) + " to " + rnnbench.seconds(bound[2]) : "—";
     const cells = [
-      rnnbench.element("a", trial.trial, { href: "trials/" + trial.page + ".html" }),
+      { text: rnnbench.element("a", trial.trial, { href: "trials/" + trial.page + ".html" }), small: trial.on },
       trial.program,
       trial.strategy,
       { text: trial.hidden, kind: "number" },
@@ -39,7 +39,7 @@
   }
 
   Promise.all(names.map(rnnbench.load)).then(function (shards) {
-    const all = shards.flat().map((trial) => ({ trial, row: line(trial), text: [trial.trial, trial.network, trial.program, trial.strategy].join(" ") }));
+    const all = shards.flat().map((trial) => ({ trial, row: line(trial), text: [trial.trial, trial.network, trial.program, trial.strategy, trial.on].join(" ") }));
     rnnbench.onState(function () {
       rnnbench.misses(form);
       const wanted = rnnbench.values(form);
