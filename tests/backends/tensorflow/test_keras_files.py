@@ -424,13 +424,13 @@ def test_damaged_bytes_never_raise_anything_else(tmp_path, folder, content, name
 
 
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path):
-    """As an embedding of a speaker, which has a shape of its own."""
+    """As an embedding, which has a shape of its own."""
     import keras
 
-    x, speaker = keras.Input((3,), name="x", batch_size=1), keras.Input((7,), name="speaker", batch_size=1)
-    made = {"y": keras.layers.Dense(2)(x), "emb": keras.layers.Dense(7, activation="tanh")(speaker)}
-    keras.Model([x, speaker], made).save(tmp_path / "speaker.keras")
-    found = describe(tmp_path / "speaker.keras")
+    x, profile = keras.Input((3,), name="x", batch_size=1), keras.Input((7,), name="profile", batch_size=1)
+    made = {"y": keras.layers.Dense(2)(x), "emb": keras.layers.Dense(7, activation="tanh")(profile)}
+    keras.Model([x, profile], made).save(tmp_path / "profile.keras")
+    found = describe(tmp_path / "profile.keras")
     assert found.state == ()
-    asked = [question.text for question in found.questions if question.array == "speaker"]
-    assert asked[0].startswith("is emb its next value? It is computed from speaker alone")
+    asked = [question.text for question in found.questions if question.array == "profile"]
+    assert asked[0].startswith("is emb its next value? It is computed from profile alone")

@@ -573,19 +573,19 @@ def test_states_whose_names_are_the_wrong_way_round_are_asked_for(tmp_path, is_c
 
 @pytest.mark.parametrize("kind", ["computed", "moved", "with x"])
 def test_an_output_that_is_computed_from_an_input_alone_is_asked_for(tmp_path, kind):
-    """As an embedding of a speaker, which has a shape of its own."""
+    """As an embedding, which has a shape of its own."""
     import tensorflow as tf
 
     kept = tf.Variable(tf.zeros((1, 7)), name="kept")
 
-    def call(x, speaker):
-        made = {"computed": tf.tanh, "moved": tf.identity, "with x": lambda array: array + kept}[kind](speaker)
+    def call(x, profile):
+        made = {"computed": tf.tanh, "moved": tf.identity, "with x": lambda array: array + kept}[kind](profile)
         if kind == "with x":
             kept.assign(kept * x[:, :1])
-        return {"y": tf.reduce_sum(x, 1) + tf.reduce_max(speaker), "emb": made}
+        return {"y": tf.reduce_sum(x, 1) + tf.reduce_max(profile), "emb": made}
 
-    found = describe(saved_step(tmp_path, call, kept, x=(1, 3), speaker=(1, 7)))
-    assert ("speaker" in {pair.before for pair in found.state}) is (kind != "computed")
-    asked = [question.text for question in found.questions if question.array == "speaker"]
+    found = describe(saved_step(tmp_path, call, kept, x=(1, 3), profile=(1, 7)))
+    assert ("profile" in {pair.before for pair in found.state}) is (kind != "computed")
+    asked = [question.text for question in found.questions if question.array == "profile"]
     assert bool(asked) is (kind == "computed")
     assert kind != "with x" or set(found.depends["kept_next"]) == {"x", "kept"}
