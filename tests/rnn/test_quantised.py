@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rnnbench.rnn import DTYPES, INT8_FORMS, Arithmetic, Model, RandomRounding, draw_weights, in_int8, run_in
@@ -69,6 +69,8 @@ def test_activations_are_off_by_the_step_of_8_bits_and_exact_rows_are_not() -> N
 
 
 @given(st.floats(-1e6, 0), st.floats(0, 1e6))
+@example(0.0, 1e-45)
+@example(-1e-36, 0.0)
 def test_a_range_covers_its_values_to_half_a_step_and_has_zero(low: float, high: float) -> None:
     found = Range.of(low, high)
     assert 0 <= found.zero <= STEPS

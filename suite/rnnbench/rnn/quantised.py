@@ -21,6 +21,8 @@ STEPS = 255
 """Steps of an operand's range."""
 SCALE_DIGITS = 16
 """Significant bits of a scale. With the 7 of q, or the 8 of an operand's q − zero, they fit into float32's 24."""
+SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
+"""Below it a float32 has fewer bits. ONNX Runtime's quantiser has 1 there too (`compute_scale_zp`)."""
 
 
 class Int8(NamedTuple):
@@ -74,13 +76,13 @@ class Range:
 
 
 def scale_of(largest: float) -> float:
-    """The scale of weights whose largest magnitude is `largest`. 1 if all are zero."""
+    """The scale of weights whose largest magnitude is `largest`. 1 if all are nearly zero."""
     return _rounded_up(largest / LARGEST)
 
 
 def _rounded_up(step: float) -> float:
-    """The next larger scale of SCALE_DIGITS bits. 1 for a step of 0."""
-    if step == 0:
+    """The next larger scale of SCALE_DIGITS bits. 1 for a step below SMALLEST_SCALE, which stands for 0."""
+    if step < SMALLEST_SCALE:
         return 1.0
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.ceil(mantissa * 2**SCALE_DIGITS), exponent - SCALE_DIGITS)
