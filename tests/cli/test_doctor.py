@@ -14,6 +14,7 @@ FACTS = {
     "cores": 2,
     "available": 1 << 30,
     "memory": 1 << 30,
+    "scatter": None,
     "steal": 0.0,
     "load": 0.1,
     "clock_resolution_s": 1e-9,

@@ -37,7 +37,7 @@ def devices(monkeypatch: pytest.MonkeyPatch):
 def shown(found: dict[str, ExaminedDevice]) -> str:
     stream = io.StringIO()
     fitness = Fitness(
-        {"usable_cores": 2, "cores": 2, "available": 1, "memory": 1, "steal": None, "load": 0.0}
+        {"usable_cores": 2, "cores": 2, "available": 1, "memory": 1, "steal": None, "scatter": None, "load": 0.0}
         | {"clock_resolution_s": 1e-9, "clock_cost_s": 1e-9},
         (),
     )

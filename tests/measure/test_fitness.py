@@ -20,7 +20,7 @@ FIT: dict[str, Any] = {
     "clock_resolution_s": 1e-9,
     "temperature": 50.0,
     "threads": {},
-    "llvmlite": True,
+    "scatter": {"arithmetic": 0.004, "L2": 0.02},
 }
 
 
@@ -41,7 +41,8 @@ def test_nothing_is_said_of_a_fit_machine() -> None:
         ({"clock_resolution_s": 4e-3}, "steps of 4 ms"),
         ({"temperature": 97.0}, "97 °C"),
         ({"threads": {"OMP_NUM_THREADS": "8"}}, "OMP_NUM_THREADS=8"),
-        ({"llvmlite": False}, r"rnnbench[floor]"),
+        ({"scatter": {"arithmetic": 0.004, "L2": 0.13}}, "differ by up to 13 %"),
+        ({"scatter": None}, r"rnnbench[floor]"),
     ],
 )
 def test_each_fault_is_one_sentence(fact: dict[str, Any], said: str) -> None:

@@ -20,6 +20,7 @@ FACTS = {
     "load": 0.25,
     "clock_resolution_s": 1e-9,
     "clock_cost_s": 40e-9,
+    "scatter": {"arithmetic": 0.004, "L2": 0.02},
     "temperature": 51.0,
 }
 
@@ -34,6 +35,7 @@ def test_a_fit_machine_has_its_facts_and_is_called_fit() -> None:
     lines = printed(Fitness(FACTS, ()))
     assert lines[0] == "processor    Fake CPU 9000; 2 of 4 cores usable"
     assert "load         0.25 over a minute; time that the host took: 1.2 %" in lines
+    assert "scatter      arithmetic ±0.4 %, L2 ±2.0 %" in lines
     assert "temperature  51 °C" in lines
     assert lines[-1] == "This machine is fit for benchmarking."
 

@@ -6,18 +6,21 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from rnnbench.measure.control_groups import free_memory
 from rnnbench.measure.machine import MachineWatch, describe_machine
+from rnnbench.measure.steadiness import SHARE, measure_scatter
+from rnnbench.optional import MissingExtraError
 
-WATCHED_S = 1.0
+WATCHED_S = 3.0
 """Seconds over which the machine is watched."""
 BUSY = 0.25
 """Load per usable core. Above it a measurement shares its core with another program."""
 STEAL = 0.01
 """Share of the processors' time that the host gives to others. Below it few blocks are disturbed."""
+UNSTEADY = 0.05
+"""The largest scatter of a steady core. Above it a latency has a wide interval, however often it is measured."""
 FREE = 2 << 30
 """Bytes of memory that a compiler and a run need."""
 SLOW_CLOCK_S = 1e-6
@@ -34,20 +37,25 @@ class Fitness:
 
     facts: dict[str, Any]
     """The facts of `describe_machine`, and `available` (bytes that processes may still use), `steal` (a share of the
-    processors' time, or None), `threads` (variables that set a number of threads), `llvmlite` (whether installed)."""
+    processors' time, or None), `scatter` (`measure_scatter`; None without llvmlite), `threads` (variables that set a
+    number of threads)."""
     warnings: tuple[str, ...]
 
 
 def examine_machine() -> Fitness:
     """Watch the machine for WATCHED_S seconds."""
-    watch = MachineWatch()
-    time.sleep(WATCHED_S)
     facts = describe_machine()
+    watch = MachineWatch()
+    try:
+        scatter = measure_scatter(WATCHED_S)
+    except MissingExtraError:
+        scatter = None
+        time.sleep(WATCHED_S)
     facts |= {
         "available": free_memory(),
         "steal": watch.conditions().steal,
+        "scatter": scatter,
         "threads": {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")},
-        "llvmlite": find_spec("llvmlite") is not None,
     }
     return Fitness(facts, tuple(warnings(facts)))
 
@@ -69,6 +77,13 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
     if (facts["steal"] or 0.0) > STEAL:
         steal = 100 * facts["steal"]
         yield f"The machine's host gives {steal:.1f} % of the processors' time to others. Nothing here stops it."
+    if max((facts["scatter"] or {}).values(), default=0.0) > UNSTEADY:
+        yield (
+            f"The same work takes different times: {100 * SHARE:.0f} % of its readings differ by up to "
+            f"{100 * max(facts['scatter'].values()):.0f} % from their median. If nothing else runs here, other virtual "
+            "machines of this host use its caches or cores. Wait for a quieter hour, or compare by `rnnbench ab`, "
+            "which samples both sides in turn."
+        )
     if facts.get("governor", "performance") != "performance":
         yield (
             f"The governor is '{facts['governor']}', which changes the clock rate: set it to 'performance' "
@@ -91,5 +106,8 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
     if facts["threads"]:
         variables = ", ".join(f"{name}={value}" for name, value in facts["threads"].items())
         yield f"{variables} in the environment: workers set their own values, but a backend may follow yours."
-    if not facts["llvmlite"]:
-        yield "Floors are not measured: llvmlite is not installed; pip install 'rnnbench[floor]'."
+    if facts["scatter"] is None:
+        yield (
+            "Floors, and how steady the machine is, are not measured: llvmlite is not installed; pip install "
+            "'rnnbench[floor]'."
+        )

@@ -32,6 +32,8 @@ def _facts(fitness: Fitness) -> Iterator[str]:
     steal = facts["steal"]
     stolen = "cannot be read" if steal is None else f"{100 * steal:.1f} %"
     yield f"load         {facts['load']:.2f} over a minute; time that the host took: {stolen}"
+    scatter = ", ".join(f"{work} ±{100 * share:.1f} %" for work, share in (facts["scatter"] or {}).items())
+    yield f"scatter      {scatter or 'not measured'}"
     yield f"clock        {seconds(facts['clock_resolution_s'])} apart at best, {seconds(facts['clock_cost_s'])} to read"
     temperature = facts.get("temperature")
     yield f"temperature  {f'{temperature:.0f} °C' if temperature is not None else 'no sensor can be read'}"
