@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import html.parser
+import json
 import re
 import shutil
 import threading
@@ -105,6 +106,14 @@ def test_equal_input_gives_equal_bytes(small, small_site, tmp_path):
 def test_every_link_leads_to_a_page_and_an_anchor_that_are_there(made, small_site):
     assert broken_links(made.root) == []
     assert broken_links(small_site) == []
+
+
+def test_trials_that_were_not_attempted_are_last_in_the_list(small_site):
+    (file,) = (small_site / "data").glob("list-*.js")
+    listed = json.loads(file.read_text().partition(",")[2].removesuffix(");\n"))
+    attempted = [row["outcome"] not in ("unsupported", "unavailable") for row in listed]
+    assert {*attempted} == {True, False}
+    assert attempted == sorted(attempted, reverse=True)
 
 
 def test_nothing_is_loaded_from_elsewhere(made):

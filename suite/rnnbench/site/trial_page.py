@@ -29,6 +29,8 @@ MEASURE_OF = {
     "memory_build_peak": ("build_memory", "B"),
 }
 """The measure of the history that a figure of a night is, and its unit."""
+NOT_ATTEMPTED = ("unsupported", "unavailable")
+"""Outcomes that come last in the list of trials. The first screen then has figures."""
 LIST_ROWS = 400
 """Rows of the list of trials in one data file."""
 
@@ -46,6 +48,7 @@ def write_trials(content: Content, folder: Folder) -> None:
             changes = content.changes_of.get((machine.fingerprint, trial), [])
             _write_trial(content, folder, machine, shown, points, changes, places.get(trial), nights)
             listed.append(_listed(content, machine, shown, points))
+    listed.sort(key=lambda row: row["outcome"] in NOT_ATTEMPTED)
     shards = [folder.data("list", listed[start : start + LIST_ROWS]) for start in range(0, len(listed), LIST_ROWS)]
     folder.page("trials.html", "trials.html", content=content, shards=shards, listed=listed)
 
