@@ -9,8 +9,8 @@ TEST := .venv-test
 # Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
 # comma between them share one, and so do rooms: each start of a process and each import of a framework takes seconds of
 # the processor.
-LONG := room-history,night,reports others room-pipeline backend-tensorflow,litert room-cli room-conformance room-worker
-LONG += room-rnn,model_files room-site backend-tvm backend-onnxruntime,openvino,numpy backend-iree backend-torch room-fleet
+LONG := room-history,night,reports others room-pipeline room-cli backend-tensorflow,litert room-rnn,model_files backend-torch
+LONG += backend-tvm backend-iree room-worker room-conformance room-site room-sampling backend-onnxruntime,openvino,numpy room-fleet
 ROOMS := pipeline cli conformance fleet sampling worker site history,night,reports rnn,model_files
 BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvino,numpy iree-torch iree-tensorflow
 comma := ,
