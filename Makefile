@@ -7,12 +7,14 @@ TEST := .venv-test
 # The jobs of `make test`, the longest first, so that none is left alone at the end. Four run side by side, two more than
 # two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
-# comma between them share one: each start of a process and each import of a framework takes seconds of the processor.
-LONG := others backend-tensorflow,litert room-pipeline room-conformance backend-tvm backend-iree room-site room-worker room-cli
-LONG += backend-torch room-history room-sampling room-model_files room-night room-fleet backend-onnxruntime,openvino,numpy
-ROOMS := pipeline cli conformance fleet sampling worker history night site rnn reports model_files
+# comma between them share one, and so do rooms: each start of a process and each import of a framework takes seconds of
+# the processor.
+LONG := room-history,night,reports others room-pipeline room-cli backend-tensorflow,litert room-rnn,model_files backend-torch
+LONG += backend-tvm backend-iree room-worker room-conformance room-site room-sampling backend-onnxruntime,openvino,numpy room-fleet
+ROOMS := pipeline cli conformance fleet sampling worker site history,night,reports rnn,model_files
 BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvino,numpy iree-torch iree-tensorflow
-OTHER_ROOMS := $(filter-out $(ROOMS) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
+comma := ,
+OTHER_ROOMS := $(filter-out $(subst $(comma), ,$(ROOMS)) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG) $(filter-out $(LONG),$(ROOMS:%=room-%) $(BACKENDS:%=backend-%))
 AT_ONCE ?= 4
 AT_MOST ?= 2400
@@ -56,7 +58,7 @@ backend-%: $(TEST)/.ready
 	  $(WORKER) $(PYTEST) tests/backends; }
 
 room-%: $(TEST)/.ready
-	$(PYTEST) tests/$*
+	$(PYTEST) $(addprefix tests/,$(subst $(comma), ,$*))
 
 others: $(TEST)/.ready
 	$(PYTEST) $(OTHER_ROOMS:%=tests/%) tests/test_*.py

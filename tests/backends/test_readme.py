@@ -28,6 +28,7 @@ def toy() -> Any:
     return names["ToyBackend"]()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("state", "activations"),
     [

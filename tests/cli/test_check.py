@@ -47,6 +47,7 @@ def test_an_expected_failure_beside_the_case_changes_no_exit_status(rnnbench, fo
     rnnbench(*arguments, "chunk=4", status=3)
 
 
+@pytest.mark.proof
 def test_an_expected_failure_that_passes_has_status_1(rnnbench, folder):
     (folder / "known.yaml").write_text(EXPECTATIONS.replace("route: build-fails", "route: honest"))
     done = rnnbench(

@@ -92,6 +92,7 @@ def test_what_is_no_threshold_is_refused(rnnbench, text):
     assert "--threshold" in rnnbench("compare", "a", "b", "--threshold", text, status=2).stderr
 
 
+@pytest.mark.proof
 def test_a_threshold_of_the_case_is_kept_in_the_run_and_the_command_counts_before_it(rnnbench, folder, base):
     text = (folder / "tiny.yaml").read_text()
     (folder / "tiny.yaml").write_text(text + "compare: {latency: 12.5%, memory: 0.3}\n")

@@ -335,6 +335,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("arguments", "module"),
     [

@@ -51,6 +51,7 @@ def test_what_a_file_does_not_say_is_asked(rnnbench, folder):
     assert "2 trials" in rnnbench("list", "my.yaml", "--backend=onnxruntime").stderr
 
 
+@pytest.mark.proof
 def test_that_there_is_no_state_is_in_the_case(rnnbench, folder):
     """The case would ask again: by their shapes, a and b may be states."""
     nodes = [helper.make_node("Add", ["a", "b"], ["p"]), helper.make_node("Tanh", ["p"], ["q"])]
@@ -113,6 +114,7 @@ def test_sizes_of_outputs_that_only_a_call_shows_are_in_the_case(rnnbench, folde
     assert "1 trial" in rnnbench("list", "found.yaml", "--backend=onnxruntime").stderr
 
 
+@pytest.mark.proof
 def test_a_file_that_takes_one_row_gets_a_case_of_one(rnnbench, folder):
     files.saved(files.one_row(), folder / "one.onnx")
     answers = ("--set", "batch=0", "--set", "time=null", "--set", "state.h=hn")

@@ -58,6 +58,7 @@ def test_the_status_and_the_page_say_what_was_found(rnnbench, folder, index, mon
     assert "state: confirmed" in (folder / "results" / "alerts.yaml").read_text()
 
 
+@pytest.mark.proof
 def test_what_cannot_be_installed_is_status_3(rnnbench, index, monkeypatch):
     index(v1_0=1.0)
     rnnbench(*ARGUMENTS)

@@ -45,6 +45,7 @@ def test_releases_are_measured_in_their_environments_and_told_with_their_reasons
     assert "measured in" not in rnnbench(*arguments, "--pairs=2").stdout, "all is there, also the reference"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("minors", "told", "measured"),
     [((), "3 releases", ["1.2.1", "1.2.0", "1.0"]), (("--minors",), "2 releases", ["1.2.1", "1.0"])],

@@ -76,6 +76,7 @@ def test_two_releases_are_told_beside_each_other(folder, tmp_path, monkeypatch):
     assert f"there: still there (versions: here: {version}, beside {version})" in run("there", "--versions=here").output
 
 
+@pytest.mark.proof
 def test_an_environment_that_cannot_be_made_is_no_finding(folder, tmp_path, monkeypatch):
     """No index is asked: it may be slow, or not be there."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")

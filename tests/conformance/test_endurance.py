@@ -180,6 +180,7 @@ def test_a_pool_that_the_first_calls_start_is_no_leak(tmp_path, monkeypatch):
         leaks.clean_up()
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(
     ("kib_by_window", "verdict"),
     [

@@ -31,6 +31,7 @@ EACH_ONCE = [*zip(HONEST, cycle(DTYPES))]
 """Each arithmetic and each dtype; the proof has every pair."""
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("arithmetic", "dtype"),
     [*EACH_ONCE, *for_proof(*(pair for pair in product(HONEST, DTYPES) if pair not in EACH_ONCE))],
@@ -64,7 +65,7 @@ def test_what_only_looks_like_a_fault_is_not_accused(variant, state, references)
     assert failures(replace(make_trial(state=state), batch=3), variant, references) == {}
 
 
-@pytest.mark.first(17)
+@pytest.mark.first(7)
 @pytest.mark.parametrize(
     ("variant", "hidden", "cell", "gain"),
     [(variant, *shape) for variant, shape in zip(VARIANTS, cycle(SHAPES))],

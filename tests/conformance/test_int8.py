@@ -58,6 +58,7 @@ def session_of(arithmetic: type[Arithmetic]) -> type[HonestSession]:
     return type("Session", (HonestSession,), {"arithmetic": arithmetic})
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "arithmetic", [*EACH_WAY, *for_proof(SevenBits, ByRow)], ids=lambda arithmetic: arithmetic.__name__
 )
@@ -223,6 +224,7 @@ ROUNDING = ("int8_dynamic", "int8_static")
 HIDDEN_ONCE = [*zip(HIDDEN, cycle(ROUNDING))]
 
 
+@pytest.mark.first(4)
 @pytest.mark.usefixtures("contents_alone")
 @pytest.mark.parametrize(
     ("session", "dtype"),
@@ -358,7 +360,7 @@ def test_a_fault_of_a_fixed_range_is_found(session: type[HonestSession], referen
     assert "values" in failures(trial(STACK, dtype="int8_static"), session, references)
 
 
-@pytest.mark.first(1)
+@pytest.mark.proof
 @pytest.mark.parametrize("session", [*map(with_ranges, UNBOUNDED_RANGES), session_of(InFloat)])
 def test_a_program_that_does_not_saturate_is_found(session: type[HonestSession], references: Path) -> None:
     assert {"saturation", "magnitudes"} <= failures(trial(dtype="int8_static"), session, references).keys()

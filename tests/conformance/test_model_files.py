@@ -126,6 +126,7 @@ def test_a_program_in_float32_of_a_file_in_float16_passes_every_check(tmp_path):
     assert results["values"].verdict == results["start"].verdict == "pass"
 
 
+@pytest.mark.proof
 def test_a_program_in_float64_of_a_file_in_float64_passes(tmp_path, on_states):
     results = verdicts(gru(TensorProto.DOUBLE, tmp_path), FileSession, tmp_path)
     assert {result.verdict for result in results.values()} == {"pass"}
@@ -138,12 +139,14 @@ def test_a_state_of_whole_numbers_passes_every_check(tmp_path):
     assert {results[name].verdict for name in ("values", "state", "start", "exchange", "magnitudes")} == {"pass"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.BOOL])
 def test_whole_numbers_have_no_negative_zero(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(suite, "CHECKS", contents.CONTENTS)
     assert verdicts(numbered(kind, tmp_path), FileSession, tmp_path)["contents"].verdict == "pass"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", [*for_proof(TensorProto.INT8, TensorProto.UINT8), TensorProto.BOOL])
 def test_a_state_of_few_bits_passes(tmp_path, on_states, kind):
     results = verdicts(numbered(kind, tmp_path), FileSession, tmp_path)
@@ -172,6 +175,7 @@ def module_trial(name, tmp_path, types=()):
     return replace(make_trial(time="given", chunk=1), model=model, dtype=model.dtype, batch=1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["kept", *for_proof("ring")])
 def test_a_state_of_float32_that_is_rounded_to_bfloat16_is_found(tmp_path, on_states, name):
     trial = module_trial(name, tmp_path)
@@ -254,6 +258,7 @@ def test_large_numbers_hide_no_error_of_small_ones_beside_them(tmp_path, on_stat
     assert {"values", "chunks", "start", "bound"} <= failures(trial, Off, tmp_path).keys()
 
 
+@pytest.mark.proof
 def test_numbers_beyond_the_range_of_the_dtype_hide_no_error_of_others(tmp_path, on_states):
     """Another output of the file, which no state depends on, is infinite in float16."""
     proto = files.recurrent("GRU")

@@ -173,6 +173,7 @@ def of(model: Model, dtype: str = "float32"):
     return replace(make_trial(chunk=16), model=model, steps=192, dtype=dtype)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("dtype", ["float32", *for_proof(*sorted(DTYPES.keys() - {"float32"}))])
 def test_an_honest_adapter_of_a_chaotic_network_is_told_chaotic_and_not_accused(dtype: str, tmp_path) -> None:
     found = verdicts(of(CHAOTIC, dtype), HonestSession, tmp_path)
@@ -222,6 +223,7 @@ def test_a_search_is_compared_where_its_decisions_are_clear(dtype: str, seed: in
     assert np.isfinite(measured).sum() == (margin.min(axis=1) > tolerance).cumprod().sum() > 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [*EACH_KIND, *for_proof(*sorted(DTYPES.keys() - set(EACH_KIND)))])
 @pytest.mark.parametrize("cell", ["lstm", "counter"])
 @pytest.mark.parametrize(("steps", "batch"), [(12, 2), (12, 200), (MEASURED_STEPS + 8, 1)])

@@ -57,6 +57,7 @@ def test_no_check_but_the_first_begins_when_the_time_of_all_is_over(tmp_path, re
     assert not any(result.not_begun for result in in_time.values())
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("state", "chunk"), [*EACH_ONCE, *for_proof(*(pair for pair in product(STATES, CHUNKS) if pair not in EACH_ONCE))]
 )

@@ -86,6 +86,7 @@ def sample(path, calls):
     path.called(calls)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("path", [TimedPath, PublicPath])
 @pytest.mark.parametrize("state", ["none", "stitched"])
 @pytest.mark.parametrize("calls", [0, 3, TIMED_CALLS])
@@ -98,6 +99,7 @@ def test_an_honest_path_passes_before_and_after_it_is_sampled(path_of, path, sta
     assert timed.verify().verdict == "pass", "and again"
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("path", [TimedPath, PublicPath])
 @pytest.mark.parametrize("session", [SkipsACall, LosesItsState, OutputIsStaleOnceTimed])
 def test_what_went_wrong_while_it_was_sampled_is_found(path_of, path, session):

@@ -135,6 +135,7 @@ def test_bad_news_is_an_alert_and_is_mended_when_it_is_over(tmp_path: Path, none
 FINDING = Finding(kind=FindingKind.TIME, detail="a call took no time", disbelieved=True)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("change", "bad"),
     [
@@ -166,6 +167,7 @@ def test_rows_of_a_machine_that_no_run_is_of_raise_no_alert(tmp_path: Path, none
     assert update(none, after(History(history.root))).all == ()
 
 
+@pytest.mark.proof
 def test_what_the_environment_did_is_no_alert(tmp_path: Path, none: Alerts) -> None:
     history = made.make(tmp_path, 16, lambda n, record: made.slower(record, 1.1 if n >= STEP else 1))
     assert update(none, after(history)).all == ()
@@ -227,6 +229,7 @@ def test_what_versions_mended_is_not_opened_again_by_a_series_that_still_shows_t
     assert mended.reopen(alert.id).find(alert.id).returned is None
 
 
+@pytest.mark.proof
 def test_a_case_that_was_renamed_is_silent_under_its_old_name_and_told_with_the_new_one(tmp_path: Path) -> None:
     def renamed(record: Record) -> Record:
         rest = record.trial.partition("/")[2].rpartition("-")[0]

@@ -120,6 +120,7 @@ def test_anchors_of_another_version_are_no_move_of_the_machine(tmp_path: Path) -
     assert bound(made.make(tmp_path, NIGHTS, night)) == []
 
 
+@pytest.mark.proof
 def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record:
         return made.slower(record, 1.1 if record.backend == "fakelib" and n >= STEP else 1)
@@ -129,6 +130,7 @@ def test_the_same_program_with_another_latency_is_the_environments(tmp_path: Pat
     assert "the same program with the same versions" in changes[0].reason
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("what", ["rnnbench", *for_proof("python", "digest")])
 def test_another_suite_interpreter_or_program_may_be_what_changed_a_latency(tmp_path: Path, what: str) -> None:
     def night(n: int, record: Record) -> Record:
@@ -159,6 +161,7 @@ def test_memory_that_grows_is_the_programs_though_nothing_of_it_changed(tmp_path
     ] * 2
 
 
+@pytest.mark.proof
 def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
     machines = [made.MACHINE, {**made.MACHINE, "cpu": "Fake CPU 1"}]
     history = made.make(
@@ -167,6 +170,7 @@ def test_each_machine_has_series_of_its_own(tmp_path: Path) -> None:
     assert bound(history) == []
 
 
+@pytest.mark.proof
 def test_another_gpu_in_a_machine_begins_series_of_its_own(tmp_path: Path) -> None:
     """Its versions change at the same time, so nothing else tells it from a step of the compiler."""
 
@@ -235,6 +239,7 @@ def pinned(record: Record) -> Record:
     return record.model_copy(update=changes)
 
 
+@pytest.mark.proof
 def test_pinned_trials_are_anchors_and_no_version_of_their_backend(tmp_path: Path) -> None:
     def night(n: int, record: Record) -> Record | None:
         if record.baseline:
@@ -315,6 +320,7 @@ def moved(factor_of_program: float, version_at: int = STEP, machine_at: int | No
     return night
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("factor", "cause"), [(1.06, "environment"), (1.15, "program")])
 def test_a_change_of_less_than_half_a_move_of_the_machine_is_the_machines(tmp_path: Path, factor: float, cause) -> None:
     changes = bound(made.make(tmp_path, NIGHTS, moved(factor)))
@@ -328,6 +334,7 @@ def test_a_move_of_the_machine_on_another_night_hides_no_change(tmp_path: Path) 
     assert {change.cause for change in changes if change.subject == "fakemlir"} == {"program"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("nights", "cause"), [*for_proof((0, "program"), (-3, "program")), (3, "program"), (4, "environment")]
 )
@@ -351,6 +358,7 @@ def test_of_two_versions_the_nearer_one_explains_a_change(tmp_path: Path) -> Non
     assert change.versions == ("fakemlir-package 1.0", "fakemlir-package 2.0")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("runs", "together"), [(NEAR, 1), (NEAR + 1, 0)])
 def test_trials_that_move_within_three_nights_move_together(tmp_path: Path, runs: int, together: int) -> None:
     def night(n: int, record: Record) -> Record:

@@ -28,6 +28,7 @@ OK = fake.record()
 FINDING = Finding(kind=FindingKind.TIME, detail="a call took no time", disbelieved=True)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
@@ -74,6 +75,7 @@ def test_other_versions_are_told_once_for_a_backend(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("finished", "gone"), [(None, 0), ("2026-01-02T03:00:00+00:00", 1)])
 def test_a_run_that_was_cut_short_says_nothing_of_the_trials_that_it_lacks(
     tmp_path: Path, finished: str | None, gone: int
@@ -100,6 +102,7 @@ def test_text_of_records_is_safe_in_a_terminal(tmp_path: Path) -> None:
     assert not any("\x1b" in line for line in event_lines(find_events(history)))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("gpus", "outcome", "events"),
     [

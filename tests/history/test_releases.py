@@ -93,6 +93,7 @@ def test_tables_have_every_release_in_the_order_of_versions(tmp_path):
     assert re.fullmatch(r"SLOWER 1\.04\d \(1\.03\d to 1\.04\d\)", details[0].rows[3][2]), "a ratio, as its interval is"
 
 
+@pytest.mark.proof
 def test_backfills_beside_other_references_are_series_of_their_own(tmp_path):
     add_releases(tmp_path)
     found = release_series(add_releases(tmp_path, {"1.9.0": 0.96}, "1.12.0"))
@@ -100,6 +101,7 @@ def test_backfills_beside_other_references_are_series_of_their_own(tmp_path):
     assert points == {(r, t.trial): n for r, n in (("1.13.0", 5), ("1.12.0", 1)) for t in TRIALS}
 
 
+@pytest.mark.proof
 def test_a_later_failure_does_not_hide_a_measurement(tmp_path):
     add_releases(tmp_path)
     (tmp_path / "again").mkdir()

@@ -167,6 +167,7 @@ def test_a_reader_sees_a_run_while_another_process_replaces_it(
     assert seen == [((6,), ())]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("time", ["9999-99-99T", "no time", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00Z"])
 @pytest.mark.parametrize("key", ["started", "finished"])
 def test_a_run_whose_time_cannot_be_is_refused(root: Path, run: Path, key: str, time: str) -> None:
@@ -188,7 +189,7 @@ def test_a_damaged_line_is_named_and_skipped(root: Path, run: Path) -> None:
     assert addition.entry.trials == 4
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("content", [b"", b"PAR1", None])
 @pytest.mark.parametrize("name", ["rows", "runs"])
 def test_a_torn_file_is_named_and_made_again(root: Path, run: Path, name: str, content: bytes | None) -> None:
@@ -228,6 +229,7 @@ def test_an_entry_that_a_newer_rnnbench_wrote_is_told_and_stays(root: Path, run:
     assert file.read_text() == newer
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("time", ["no time", "9999-12-31T23:59:59", "0001-01-01T00:00:00", "2026-01-01T00:00:00Z"])
 def test_an_entry_whose_time_cannot_be_is_damaged(root: Path, run: Path, time: str) -> None:
     """Weeks are subtracted from it, and it is compared with times without a zone."""
@@ -256,18 +258,19 @@ def test_rows_of_another_machine_than_the_entry_says_are_in_no_series(root: Path
         assert find_changes(History(root)) == ()
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     "statement",
     [
         "COPY rows TO '{file}'",
+        "SET threads = 4",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT 1; SELECT 2",
         "EXPLAIN ANALYZE COPY rows TO '{file}'",
         "CREATE TABLE mine AS SELECT 1",
-        "SET threads = 4",
         "ATTACH '{file}' AS other",
         "INSTALL httpfs",
-        "SELECT * FROM read_text('{secret}')",
         "SELECT * FROM glob('{folder}/*')",
-        "SELECT 1; SELECT 2",
         "SELEC",
         "",
         "SELECT no_such_column FROM rows",

@@ -83,6 +83,7 @@ def test_a_later_version_that_is_slower_too_is_held_back_by_the_same_alert(night
     assert nights.state.held["fake"] == Held(version="1.2", alerts=(alert.id,))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("latency", [*for_proof(1.0), 1.2], ids=["the slowdown has gone", "it is still there"])
 def test_a_later_version_is_not_good_while_nobody_knows_whether_it_has_the_slowdown_of_the_one_before(nights, latency):
     alert = begin_slower(nights)
@@ -104,6 +105,7 @@ def test_a_later_version_is_not_good_while_nobody_knows_whether_it_has_the_slowd
     assert nights.state.good["fake"].version == ("1.2" if has_gone else "1.0")
 
 
+@pytest.mark.proof
 def test_an_open_alert_of_trials_that_are_compared_no_longer_holds_no_later_version_back(nights):
     alert = begin_slower(nights)
     put(nights, alert.with_(found=alert.found.model_copy(update={"members": ("a trial that the case had",)})))
@@ -123,6 +125,7 @@ def test_no_alert_that_a_comparison_did_not_confirm_holds_a_version_back(nights)
     assert nights.state.held["fake"].alerts == (alert.id,)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("release", "state"), [("", "mended"), (NOT_INSTALLABLE, "new")])
 def test_the_last_good_version_in_the_place_of_the_newest_mends_nothing(nights, monkeypatch, release, state):
     nights.index({"1.0": ""})
@@ -135,6 +138,7 @@ def test_the_last_good_version_in_the_place_of_the_newest_mends_nothing(nights, 
     assert nights.alerts["fails"].state == state
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("outcome", ["crashed", "nonconforming"])
 def test_a_version_that_is_not_good_since_a_trial_failed_is_told_so(nights, monkeypatch, outcome):
     nights.index({"1.0": ""})
@@ -148,6 +152,7 @@ def test_a_version_that_is_not_good_since_a_trial_failed_is_told_so(nights, monk
     assert line.said == "2 trials failed or did not conform: it is not good yet, and the next night compares it again"
 
 
+@pytest.mark.proof
 def test_a_slowdown_that_stays_open_makes_no_alert_and_is_compared_again(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()
@@ -187,6 +192,7 @@ def test_a_backend_whose_package_nobody_knows_is_told(nights, monkeypatch):
     assert [line.backend for line in summary.backends] == ["fake"]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("state", "issue"),
     [
@@ -214,6 +220,7 @@ def test_an_issue_is_open_while_an_alert_is_certain_waits_while_it_is_not_and_is
     assert [(each["id"], each["state"]) for each in content["issues"]] == [("one", issue)], "a candidate is not told"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("alert", "told"),
     [
@@ -247,6 +254,7 @@ def measured_apart(nights):
     return MeasuredNight(without, nights.store), run
 
 
+@pytest.mark.proof
 def test_a_version_whose_check_was_lost_is_not_good_and_is_told(nights):
     measured, run = measured_apart(nights)
     state = nights.folders.state.read_bytes()
@@ -258,6 +266,7 @@ def test_a_version_whose_check_was_lost_is_not_good_and_is_told(nights):
     assert nights.state.good["fake"].version == "1.1"
 
 
+@pytest.mark.proof
 def test_a_version_that_came_after_the_check_was_planned_is_not_good(nights):
     """The check is of the version before it."""
     nights.conforming({})

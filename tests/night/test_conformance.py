@@ -100,6 +100,7 @@ def test_a_version_that_fails_in_the_same_way_is_the_same_alert(nights):
     assert nights.state.held["fake"].version == "1.2"
 
 
+@pytest.mark.proof
 def test_a_version_that_is_withdrawn_closes_its_alert(nights):
     begun(nights, {"1.1": "nonconforming"})
     nights.index({"1.0": ""})
@@ -107,6 +108,7 @@ def test_a_version_that_is_withdrawn_closes_its_alert(nights):
     assert closed.returned == "1.0 is the newest again"
 
 
+@pytest.mark.proof
 def test_the_only_trial_of_a_check_is_not_the_whole_backend(nights):
     nights.conforming({"1.1": "nonconforming"})
     nights.conformance = ConformanceCases(nights.conformance.trials[:1], nights.conformance.expected)
@@ -127,6 +129,7 @@ def test_what_a_person_accepted_stays_accepted_where_its_version_is_withdrawn(ni
     assert nights.alerts[alert.id].state == "accepted"
 
 
+@pytest.mark.proof
 def test_a_failure_that_a_person_accepts_holds_no_version_back(nights):
     begun(nights, {"1.1": "nonconforming", "1.2": "nonconforming"})
     (alert,) = nights.alerts.values()
@@ -162,6 +165,7 @@ def test_a_check_that_was_made_apart_is_collected_with_the_night(nights):
     assert len(nights.alerts) == 1
 
 
+@pytest.mark.proof
 def test_a_version_whose_check_lost_a_shard_is_not_good_and_is_checked_again(nights):
     nights.conforming({})
     nights.index({"1.0": ""})

@@ -104,6 +104,7 @@ def test_no_file_beside_the_night_is_published(repository, page):
         tell_github(repository.night, GitHub(), print)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("linked", ["night.md", "issues/a.md", "issues"])
 def test_no_file_that_a_link_leads_to_is_published(repository, tmp_path, linked):
     repository.tell("open")
@@ -130,6 +131,7 @@ def test_without_gh_the_message_says_what_to_install(repository):
         tell_github(repository.night, GitHub("no-such-gh"), print)
 
 
+@pytest.mark.proof
 def test_an_alert_that_is_back_and_waits_opens_its_issue_once_it_is_certain(repository):
     repository.tell("open")
     assert repository.tell("waits")[-1].endswith("issue 1 updated"), "it is not certain, and not over"
@@ -141,6 +143,7 @@ def test_an_alert_that_is_back_and_waits_opens_its_issue_once_it_is_certain(repo
     assert repository.get("issues")[0]["body"].startswith("slower again\n")
 
 
+@pytest.mark.proof
 def test_an_issue_that_a_person_closed_while_it_waited_stays_closed(repository):
     repository.tell("open")
     repository.tell("waits")

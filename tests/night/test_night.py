@@ -139,6 +139,7 @@ def test_a_backend_that_never_had_a_good_version_is_left_out_and_told(nights):
     assert nights.history.nights == ()
 
 
+@pytest.mark.proof
 def test_a_release_in_which_trials_fail_is_not_good(nights):
     nights.index({"1.0": ""})
     nights.night()

@@ -140,6 +140,7 @@ def test_a_worker_that_dies_fails_its_own_trial_on_both_sides(ab, tmp_path):
         assert ends == {"honest": ("ok", ""), "sample-segfaults": ("crashed", "sample")}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("failing", [0, *for_proof(1)])
 def test_a_trial_that_failed_on_one_side_decides_the_status_where_nothing_regressed(ab, monkeypatch, failing):
     """It is not measured here: the comparison is of two runs without a record, and then one of them gets one."""

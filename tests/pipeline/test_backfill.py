@@ -67,6 +67,7 @@ def test_every_release_has_a_point_in_the_order_of_versions(measure, tmp_path):
     assert steps == [("1.9", "1.10", "SAME"), ("1.10", "1.13", "SLOWER"), ("1.13", "1.14", "SAME")]
 
 
+@pytest.mark.proof
 def test_what_is_there_is_not_measured_again(measure):
     measure()
     assert measure() == ({}, [])

@@ -110,6 +110,7 @@ def test_trials_are_checked_at_once(two, monkeypatch):
     assert len(ended) == 2
 
 
+@pytest.mark.proof
 def test_a_worker_is_compared_and_closed_while_the_others_are_stopped(two):
     found = []
 

@@ -150,6 +150,7 @@ def test_a_build_that_was_stopped_is_made_again_by_the_next_run(tmp_path, cache,
     assert (again.figures.origin, again.findings) == ("cold", ())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", [*for_proof("load"), "build"])
 def test_what_a_framework_sets_in_its_process_makes_no_other_program(tmp_path, cache, monkeypatch, method):
     """XLA is told the folder of a process, which is another one in each, by a variable of its flags."""
@@ -224,6 +225,7 @@ def test_what_a_run_uses_is_its_own_whatever_becomes_of_the_cache(tmp_path, cach
     assert again.failure is None
 
 
+@pytest.mark.proof
 def test_a_program_that_is_damaged_in_the_run_is_taken_from_the_cache_again(tmp_path, cache):
     build(tmp_path / "1", cache)
     for file in (tmp_path / "1/artifacts/programs").rglob("fake-*"):
@@ -303,6 +305,7 @@ def test_a_record_says_when_its_checks_were_made(tmp_path, checked):
     assert (record.outcome, record.checked[:4].isdigit(), record.findings) == ("ok", True, ())
 
 
+@pytest.mark.proof
 def test_a_run_that_rebuilds_and_a_check_make_every_check(tmp_path, checked):
     assert checked_in(tmp_path / "2", replace(checked, reads=False)).figures.checked == ""
     assert build(tmp_path / "3", checked, NUMPY).figures.checked == ""
@@ -333,6 +336,7 @@ def test_a_program_that_fails_a_check_is_checked_again_in_each_run(tmp_path, che
     assert checked_in(tmp_path / "3", checked).figures.checked == ""
 
 
+@pytest.mark.proof
 def test_a_check_that_was_too_short_is_no_failure(tmp_path, cache, monkeypatch):
     monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short", done=9.0, planned=1000.0))
     first, second = (checked_in(tmp_path / name, cache).figures for name in "ab")
@@ -340,6 +344,7 @@ def test_a_check_that_was_too_short_is_no_failure(tmp_path, cache, monkeypatch):
     assert second.results == first.results
 
 
+@pytest.mark.proof
 def test_checks_that_did_not_begin_are_made_again(tmp_path, cache, monkeypatch):
     monkeypatch.setattr(trial_worker, "run_checks", ends("sessions", "too-short"))
     first, second = (checked_in(tmp_path / name, cache).figures for name in "ab")
@@ -355,6 +360,7 @@ def test_a_program_whose_timed_calls_are_wrong_is_checked_again_in_the_next_run(
     assert checked_in(tmp_path / "3", checked).figures.checked == ""
 
 
+@pytest.mark.proof
 def test_checks_that_found_something_are_made_in_each_run(tmp_path, cache, monkeypatch):
     monkeypatch.setattr(trial_worker, "run_checks", changes_the_environment)
     made = [checked_in(tmp_path / name, cache) for name in "ab"]

@@ -109,6 +109,7 @@ def test_as_many_jobs_run_as_cores_may_be_kept_busy_unless_a_number_is_given(tmp
     assert begun == [3, 2]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("memory", "jobs"), [(100, 4), (32, 3), (31, 2), (23, 1), (1, 1)])
 def test_as_many_jobs_run_as_the_free_memory_holds_unless_a_number_is_given(tmp_path, monkeypatch, memory, jobs):
     """Else the kernel ends a trial that keeps within its own limit."""

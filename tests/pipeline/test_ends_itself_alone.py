@@ -43,7 +43,7 @@ SPEEDS = "import-speeds-the-clock"
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    measure = Measure(budget=0.3, processes=1)
+    measure = Measure(budget=0.1, processes=1)
     routes = ["honest", SPEEDS, *WAYS]
     trials = {route: make_trial(f"fake:{route}", measure=measure) for route in routes}
     _, records = run_trials(list(trials.values()), tmp_path_factory.mktemp("results"))

@@ -99,6 +99,7 @@ def test_a_record_that_does_not_fit_leaves_no_half_line(tmp_path, monkeypatch):
     assert (plan.folder / "records.jsonl").read_bytes() == before
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "damage", [lambda _: b"", lambda _: b'{"origin": "co', lambda _: b"[]", lambda text: text.replace(b"0.", b"9.", 1)]
 )

@@ -60,6 +60,7 @@ def test_packages_are_read_from_the_head(folder):
     assert (one.requirements, one.unpinned, one.title) == (("one==1.2", "two"), ("one", "two"), "A compiler is wrong")
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("source", "state", "printed"),
     [
@@ -135,6 +136,7 @@ def test_an_unknown_name_is_told_with_the_nearest_ones():
         find_reproduction("rnn-clip")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [*for_proof("iree-onnx-rnn-clip"), "openvino-passed-state"])
 def test_a_fault_of_a_real_compiler_is_still_there(name):
     assert reproduce(find_reproduction(name)).state is FaultState.STILL_THERE

@@ -53,7 +53,7 @@ def mixed(tmp_path_factory):
         "sample-segfaults": "crashed",
         "sample-raises": "run-failed",
     }
-    measure = Measure(budget=0.3, processes=1)
+    measure = Measure(budget=0.1, processes=1)
     trials = [make_trial(f"fake:{route}", measure=measure) for route in routes]
     trials.append(make_trial("fake:honest", time="fused"))
     run, records = run_trials(trials, tmp_path_factory.mktemp("results"))
@@ -202,6 +202,7 @@ def _hangs(folder):
     return any(HANGING in path.read_text() for path in folder.glob("results/[!.]*/logs/*.log"))
 
 
+@pytest.mark.proof
 def test_expected_failures_are_recorded_as_such_and_those_that_pass_too(tmp_path):
     entries = (
         expected_failure(route=("wrong-third-step",), also=("chunks", "start", "state", "batch", "exchange")),
@@ -327,6 +328,7 @@ def test_each_record_is_written_through_one_journal(tmp_path):
     assert untimed.conformance == record.conformance
 
 
+@pytest.mark.proof
 def test_trials_without_a_failure_have_the_same_program_where_artifact_and_call_plan_are_the_same(tmp_path):
     first = make_trial()
     others = [dataclasses.replace(first, steps=16), make_trial(chunk=2)]

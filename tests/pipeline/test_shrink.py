@@ -27,6 +27,7 @@ matrix: {exclude: [{time: fused, chunk: 4}]}
 """
 
 
+@pytest.mark.proof
 def test_a_failure_is_halved_for_as_long_as_it_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.pipeline.shrink.BUDGET_S", float("inf"))
     trial = replace(

@@ -161,6 +161,7 @@ def test_a_failure_that_a_kill_for_memory_led_to_is_for_want_of_memory(monkeypat
     assert "cc: Killed; meanwhile the kernel's out-of-memory killer ended a process" in failure.reason
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stage", ["entry", "probe", "support"])
 def test_each_way_has_its_outcome_and_harms_nobody(dying, monkeypatch, capfd, stage, way):

@@ -27,6 +27,7 @@ def test_a_trial_is_a_test_whose_id_says_what_it_is(tiny):
     assert ids == collected(tiny, "--rnnbench-backend=fake:honest,numpy"), "in the same order every time"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("arguments", "number"),
     [
@@ -70,6 +71,7 @@ def test_what_is_taken_for_a_case(tmp_path, text, is_case):
     assert looks_like_case(path) == is_case
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("backend", "says"),
     [

@@ -99,6 +99,7 @@ expectations:
 """
 
 
+@pytest.mark.proof
 def test_expected_failures_must_fail_and_nothing_else_may(tiny, junit):
     tiny.path.joinpath("expectations.yaml").write_text(EXPECTATIONS)
     routes = "fake:build-fails,fake:wrong-bound,fake:wrong-third-step,fake:honest"

@@ -108,6 +108,7 @@ def test_a_long_name_leaves_the_panels_and_the_legend_apart() -> None:
         assert axis.get_window_extent().width > legend.width / 2
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     "latencies",
     [(94.0, 96.0), (85.0, 190.0), (9.0, 45.0), (22.3, 160.0), (1.9, 15.0), (63.0, 330.0), (0.005, 2.0), (1.0, 9e5)],

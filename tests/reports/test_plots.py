@@ -128,6 +128,7 @@ def test_a_picture_says_how_many_programs_are_left_out_and_no_two_of_it_look_ali
     assert made
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("chunks", [(1, 16, 128), (8, 16, 32, 64, 128, 256, 512), (4,), tuple(range(1, 65))])
 def test_numbers_of_chunks_do_not_touch(chunks: tuple[int, ...]) -> None:
     canvas, axis = drawn(*(fake.record(chunk=chunk, time=time) for chunk in chunks for time in ("looped", "unrolled")))

@@ -65,6 +65,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_named_and_stays(run: Path, damage: str) -> None:
     whole = read_run(run)

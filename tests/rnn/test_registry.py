@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from quick_tests import for_proof
 from waiting import PATIENCE_S
 
 from rnnbench.rnn import broken_families, families, registry
@@ -71,17 +72,19 @@ def rnnbench(package: Path, *arguments: str, status: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-def test_it_runs_on_two_backends_and_stands_in_the_report(package):
-    rnnbench(package, "run", "case.yaml", "--backend=numpy,onnxruntime", "--filter=hidden=6")
+@pytest.mark.parametrize("programs", [["numpy:eager"], *for_proof(["numpy:eager", "onnxruntime:onnx"])])
+def test_it_runs_on_any_backend_and_stands_in_the_report(package, programs):
+    rnnbench(package, "run", "case.yaml", f"--backend={','.join(programs)}", "--filter=hidden=6")
     (report,) = package.glob("reports/*/report.md")
     text = report.read_text()
-    assert "2 trials: 2 ok" in text
+    assert f"{len(programs)} trial{'s' * (len(programs) > 1)}: {len(programs)} ok" in text
     assert "mine: toy, input 5, hidden 6" in text
-    for program in ("numpy:eager", "onnxruntime:onnx"):
+    for program in programs:
         assert f"| {program} | looped-stitched |" in text
     assert "× of floor" in text
 
 
+@pytest.mark.proof
 def test_its_keys_are_told_where_they_are_wrong(package):
     told = rnnbench(package, "list", "case.yaml", "--set", "model.layers=3", status=2)
     assert "the network toy has no layers; its keys are input, hidden" in told
@@ -120,6 +123,7 @@ def test_one_that_cannot_be_loaded_is_told_in_its_case(package, monkeypatch, rig
         registry._found.cache_clear()
 
 
+@pytest.mark.proof
 def test_one_that_is_broken_is_told_where_it_is_used_and_nowhere_else(package):
     (package / "toy_network.py").write_text(FILE.replace("class Toy(", "class Toy(]"))
     told = rnnbench(package, "list", "case.yaml", "--backend=numpy", status=2)
@@ -131,6 +135,7 @@ def test_one_that_is_broken_is_told_where_it_is_used_and_nowhere_else(package):
     assert other.endswith("1 trial\n")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["rnnoise", "toy"])
 def test_a_name_that_several_packages_have_is_refused_where_it_is_used(package, name):
     """Of the suite and of another package, or of two other ones."""

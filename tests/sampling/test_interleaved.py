@@ -121,6 +121,7 @@ def test_the_smallest_program_is_built_before_anything_is_loaded(tmp_path):
     assert records[trial.id].timing.dispatch_floor.unmeasured == ""
 
 
+@pytest.mark.proof
 def test_where_a_backend_has_no_smallest_program_the_record_says_why(monkeypatch, tmp_path):
     monkeypatch.setattr(dispatch_floor, "TIMES", ("fused",))
     trial = make_trial("numpy:eager", measure=Measure(budget=0.1, processes=1))

@@ -29,6 +29,7 @@ def test_a_trial_that_loses_the_device_does_not_fail_the_trial_beside_it(tmp_pat
     assert records[other.id].outcome == "ok", records[other.id].reason
 
 
+@pytest.mark.proof
 def test_a_worker_in_which_a_program_asked_to_exit_is_replaced(tmp_path):
     context = context_in(tmp_path)
     trials = [check_trial(make_trial("fake:sample-exits", chunk=chunk), context) for chunk in (2, 4)]

@@ -207,6 +207,7 @@ def test_a_side_that_dies_fails_its_trial_and_spares_the_others(checked: Checker
     assert len(sound.ratios["bound"]) == 1
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("sample_pairs", PLACES, indirect=True)
 def test_a_side_that_fails_the_check_has_no_further_pair_and_spares_the_others(checked: Checker, sample_pairs) -> None:
     honest = checked("fake:honest")
@@ -290,6 +291,7 @@ def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, mo
         assert all(side.anchor is None for side in trial.sides), "memory holds both trials"
 
 
+@pytest.mark.proof
 def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(folder, monkeypatch) -> None:
     monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)

@@ -90,6 +90,7 @@ def test_without_room_beside_each_process_is_checked_before_the_next_one_begins(
     assert {log.name for log in run.rglob("sample-*.log")} == {f"sample-{number}.log" for number in range(processes)}
 
 
+@pytest.mark.proof
 def test_a_trial_that_fails_the_check_is_left_out_of_the_processes_that_were_prepared_meanwhile(beside, tmp_path):
     wrong, honest = make_trial("fake:wrong-once-timed", measure=MEASURE), make_trial(measure=MEASURE)
     _, records = run_trials([wrong, honest], tmp_path)

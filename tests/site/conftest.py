@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import made_history
@@ -13,6 +15,17 @@ from made_site import NIGHTS, Made, night, samples
 
 from rnnbench.results import read_run, save_samples
 from rnnbench.site import method
+
+OPENED = ExitStack()
+"""Ends the browser, where one was begun."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The browser ends with the last test of this folder: others count the children of their process."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        OPENED.close()
+        _browser.cache_clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,7 +55,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A headless Chromium of the machine. It ends with its module: other tests count the children of their process."""
-    with opened_chromium() as browser:
-        yield browser
+def chromium() -> Any:
+    """A headless Chromium of the machine, the same for all modules: to begin one takes seconds of the processor."""
+    return _browser()
+
+
+@cache
+def _browser() -> Any:
+    return OPENED.enter_context(opened_chromium())

@@ -143,9 +143,16 @@ def every_page(root: Path) -> list[str]:
     return [str(file.relative_to(root)) for file in sorted(root.rglob("*.html"))]
 
 
-def pages_of_records(root: Path) -> list[str]:
-    """Without the documents, which every site has."""
-    return [name for name in every_page(root) if not name.startswith("method-")]
+def a_page_of_each_kind(root: Path) -> list[str]:
+    """The largest of the documents, the largest of the trials, and each other page."""
+    largest = {
+        re.sub(r"-.*|/.*", "", name): name
+        for name in sorted(every_page(root), key=lambda name: (root / name).stat().st_size)
+    }
+    return sorted(largest.values())
+
+
+SHOWN = pytest.mark.parametrize("shown", [a_page_of_each_kind, *for_proof(every_page)])
 
 
 def trial_page(made: Any, backend: str) -> str:
@@ -189,9 +196,10 @@ def open_on_phones(watched: Watched, root: Path, name: str) -> Any:
     return page
 
 
-def test_every_page_fits_a_phone_runs_no_text_of_records_and_keeps_the_console_empty(made, phone):
+@SHOWN
+def test_every_page_fits_a_phone_runs_no_text_of_records_and_keeps_the_console_empty(made, phone, shown):
     """And no label of a drawing touches another one or is cut off."""
-    for name in every_page(made.root):
+    for name in shown(made.root):
         page = open_on_phones(phone, made.root, name)
         assert page.evaluate("window.hit === undefined && document.images.length === 0"), name
     assert phone.complaints == []
@@ -208,9 +216,14 @@ def test_every_link_that_scripts_make_leads_to_a_page(made, desktop):
     assert all(Path(url.removeprefix("file://")).is_file() for url in found)
 
 
-def test_every_filter_changes_the_address_and_goes_back(made, desktop):
+@pytest.mark.parametrize(
+    "names",
+    [("trials.html", "alerts.html"), *for_proof((("index.html", "chooser.html", "compare.html", "conformance.html"),))],
+    ids=str,
+)
+def test_every_filter_changes_the_address_and_goes_back(made, desktop, names):
     used = 0
-    for name in ("index.html", "chooser.html", "compare.html", "trials.html", "conformance.html", "alerts.html"):
+    for name in names:
         page = desktop.open(made.root, name)
         for control in page.evaluate("Array.from(document.querySelectorAll('.filters [name]'), (c) => c.name)"):
             field = page.locator(f".filters [name={control}]")
@@ -232,7 +245,7 @@ def test_every_filter_changes_the_address_and_goes_back(made, desktop):
             page.wait_for_function("(name) => !new URLSearchParams(location.hash.slice(1)).has(name)", arg=control)
             assert field.input_value() == before, (name, control)
             used += 1
-    assert used > 20
+    assert used > 3 * len(names)
     assert desktop.complaints == []
 
 
@@ -429,6 +442,7 @@ def test_trials_of_one_machine_are_listed(desktop):
     assert 0 < int(shown) < int(all_trials)
 
 
+@pytest.mark.proof
 def test_trials_of_two_machines_are_told_apart_and_found_by_the_machine(tmp_path, desktop):
     runs = [
         read_run(fake.write_run(tmp_path / cpu, [fake.record()], machine={"cpu": cpu, "cores": 2}))
@@ -994,8 +1008,9 @@ def options(page: Any, name: str) -> list[str]:
     return page.locator(f"[name={name}]").evaluate("(select) => Array.from(select.options, (one) => one.value)")
 
 
-def test_pages_of_any_names_fit_a_phone_and_keep_the_console_empty(named, phone):
-    for name in pages_of_records(named):
+@SHOWN
+def test_pages_of_any_names_fit_a_phone_and_keep_the_console_empty(named, phone, shown):
+    for name in shown(named):
         open_on_phones(phone, named, name)
     assert phone.complaints == []
 
@@ -1103,10 +1118,11 @@ def test_days_are_those_of_utc_wherever_the_visitor_is(made, chromium, zone):
     context.close()
 
 
-def test_a_run_of_which_every_trial_failed_has_pages_that_say_so(tmp_path, desktop):
+@SHOWN
+def test_a_run_of_which_every_trial_failed_has_pages_that_say_so(tmp_path, desktop, shown):
     failed = [fake.record(chunk=2**k, outcome=outcome, bound=None) for k, outcome in enumerate(fake.OUTCOMES[1:])]
     root = write_site([read_run(fake.write_run(tmp_path / "run", failed))], None, tmp_path / "site").parent
-    for name in pages_of_records(root):
+    for name in shown(root):
         desktop.open(root, name)
     for name, told in (
         ("compare.html", "Nothing was measured in this night."),
@@ -1142,6 +1158,7 @@ def test_a_figure_stays_beside_its_unit_on_a_small_screen(phone):
     assert lines == 1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("days", [*for_proof(1, 60), 500])
 def test_a_chart_of_any_length_has_days_on_its_axis_on_a_phone(made, phone, days):
     """Of two weeks, of two years and of twenty."""

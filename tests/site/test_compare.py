@@ -69,6 +69,7 @@ def site_of(folder: Path, *runs: list[Record], **changes: Any) -> Path:
     return folder / "site"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
 def test_other_lengths_and_seeds_are_not_compared_as_one_workload(tmp_path, stored):
     one = fake.record(state="none")
@@ -132,6 +133,7 @@ def test_one_program_that_was_measured_once_has_no_ratio_to_itself(page, tmp_pat
     assert (row[0], row[4]) == ("one program, measured once", "—")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("stored", [False, True], ids=["runs", "history"])
 @pytest.mark.parametrize("groups", [(0, 0), (0, 1)])
 def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(page, tmp_path, groups, stored):

@@ -71,6 +71,7 @@ def test_a_run_without_a_record_is_a_night_without_trials(tmp_path):
     assert "1 run" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("odd", ["chunk = NULL", "steps = NULL", "threads = NULL", "build_s = 'inf'"])
 def test_a_damaged_row_with_a_digest_of_its_own_ends_no_site(tmp_path, odd):
     """As an earlier rnnbench or another tool may have written it."""

@@ -85,6 +85,7 @@ def test_an_unknown_command_ends_the_worker_and_its_log_names_the_command(worker
     assert (raised.value.outcome, raised.value.alive) == ("crashed", False)
 
 
+@pytest.mark.proof
 def test_an_unknown_command_to_a_forked_child_ends_the_child_and_its_parent(worker):
     forked = ForkedWorker(ForkingWorker(worker))
     forked.ready()
@@ -215,6 +216,7 @@ def test_a_worker_has_its_time_also_if_the_suite_was_stopped_meanwhile(worker, c
     assert worker.stopped_s == 0.0
 
 
+@pytest.mark.proof
 def test_a_program_that_starves_the_suite_has_an_end(worker, clock):
     worker.ready()
     worker._channel = _Stops(worker._channel, clock, times=launcher.MOST_STOPS + 1)

@@ -12,7 +12,7 @@ import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestSession
 from moved_work import HONEST, LIARS, LONG_S, Moved, Preparing, worker_with
-from quick_tests import for_proof
+from quick_tests import one_of_each_class
 
 from rnnbench.measure import PATHS, Block, BlockPlan
 from rnnbench.measure.moved_work import CLOCKS
@@ -21,13 +21,6 @@ from rnnbench.worker import commands, trial_sampler
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
-LIKE_ANOTHER = (
-    "PublicWorkInTheCollection",
-    "RemembersForAllSessions",
-    "RemembersLongCalls",
-    "WorkInOutputOfWholeSequences",
-)
-"""Liars that are found by the sentence of another one, in the same way."""
 now, sleep = time.perf_counter, time.sleep
 PROCESSES, LOOKED_FOR_S = 12, 60.0
 """In how many processes at least, and for how long, a liar is looked for: a machine that is very busy may hide it."""
@@ -78,14 +71,12 @@ def sampled(moved, folder):
     return worker.findings.take(), [result.verdict for result in checked]
 
 
-@pytest.mark.parametrize(
-    "liar",
-    [
-        *(moved for moved in LIARS if moved.name not in LIKE_ANOTHER),
-        *for_proof(*(moved for moved in LIARS if moved.name in LIKE_ANOTHER)),
-    ],
-    ids=lambda moved: moved.name,
-)
+def sentence(moved: Moved) -> str:
+    """That by which it is found. `make test` has one liar of each."""
+    return moved.sentence
+
+
+@pytest.mark.parametrize("liar", one_of_each_class(LIARS, sentence), ids=lambda moved: moved.name)
 def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, tmp_path):
     findings: tuple[Finding, ...] = ()
     until = now() + LOOKED_FOR_S
@@ -100,6 +91,7 @@ def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, t
     assert all(finding.kind == "time" and finding.disbelieved for finding in findings)
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("honest", HONEST, ids=lambda moved: moved.name)
 def test_an_honest_program_is_not_accused(honest, tmp_path):
     assert sampled(honest, tmp_path) == ((), ["pass", "pass"])

@@ -64,11 +64,16 @@ def found(watch):
 
 
 PLACES_IN_TURN = [
-    pytest.param(leaving, PLACES[(2 * number + turn) % len(PLACES)], id=f"{leaving.name}-{turn}")
+    pytest.param(
+        leaving,
+        PLACES[(2 * number + turn) % len(PLACES)],
+        id=f"{leaving.name}-{turn}",
+        marks=[pytest.mark.proof] * turn,
+    )
     for number, leaving in enumerate(LEAVINGS)
     for turn in range(2)
 ]
-"""Each change in two places: the process is compared before and after all of them."""
+"""Each change in two places, in `make test` in one: the process is compared before and after all of them."""
 
 
 @pytest.mark.parametrize(("leaving", "place"), PLACES_IN_TURN)
@@ -121,6 +126,7 @@ def test_every_setting_has_a_program_that_leaves_it_changed():
     assert all(any(setting.name in f"the {leaving.named}" for leaving in LEAVINGS) for setting in PROCESS_SETTINGS)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("what", "name"),

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from quick_tests import runs_all
 from waiting import PATIENCE_S
 
 from rnnbench.conformance import tolerance
@@ -91,7 +92,7 @@ def test_another_thread_may_import_modules_meanwhile(functions):
     importer = Thread(target=imports)
     importer.start()
     try:
-        for _ in range(300):
+        for _ in range(300 if runs_all() else 60):
             assert functions.replaced() == ()
     finally:
         stop.set()

@@ -207,6 +207,7 @@ def test_a_program_that_every_load_builds_again_is_told(tmp_path):
     assert worker.found() == ["a second build does not use what the first one left, and builds again"]
 
 
+@pytest.mark.proof
 def test_a_build_that_uses_a_store_of_its_own_is_told_and_not_kept_for_later_runs(tmp_path, monkeypatch):
     """The second run builds in no time, since the first one has left its work there."""
     monkeypatch.setenv(STORE, str(tmp_path))

@@ -264,6 +264,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("paused", ["", "worker.pause()"], ids=["running", "paused"])
 def test_what_compilers_started_ends_with_a_suite_that_is_killed(tmp_path, paused):
     """The kernel ends no grandchild with the suite, and a worker that is stopped can do nothing about it."""
@@ -348,6 +349,7 @@ def test_a_log_is_read_at_its_end_only(start):
     assert failure(worker).reason.endswith("red\N{REPLACEMENT CHARACTER}")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("module", ["rnnbench.worker", "rnnbench.sampling.roof_worker"])
 def test_a_worker_whose_suite_has_gone_while_it_imports_ends_too(tmp_path, module):
     """The suite is killed as soon as the worker is started, long before the worker can tell the kernel of it.

@@ -81,6 +81,7 @@ def test_tensorflow_is_not_in_one_process_with_the_driver_of_a_gpu(
     assert imported.environment(request) == {}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("route", ["onnx", *for_proof("torch")])
 def test_products_of_one_row_with_many_weights_have_several_sums(folder: Path, route: str) -> None:
     needs(route)
@@ -97,9 +98,9 @@ def test_products_of_one_row_with_many_weights_have_several_sums(folder: Path, r
     ("route", "time", "lowered"),
     [
         ("onnx", "fused", "looped 1"),
-        ("torch", "fused", "unrolled 3"),
-        ("tensorflow", "fused", "unrolled 3"),
         *for_proof(
+            ("torch", "fused", "unrolled 3"),
+            ("tensorflow", "fused", "unrolled 3"),
             ("stablehlo", "looped", "looped 1"),
             ("onnx", "looped", "looped 1"),
             ("onnx", "unrolled", "unrolled 3"),

@@ -11,6 +11,7 @@ from rnnbench.backends.iree.lowered import lowered
 from rnnbench.backends.program_store import described
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("time", "expected"), [*for_proof(("looped", "looped 1")), ("unrolled", "unrolled 4")])
 def test_copies_of_a_counter_are_found(build: Any, time: str, expected: str) -> None:
     """The common suite has other cells."""

@@ -15,6 +15,7 @@ def of_type(element, name, folder, state):
     return typed.asked(path, "stablehlo", files.ANSWERS[name], state)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("element", "name", "state"),
     [

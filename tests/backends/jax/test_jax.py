@@ -51,6 +51,7 @@ def artifact(folder: Path, request: Request) -> Artifact:
     return described(JaxBackend().build(request, folder), request)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("batch", "barriers"), [(1, 1), (2, 0)])
 def test_y_is_read_off_the_state_of_one_row_alone(folder: Path, batch: int, barriers: int) -> None:
     """With 32 rows, XLA's kernel that joins the state made a step take 2.3 times as long."""
@@ -58,6 +59,7 @@ def test_y_is_read_off_the_state_of_one_row_alone(folder: Path, batch: int, barr
     assert given.get("stablehlo.optimization_barrier", 0) == barriers
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("request_", "lowered"),
     [
@@ -79,6 +81,7 @@ def test_loops_and_copies_are_found_in_what_xla_made(folder: Path, request_: Req
     assert artifact(folder, request_).lowered == lowered
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("request_", "has_loop"),
     [
@@ -112,6 +115,7 @@ def test_operations_are_counted_before_and_after_xla(folder: Path) -> None:
     assert operations["input"]["stablehlo.dot_general"] == operations["compiled"]["dot"] == 2
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("time", "state", "copies"), [("unrolled", "none", 4), *for_proof(("looped", "stitched", 1))])
 def test_a_convolution_over_time_and_frequency_is_one_operation(
     tmp_path: Path, time: str, state: State, copies: int
@@ -124,6 +128,7 @@ def test_a_convolution_over_time_and_frequency_is_one_operation(
     np.testing.assert_allclose(y, run_reference(request.model, request.weights, x).y, atol=2e-5)
 
 
+@pytest.mark.proof
 def test_a_loop_over_copies_is_what_scan_makes_of_unroll(tmp_path: Path) -> None:
     import jax
     import jax.numpy as jnp
@@ -220,6 +225,7 @@ def test_float64_needs_its_environment(tmp_path: Path, monkeypatch: pytest.Monke
         artifact(tmp_path, ask(dtype="float64"))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
 def test_half_precision_is_right_within_its_rounding(tmp_path: Path, dtype: str, digits: int) -> None:
     import jax.numpy as jnp

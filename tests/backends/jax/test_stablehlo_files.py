@@ -13,6 +13,7 @@ from rnnbench.model_files import answered, describe, network_of, section_of
 from rnnbench.rnn import Weights, draw_inputs, draw_state, run_reference
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "state"), [("kept", "stateful"), ("carried", "stitched"), ("loop", "none")])
 def test_a_stream_is_the_oracles(tmp_path, name, state):
     path = files.saved(name, tmp_path)

@@ -9,6 +9,7 @@ import typed_streams as typed
 from rnnbench.backends.jax import JaxBackend
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("types", "name", "state"),
     [

@@ -70,7 +70,7 @@ def build(folder: Path) -> Callable[..., Program]:
     return built
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -117,6 +117,7 @@ def test_every_product_of_a_matrix_has_int8_weights(build, options: dict[str, An
     assert "FULLY_CONNECTED" not in artifact.operations["compiled"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("strategy", "level"),
     [

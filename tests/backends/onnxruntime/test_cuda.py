@@ -220,6 +220,7 @@ class RecordingRuntime:
         self._recorded.add(graph)
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("in_the_runtimes_memory")
 @pytest.mark.parametrize("state", ["stateful", *for_proof("none", "stitched")])
 def test_a_program_with_graphs_passes_every_check(

@@ -18,12 +18,14 @@ from rnnbench.conformance import ReferenceTrajectories, magnitudes, run_checks, 
 from rnnbench.model_files import FileSection, describe, network_of
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_a_file_of_another_type_of_floats(tmp_path, dtype, state):
     typed.assert_right(OnnxRuntimeBackend(), typed.cell_request(dtype, tmp_path, state), tmp_path)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize("dtype", typed.WHOLE)
 def test_a_state_of_whole_numbers(tmp_path, dtype, state):
@@ -53,6 +55,7 @@ def test_a_flag_that_makes_the_state_zero(tmp_path, state):
     typed.assert_right(OnnxRuntimeBackend(), typed.flag_request(tmp_path, state), tmp_path)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["uint8", "int8"])
 def test_products_of_bytes_do_not_saturate_on_any_processor(tmp_path, kind):
     path = files.saved(files.quantised_cell(kind, largest_byte=127), tmp_path / "cell.onnx")

@@ -18,6 +18,7 @@ from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.model_files import FileSection
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_file_in_a_narrow_type(tmp_path, state, dtype):
@@ -30,17 +31,20 @@ def test_a_file_in_float64_is_unsupported(tmp_path):
     assert "it converts the model to float32" in support.reason
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize("dtype", typed.WHOLE)
 def test_a_state_of_whole_numbers(tmp_path, dtype, state):
     typed.assert_right(OpenVinoBackend(), typed.ring_request(dtype, tmp_path, state), tmp_path)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_flag_that_makes_the_state_zero(tmp_path, state):
     typed.assert_right(OpenVinoBackend(), typed.flag_request(tmp_path, state), tmp_path)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_an_operator_whose_rows_and_steps_are_those_of_the_file_is_right(tmp_path, state):
     """The suite has one row and one step. An exported operator over several of both would change them round."""
@@ -66,6 +70,7 @@ def branch(name, sign):
     return helper.make_graph(nodes, name, [], files.arrays((f"{name}_sum", (1, 4))))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 def test_a_branch_whose_condition_is_known_gives_no_name_to_an_input(tmp_path, state):
     """Silero VAD has such an If, by the sample rate. OpenVINO puts the branch in its place, with its names."""

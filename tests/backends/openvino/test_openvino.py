@@ -80,7 +80,7 @@ def test_every_model_is_the_oracle(model: Model, route: str, time: str, steps: i
     np.testing.assert_allclose(y, run_reference(model, data.weights, data.x).y, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("route", "cell", "state"),
     [
@@ -99,7 +99,7 @@ def test_operators_stream_batches(tmp_path: Path, route: str, cell: Any, state: 
         np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("route", "time", "state"),
     [
@@ -111,6 +111,7 @@ def test_a_network_of_other_layers_is_right(tmp_path: Path, route: str, time: st
     built_and_right(BACKEND, request_for(Mixed(passes_on=False), route, Strategy(time, state, 4)), tmp_path)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(
     ("model", "products"), [(Mamba2Block(input=5, hidden=6, heads=2, keys=4), 3), (SileroVad(input=32, hidden=6), 13)]
@@ -123,6 +124,7 @@ def test_what_one_product_computes_is_not_many_operations(
     assert built_and_right(BACKEND, request, tmp_path).artifact.operations["input"]["MatMul"] == products
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(
     ("time", "state"), [("looped", "stitched"), *for_proof(("unrolled", "stateful"), ("unrolled:2", "none"))]
@@ -165,7 +167,7 @@ def test_a_state_that_is_only_passed_on_is_still_wrong_upstream(
         built_and_right(BACKEND, request_for(Mixed(), route, Strategy(time, state, chunk)), tmp_path)
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize(("time", "form"), [("unrolled:2", "looped 5 of 2"), ("unrolled", "unrolled 20")])
 def test_copies_are_counted_for_each_layer_with_state(tmp_path: Path, route: str, time: str, form: str) -> None:
@@ -249,7 +251,7 @@ def in_7_bits(weight: np.ndarray) -> np.ndarray:
     return quantised(small).values
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("time", ["looped", "unrolled"])
 def test_fixed_ranges_are_constants_of_the_program(
@@ -291,7 +293,7 @@ def test_a_sequence_operator_is_compiled_to_float32_weights() -> None:
     assert ("Const", "i8") not in kinds
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["onnx", "opset"])
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("time", "chunk"), [("parallel", 1), ("parallel", 4), ("chunked:4", 8)])

@@ -40,6 +40,7 @@ def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("route", "time"), [("onnx", "fused"), ("opset", "looped"), ("onnx", "unrolled")])
 def test_a_state_is_kept_read_written_and_reset(tmp_path: Path, api: str, route: str, time: str) -> None:
     request = request_of(route, time)

@@ -129,9 +129,7 @@ def test_no_tool_of_a_runtime_times_a_loop_in_the_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "state", "rest"),
     [
-        ("jax:jit", "stitched", 0),
-        ("tensorflow:graph", "stateful", 0),
-        *for_proof(("tensorflow:xla", "stitched", 0)),
+        *for_proof(("jax:jit", "stitched", 0), ("tensorflow:graph", "stateful", 0), ("tensorflow:xla", "stitched", 0)),
         ("onnxruntime:onnx", "stitched", 1),
     ],
 )

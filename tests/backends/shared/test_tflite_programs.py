@@ -40,6 +40,7 @@ def request(network, route, state):
     return Request(route, network, Weights(), Strategy("given", state, 1), 2, Precision.of("float32"))
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("backend", "route"), TARGETS)
 def test_a_stream_is_the_oracles(network, tmp_path, backend, route, state):
@@ -77,6 +78,7 @@ def test_quantised_ends_are_float32_and_within_the_tolerance_in_litert(tmp_path,
     program.close()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("backend", "route"), TARGETS)
 @pytest.mark.parametrize("shape", [(-1, 1), ()])
@@ -87,6 +89,7 @@ def test_a_counter_is_a_state_of_whole_numbers(tmp_path, backend, route, state, 
     typed.assert_right(backend(), asked, tmp_path)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["stitched", "stateful"])
 @pytest.mark.parametrize(("backend", "route"), TARGETS)
 def test_variables_are_states(tmp_path, backend, route, state):

@@ -111,6 +111,7 @@ def on_cuda(request: Request) -> Request:
     return replace(request, device="cuda")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_fused_layer_of_keras_is_one_operator_of_cudnn(ask, monkeypatch, cell: str, state: str) -> None:
@@ -246,6 +247,7 @@ def test_where_the_code_for_a_gpu_has_no_hlo_xla_is_asked_again(build) -> None:
     assert again.operations == program.artifact.operations["compiled"]
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("pretended_gpus")
 @pytest.mark.parametrize("route", ["xla", *for_proof("keras-xla")])
 def test_a_build_for_a_gpu_goes_on_without_hlo_in_the_code(ask, monkeypatch, tmp_path: Path, route: str) -> None:

@@ -134,6 +134,7 @@ def gru_of_keras_2(weights, x):
     return np.stack(made, 1)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("kind", "expected"), [("LSTM", lstm_of_keras_2), ("GRU", gru_of_keras_2)])
 def test_a_hard_sigmoid_and_a_gru_are_those_of_keras_2(keras, tmp_path, kind, expected):
     weights = gates(kind)
@@ -196,7 +197,7 @@ def test_states_of_keras_2_are_followed_though_they_are_inputs_of_the_layer(kera
     assert {pair.before: pair.after for pair in describe(path).state} == {"h": "lstm_1", "c": "lstm_2"}
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("begin", [0, 1])
 @pytest.mark.parametrize("kind", ["Functional", "Sequential"])
 def test_a_model_in_a_model_of_keras_2_has_its_own_weights_and_calls(keras, tmp_path, kind, begin):

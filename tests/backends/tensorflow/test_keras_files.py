@@ -196,6 +196,7 @@ def test_a_layer_that_begins_anew_in_each_call_is_said(folder):
     assert not network.states
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["stateful", "passed"])
 def test_its_states_are_checked(folder, name):
     path = folder / f"{name}.keras"
@@ -210,7 +211,7 @@ def test_its_weights_have_the_names_of_keras(folder):
     assert found["lstm/lstm_cell/kernel"] == (3, 16)
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["stateful", "passed", "whole", "masked"])
 def test_roundings_are_those_of_the_arithmetic(folder, name):
     path = folder / f"{name}.keras"
@@ -233,7 +234,7 @@ def test_a_masked_step_keeps_the_state(folder):
     assert (y[:, 3] != y[:, 2]).any()
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "route", "state"),
     [

@@ -25,6 +25,7 @@ def test_a_copy_is_where_its_activation_is() -> None:
     assert tags("cell_copy_12/add", AUTHORED) == {"12"}
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -107,6 +108,7 @@ def test_xla_removes_a_loop_of_one_pass(build) -> None:
     assert build("xla", time="looped").artifact.lowered == "looped 1"
 
 
+@pytest.mark.proof
 def test_a_stateful_keras_layer_fed_one_sample_still_has_a_while(build) -> None:
     one_sample = {"state": "stateful", "chunk": 1}
     looped, unrolled = build("keras", **one_sample), build("keras", time="unrolled", **one_sample)

@@ -9,7 +9,7 @@ from rnnbench.backends.tensorflow import TensorflowBackend, executor
 from rnnbench.rnn.weights import draw_inputs, draw_state
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["graph", "xla", "keras", "keras-xla"])
 def test_bound_and_public_calls_give_the_same_bits(build, ask, route: str) -> None:
     program, model = build(route, state="stateful"), ask(route).model
@@ -23,6 +23,7 @@ def test_bound_and_public_calls_give_the_same_bits(build, ask, route: str) -> No
         np.testing.assert_array_equal(bound.output()["y"], public.step({"x": x})["y"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("entry_point", ["TFE_Py_NoSuchThing", "TFE_Py_FastPathExecute"], ids=["absent", "changed"])
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 def test_without_the_private_entry_point_a_bound_call_uses_the_concrete_function(

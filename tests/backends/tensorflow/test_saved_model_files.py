@@ -112,6 +112,7 @@ def test_a_type_that_the_file_leaves_out_is_that_of_the_operations_declaration(t
     np.testing.assert_array_equal(oracle_of(tmp_path / "saved_model.pb").run(given)["y"], [[-0.25, 0.5, -0.75]])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(("layout", "dtype"), [("NHWC", "float32"), ("NCHW", "float32"), ("NHWC", "float16")])
 def test_a_fused_normalisation_is_computed_in_float64(tmp_path, layout, dtype, training):
@@ -292,6 +293,7 @@ def test_roundings_are_those_of_the_arithmetic(folder, name, shape):
         assert 1e-9 < np.abs(noisy[output] - array).max() < 1e-5
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("name", "route", "state"),
     [

@@ -70,6 +70,7 @@ def looped_stream(request: Request) -> PreparedStream:
     return LoopedStream(request, torch.float32)
 
 
+@pytest.mark.first(3)
 @pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter.*")
 @pytest.mark.parametrize("state", ["none", "stitched", "stateful"])
 @pytest.mark.parametrize(

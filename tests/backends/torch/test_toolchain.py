@@ -22,6 +22,7 @@ joint_graph = pytest.importorskip("torch._inductor.fx_passes.joint_graph")
 Question = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("route", ["compile", "aoti"])
 def test_the_headers_and_patterns_of_a_build_are_those_that_were_asked_for_beforehand(
     route: str, workshop: Any, monkeypatch: pytest.MonkeyPatch

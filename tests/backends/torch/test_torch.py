@@ -219,6 +219,7 @@ def test_a_compiled_loop_over_copies_has_them_in_each_pass(inductor) -> None:
     assert "the input projection of a chunk is one product before its loop" in artifact.notes
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("chunk", "kernel"), [(8, "fused"), *for_proof((4, "unrolled 4"))])
 def test_a_compiled_library_rnn_is_onednns_kernel_or_written_out(chunk, kernel, inductor) -> None:
     recursion_limit = sys.getrecursionlimit()

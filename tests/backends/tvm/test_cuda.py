@@ -226,6 +226,7 @@ def test_products_of_full_tiles_are_computed_in_float32(
     assert not re.search(r"\bwmma\b|mma_sync|mma\.sync|tf32", sources[0])
 
 
+@pytest.mark.proof
 def test_another_capability_is_another_program(
     monkeypatch: pytest.MonkeyPatch, request_for: Callable[..., Request], sources: list[str], tmp_path: Path
 ) -> None:

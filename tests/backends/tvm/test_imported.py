@@ -42,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("imported")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "model",
     [MODELS[0], *for_proof(*MODELS[1:])],

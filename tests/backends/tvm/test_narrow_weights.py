@@ -26,7 +26,7 @@ TOLERANCE = {"bfloat16": 2.0**-8, "int8_weights": 2e-6}
 """bfloat16 rounds h and c of each step to 2⁻⁹ of itself, and they are below ½ here. int8 is computed in float32."""
 
 
-@pytest.mark.each_value
+@pytest.mark.first(1)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("model", [PROJECTED, GRU, RNN], ids=["lstm", "gru", "rnn"])
 def test_any_width_is_right(built: Built, model: Model, dtype: str) -> None:

@@ -45,6 +45,7 @@ BOTH_WAYS = Model(cell="rnn", input=5, hidden=7, layers=3, direction="bidirectio
 BACKWARDS = Model(cell="gru", input=3, hidden=8, direction="reverse")
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("model", "state", "chunk", "batch"),
     [
@@ -88,6 +89,7 @@ def test_sessions_share_nothing(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, reference(request, x).y, atol=TOLERANCE)
 
 
+@pytest.mark.proof
 def test_a_barrier_holds_hundreds_of_times_and_needs_no_reset(tmp_path: Path) -> None:
     request = asked(Model(cell="gru", input=2, hidden=6), "stateful", 150)
     program = ProgramOnProcessor(request, SMALL, tmp_path)

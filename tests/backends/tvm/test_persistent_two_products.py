@@ -30,6 +30,7 @@ def changed(model: Model, **keys: object) -> Model:
     return Model.model_validate({**model.params, **keys})
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("model", "state", "chunk", "batch"),
     [
@@ -141,6 +142,7 @@ def test_weights_that_lie_over_others_in_shared_memory_are_found(
             computes_the_network(program)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("model", [RESET_BEFORE, *for_proof(PROJECTED)])
 def test_a_batch_that_shared_memory_does_not_hold_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model

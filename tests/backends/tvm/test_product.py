@@ -62,6 +62,7 @@ MODELS = {
 OF_BYTES = [("projected", "int8_dynamic"), ("rnn", "int8_static")] if processor_features() & VNNI else []
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

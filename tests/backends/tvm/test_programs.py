@@ -50,6 +50,7 @@ COUNTER = Model(cell="counter", input=4, hidden=4)
 BOTH = pytest.mark.parametrize("route", ["tir", "relax"])
 
 
+@pytest.mark.first(4)
 @BOTH
 @pytest.mark.parametrize(
     ("time", "state", "chunk", "expected"),
@@ -66,6 +67,7 @@ def test_a_program_is_what_was_asked_for(
     assert built(route, time, state, chunk).artifact.lowered == expected
 
 
+@pytest.mark.first(1)
 @BOTH
 def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: str) -> None:
     program = built(route, "unrolled:3", "stateful", 6)
@@ -75,6 +77,7 @@ def test_a_loop_over_copies_goes_on_through_a_ragged_rest(built: Built, route: s
     np.testing.assert_allclose(program.open().step({"x": x})["y"], expected, atol=1e-6)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("time", "state", "rest"), [("looped", "stateful", 0), *for_proof(("unrolled:2", "stitched", 1))]
 )
@@ -124,6 +127,7 @@ def test_the_logarithm_of_a_sigmoid_keeps_its_digits() -> None:
     np.testing.assert_allclose(result.numpy(), -np.logaddexp(0, -z.astype(np.float64)), rtol=1e-6)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("time", "chunk", "state"),
     [
@@ -147,6 +151,7 @@ def test_copies_are_counted_for_each_layer_with_state(
     assert TvmBackend().build(request, tmp_path).artifact.lowered == form
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("time", "form"), [("looped", "looped 1"), ("unrolled:2", "looped 1 of 2")])
 def test_copies_of_a_counter_are_counted_by_its_sums(built: Built, time: str, form: str) -> None:
     assert built("relax", time, "stitched", 4, 1, COUNTER).artifact.lowered == form
@@ -177,6 +182,7 @@ def test_digests_are_the_same_in_another_process_whose_tvm_leaves_torch_alone(bu
     assert found == [f"{artifact.source_digest} {artifact.digest}" for artifact in artifacts]
 
 
+@pytest.mark.first(1)
 @BOTH
 def test_other_weights_are_another_program(request_for: Requested, built: Built, route: str, tmp_path: Path) -> None:
     request = request_for(route)
@@ -185,6 +191,7 @@ def test_other_weights_are_another_program(request_for: Requested, built: Built,
     assert described(other, request).digest != described(built(route), request).digest
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("cell", "hidden"), [("gru", 1), ("lstm", 3), ("gru", 16), ("lstm", 127)])
 def test_any_width_of_padding_is_right(built: Built, request_for: Requested, cell: str, hidden: int) -> None:
     """The common suite has a vector and one more, and two vectors and one more."""
@@ -199,6 +206,7 @@ def test_any_width_of_padding_is_right(built: Built, request_for: Requested, cel
         np.testing.assert_allclose(array, expected.final[name], atol=2e-6)
 
 
+@pytest.mark.first(1)
 @BOTH
 def test_no_result_depends_on_how_a_stream_was_cut(built: Built, route: str) -> None:
     """Blocks of weights are read to and fro from step to step, and the direction depends on the steps before."""

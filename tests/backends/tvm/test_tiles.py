@@ -33,6 +33,7 @@ def test_columns_become_whole_vectors_and_many_become_whole_tiles(columns: int, 
 DTYPES, SHAPES = ("float32", "float64"), ((3,), (8,), (2, 4))
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize(
     ("of_x", "columns", "dtype"),
     [

@@ -494,6 +494,7 @@ class CellUnderAutocast(torch.nn.Module):
             return self.cell(x, h)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("written_out", [False, True])
 def test_what_is_under_autocast_is_cast_as_torch_does(tmp_path, written_out):
     torch.manual_seed(0)

@@ -105,6 +105,7 @@ def names(found):
     return [array.name for array in found.arrays if array.role in ("output", "state_out")]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("network", [*for_proof(Scanned, WithBranches), WithWhile, Mapped, LoopInABranch])
 def test_the_oracle_gives_what_torch_gives(tmp_path, network):
     path = exported(network(), tmp_path / "flow.pt2", rows=2)
@@ -225,6 +226,7 @@ class WritesInALoop(Network):
         return x * 2, h
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("network", [WritesInABranch, WritesInALoop])
 def test_what_a_branch_or_loop_writes_in_place_is_refused(tmp_path, network):
     path = exported(network(), tmp_path / "writes.pt2")

@@ -100,6 +100,7 @@ def test_a_stream_is_what_litert_gives_with_the_operators_own_state(tmp_path, na
             assert np.abs(theirs - results[0][output]).max() < (0.2 if found.activations else 1e-5)
 
 
+@pytest.mark.first(14)
 @pytest.mark.parametrize("name", FILES)
 def test_the_state_that_a_call_leaves_is_litert_s(tmp_path, name):
     path = saved(FILES[name](), tmp_path / "own.tflite")

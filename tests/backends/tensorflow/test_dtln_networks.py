@@ -49,6 +49,7 @@ def run_keras(model: Any, weights: Weights, x: np.ndarray) -> np.ndarray:
     return np.asarray(model(x.swapaxes(0, 1))).swapaxes(0, 1)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("network", "model"),
     [(Dtln1(input=7, hidden=5), keras_dtln1), (Dtln2(input=8, hidden=5), keras_dtln2)],

@@ -84,6 +84,7 @@ def run_keras(model: Any, weights: Weights, x: np.ndarray) -> np.ndarray:
     return np.asarray(model(x.swapaxes(0, 1))).swapaxes(0, 1)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("network", "model"),
     [
@@ -98,6 +99,7 @@ def test_is_the_network_of_keras(network: Network, model: Any) -> None:
     np.testing.assert_allclose(run_reference(network, weights, x).y, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("network", "model"), [(KwsGru(), gru), (KwsSvdf(), svdf), (KwsCrnn(), crnn)])
 def test_keras_counts_as_many_parameters(network: Network, model: Any) -> None:
     assert network.weight_count == model(network).count_params()
