@@ -38,3 +38,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (heading and target.suffix == ".md" and heading not in headings(target)):
             dead.append(f"{path}#{heading}")
     assert not dead
+
+
+def test_the_list_of_pages_has_every_page_of_docs() -> None:
+    listed = {path for path, _ in LINK.findall((ROOT / "docs" / "README.md").read_text())}
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed

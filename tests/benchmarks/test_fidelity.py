@@ -11,12 +11,12 @@ import pytest
 from rnnbench.cases import State, Target
 from rnnbench.fidelity import measure_fidelity
 from rnnbench.fidelity.measure import CHUNKS, STATES
-from rnnbench.plan import probe, targets
+from rnnbench.plan import parse_targets, probe
 
 CASES = [
-    *((target, chunk, (state,)) for target in targets(["iree:linalg", "tvm:tir", "tvm:relax"])
+    *((target, chunk, (state,)) for target in parse_targets(["iree:linalg", "tvm:tir", "tvm:relax"])
       for chunk in (1, 16, 32) for state in STATES),
-    *((target, chunk, STATES) for target in targets(["openvino:*", "torch:*"]) for chunk in CHUNKS),
+    *((target, chunk, STATES) for target in parse_targets(["openvino:*", "torch:*"]) for chunk in CHUNKS),
 ]  # fmt: skip
 
 

@@ -175,7 +175,7 @@ def test_two_machines_have_a_report_each_and_a_page_that_compares_their_anchors(
 
 def test_without_a_named_backend_the_plan_does_not_depend_on_what_is_installed(rnnbench, monkeypatch):
     whole = rnnbench("list", "sizes.yaml", "--shard", "1/1", "--anchors=none").stdout.split()
-    monkeypatch.setattr("rnnbench.plan.trials.installed_backends", lambda: ["numpy"])
+    monkeypatch.setattr("rnnbench.plan.named_targets.installed_backends", lambda: ["numpy"])
     assert rnnbench("list", "sizes.yaml", "--shard", "1/1", "--anchors=none").stdout.split() == whole
     assert {line.split("/")[1].split(":")[0] for line in whole} > {"numpy", "fake"}
 

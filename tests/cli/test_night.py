@@ -33,7 +33,7 @@ ARGUMENTS = (
 def index(monkeypatch):
     """Makes the index have these releases, with the latency that a comparison shows of each."""
     # The baseline would be another backend: these nights have the fake one only.
-    monkeypatch.setattr("rnnbench.plan.trials.baselines", list)
+    monkeypatch.setattr("rnnbench.plan.named_targets.baselines", list)
     fake_runs(monkeypatch)
     monkeypatch.setattr(collect, "write_site", lambda *content: None)  # A second of each night; one test makes it.
 

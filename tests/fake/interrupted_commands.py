@@ -62,7 +62,7 @@ fork_workers(patch)
 make_few_checks(patch)
 fake_index(patch, json.loads(os.environ["RNNBENCH_TEST_RELEASES"]))
 patch.setattr("rnnbench.reports.plots.draw", lambda view, folder: [])
-patch.setattr("rnnbench.plan.trials.baselines", list)
+patch.setattr("rnnbench.plan.named_targets.baselines", list)
 """
 _FAKE = ("tiny.yaml", "--backend=fake:honest")
 _ONE = "--filter=chunk=4,state=stitched"

@@ -17,7 +17,7 @@ from waiting import PATIENCE_S
 from rnnbench.cases import load_case
 from rnnbench.fleet import FleetError, Place, cluster, require_cluster
 from rnnbench.optional import MissingExtraError
-from rnnbench.plan import begin_run, resume_run, targets
+from rnnbench.plan import begin_run, parse_targets, resume_run
 from rnnbench.results import Store
 
 
@@ -169,7 +169,7 @@ def test_a_run_without_a_cluster_leaves_no_folder_but_one_that_was_there(folder,
         assert "finished trial" not in error
         assert not list((folder / "results").iterdir())
 
-    trials = load_case(folder / "tiny.yaml").trials(targets(["fake:honest"]))
+    trials = load_case(folder / "tiny.yaml").trials(parse_targets(["fake:honest"]))
     begun = begin_run(trials, Store(folder / "results")).folder
     error = run_command(folder, "run", "--resume", "latest", "--on", "ray", status=2).stderr
     assert f"results/{begun.name} has 0 finished trials. To continue: " in error

@@ -9,7 +9,7 @@ from unasked import unasked_adapters
 from rnnbench.backends import BackendError, find
 from rnnbench.backends.base import Probe
 from rnnbench.cases import Measure
-from rnnbench.plan import examine, targets
+from rnnbench.plan import examine, parse_targets
 from rnnbench.worker import ForkedWorker, ForkingWorker, RunFolders, WorkerError, start_trial_worker
 from rnnbench.worker.commands import Build, RunChecks
 
@@ -79,7 +79,7 @@ def test_a_probe_that_is_none_is_told_and_its_backend_has_trials_that_fail(monke
         monkeypatch.setattr(fake._adapter, "probe", lambda: answer, raising=False)
         with pytest.raises(BackendError, match="the adapter of 'fake' returned no valid answer from probe"):
             fake.probe()
-        assert [str(target) for target in targets(["fake", "fake:honest"])] == ["fake:default", "fake:honest"]
+        assert [str(target) for target in parse_targets(["fake", "fake:honest"])] == ["fake:default", "fake:honest"]
         failure = examine(make_trial()).failure
     assert (failure.stage, failure.outcome) == ("probe", "run-failed")
 

@@ -10,7 +10,51 @@ from unasked import unasked_adapters
 from rnnbench.backends import BackendError, find, registry
 from rnnbench.backends.answers import CheckedBackend
 from rnnbench.cases import Target
-from rnnbench.plan import baselines, targets
+from rnnbench.plan import baselines, installed_backends, parse_targets, targets_of
+
+HONEST, WRONG = Target("fake", "honest"), Target("fake", "wrong-bound")
+
+
+def test_a_name_alone_is_the_default_route_and_a_star_is_every_route():
+    assert targets_of(["fake"]) == [HONEST]
+    assert targets_of(["fake:wrong-bound"]) == [WRONG]
+    routes = targets_of(["fake:*"])
+    assert {HONEST, WRONG} < set(routes)
+    assert {target.backend for target in routes} == {"fake"}
+
+
+def test_a_target_that_is_named_twice_is_there_once():
+    assert targets_of(["fake", "fake:wrong-bound", "fake:honest"]) == [HONEST, WRONG]
+
+
+def test_without_names_every_installed_backend_has_its_default_route():
+    chosen = targets_of([])
+    assert {target.backend for target in chosen} == set(installed_backends())
+    assert len(chosen) == len(installed_backends())
+    assert HONEST in chosen
+    assert "absent" not in installed_backends()
+
+
+def test_the_baseline_comes_first_and_is_there_once():
+    baseline, *others = targets_of(["fake", "numpy"], baseline=True)
+    assert baseline.backend == "numpy"
+    assert others == [HONEST]
+    assert targets_of(["fake"]) == [HONEST], "only where it is asked for"
+
+
+def test_a_target_that_is_not_installed_is_refused_unless_that_does_not_matter():
+    with pytest.raises(BackendError, match=r"absent:honest is not available.*pip install 'rnnbench\[absent\]'"):
+        targets_of(["absent"])
+    assert targets_of(["absent"], installed=False) == [Target("absent", "honest")]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("fakee", "did you mean 'fake'?"), ("fake:honst", "did you mean 'honest'?")],
+)
+def test_a_name_with_a_typing_mistake_is_refused_with_the_nearest_one(name, message):
+    with pytest.raises(BackendError, match=message.replace("?", r"\?")):
+        targets_of([name])
 
 
 def test_numpy_is_the_baseline() -> None:
@@ -35,11 +79,11 @@ def test_another_backend_may_declare_itself_a_baseline(monkeypatch: pytest.Monke
 
 def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
     with pytest.raises(BackendError, match="unknown backend 'nunpy'; did you mean 'numpy'"):
-        targets(["nunpy"])
+        parse_targets(["nunpy"])
     with pytest.raises(BackendError, match="unknown route 'numpy:eagre'; did you mean 'eager'"):
-        targets(["numpy:eagre"])
+        parse_targets(["numpy:eagre"])
     with pytest.raises(BackendError, match=r"'numpy:' names no route; expected numpy, numpy:\* or numpy:eager"):
-        targets(["numpy:"])
+        parse_targets(["numpy:"])
     assert "fake" in registry.names()
 
 
@@ -55,5 +99,5 @@ def test_a_name_alone_is_for_each_format_the_first_route_that_reads_it(monkeypat
             (("keras", "onnx"), ["third", "second"]),
             (("h5",), ["first"]),
         ):
-            assert targets(["fake"], reading=formats) == [Target("fake", route) for route in routes]
-        assert targets(["fake:first"], reading=("onnx",)) == [Target("fake", "first")]
+            assert parse_targets(["fake"], reading=formats) == [Target("fake", route) for route in routes]
+        assert parse_targets(["fake:first"], reading=("onnx",)) == [Target("fake", "first")]

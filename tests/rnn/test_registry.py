@@ -114,13 +114,13 @@ def test_one_that_cannot_be_loaded_is_told_in_its_case(package, monkeypatch, rig
     (package / "toy_network.py").write_text(FILE.replace(right, wrong))
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.delitem(sys.modules, "toy_network", raising=False)
-    registry._found.cache_clear()
+    registry._families_and_broken.cache_clear()
     try:
         assert "toy" not in families()
         assert broken_families()["toy"].startswith("the network 'toy' (toy_network:Toy) cannot be loaded: ")
         assert why in broken_families()["toy"]
     finally:
-        registry._found.cache_clear()
+        registry._families_and_broken.cache_clear()
 
 
 @pytest.mark.proof

@@ -16,8 +16,8 @@ from harness_trials import check_trial, context_in, make_trial
 from waiting import wait_until
 
 from rnnbench.cases import Limits
-from rnnbench.sampling import Context, SamplingWorker, TrialSampling, pair_sampling, pairs
-from rnnbench.sampling.pairs import PairBudget, judge_trials
+from rnnbench.sampling import Context, SamplingWorker, TrialSampling, judged_pairs, pair_sampling
+from rnnbench.sampling.judged_pairs import PairBudget, judge_trials
 from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.stages import Checked
 from rnnbench.worker import launcher
@@ -195,7 +195,7 @@ def test_where_the_next_one_dies_too_its_trials_have_failed(sampling, context, m
 
 def test_while_a_block_is_timed_every_other_process_is_stopped(checked, context, monkeypatch) -> None:
     monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
-    monkeypatch.setattr(pairs, "sets_at_once", lambda *_: 2)
+    monkeypatch.setattr(judged_pairs, "sets_at_once", lambda *_: 2)
     started: list[SamplingWorker] = []
     stopped: list[bool] = []
     start, sample = SamplingWorker.start, SamplingWorker._sample

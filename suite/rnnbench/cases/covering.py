@@ -31,7 +31,7 @@ choose 3 % fewer trials than one greedy choice, and take 1 s more."""
 
 def every_pair(trials: Sequence[Trial]) -> list[Trial]:
     """Choose a few trials that together have every pair of values of different keys. Each target has every value."""
-    return _cover(trials, lambda trial, values: {*combinations(values, 2), *_in(trial.target, values)})
+    return _cover(trials, lambda trial, values: {*combinations(values, 2), *_on_target(trial.target, values)})
 
 
 def every_value(trials: Sequence[Trial]) -> list[Trial]:
@@ -40,11 +40,12 @@ def every_value(trials: Sequence[Trial]) -> list[Trial]:
     Use it for targets with slow builds.
     """
     return _cover(
-        trials, lambda trial, values: {*values, *_in(trial.target, [value for value in values if value[0] in IN_EACH])}
+        trials,
+        lambda trial, values: {*values, *_on_target(trial.target, [value for value in values if value[0] in IN_EACH])},
     )
 
 
-def _in(target: Target, values: Values) -> Iterable[Hashable]:
+def _on_target(target: Target, values: Values) -> Iterable[Hashable]:
     """The things that a trial covers for its own target: the target, and each value on it."""
     return target, *((target, value) for value in values)
 

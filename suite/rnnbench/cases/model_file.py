@@ -29,7 +29,7 @@ from rnnbench.yaml_files import Source, TitleGenerator, dotted, problems_of
 ReadModel = Callable[[Path], FileDescription]
 """Describes a model file. Raises ModelFileError, and MissingExtraError if the package that reads it is missing."""
 
-BESIDE = ("inputs", "expected", "ranges", "outputs")
+USER_INPUT_KEYS = ("inputs", "expected", "ranges", "outputs")
 """Keys that have nothing to do with the file's axes, states and constants."""
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
 Axis = Annotated[StrictInt, Field(ge=0, le=15)]
@@ -38,7 +38,7 @@ Axis = Annotated[StrictInt, Field(ge=0, le=15)]
 class FileModelSection(BaseModel):
     """How a model file is called. What is not written is read from the file."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: Text = Field(description="A model file (docs/model_files.md); its path from the folder of the case file.")
     state: dict[Text, Text] = Field(
@@ -86,7 +86,7 @@ def model_file_of(source: Source, folder: Path, read_model: ReadModel) -> tuple[
         called = _section(written, description)
         if questions := open_questions(called, sized(description, called.sizes), written.model_fields_set):
             raise ModelFileError("; ".join(f"{question.array}: {question.text}" for question in questions))
-        network = network_of(path, called, description, _beside(written, folder))
+        network = network_of(path, called, description, _user_inputs(written, folder))
     except (ModelFileError, MissingExtraError) as error:
         reason = str(error).removeprefix(f"{path}: ")
         more = f"; `rnnbench inspect {path}` shows what it has" if path.exists() else ""
@@ -105,7 +105,7 @@ def _problem(error: ModelFileError | MissingExtraError, message: str, source: So
     return source.problem(("model", "file"), message)
 
 
-def _beside(written: FileModelSection, folder: Path) -> UserInputs:
+def _user_inputs(written: FileModelSection, folder: Path) -> UserInputs:
     """The inputs, expected outputs and ranges that the case gives beside the file."""
     inputs, expected = (None if name is None else folder / name for name in (written.inputs, written.expected))
     return UserInputs(inputs, expected, written.ranges)
@@ -122,7 +122,7 @@ def _validated(source: Source, section: Mapping[str, object]) -> FileModelSectio
 def _section(written: FileModelSection, description: FileDescription) -> FileSection:
     """The settings that the file has, replaced by those that the case has."""
     section = section_of(description, written.file)
-    answers = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *BESIDE)}
+    answers = {key: getattr(written, key) for key in written.model_fields_set if key not in ("file", *USER_INPUT_KEYS)}
     state = {before: after for before, after in section.state.items() if before not in written.constants}
     constants = {n: value for n, value in section.constants.items() if n not in {*written.state, *written.ranges}}
     answers["constants"] = {**constants, **written.constants}

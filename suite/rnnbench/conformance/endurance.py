@@ -255,16 +255,16 @@ def _grown_twice(work: Callable[[], None], rounds: Callable[[], int]) -> _Growth
 
 def _growth(work: Callable[[], None], size: int) -> _Growth:
     """The growth in the windows after the first one. Each has `size` rounds."""
-    held = [_held()]
+    held = [_read_held()]
     for _ in range(WINDOWS - 1):
         for _ in range(size):
             work()
-        held.append(_held())
+        held.append(_read_held())
     windows = {name: np.diff([reading[name] for reading in held]) for name in held[0]}
     return _Growth(size * WINDOWS, windows)
 
 
-def _held() -> dict[str, int]:
+def _read_held() -> dict[str, int]:
     return {"memory": resident_in_use(), **read_holdings()}
 
 

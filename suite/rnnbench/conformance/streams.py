@@ -8,7 +8,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import cycle, pairwise
+from itertools import chain, cycle, pairwise
 
 import numpy as np
 
@@ -303,6 +303,21 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         result = same_bits([(f"y after reset {number}", session.step(reference.ring[0])["y"], right)])
         if result.verdict == "fail":
             return result
+    more = _resets_in_a_row(session, reference, first, started)
+    if reference.is_stream:
+        more = chain(more, _states_read_back(session, reference, planned))
+    for result in more:
+        if result.verdict == "fail":
+            return result
+    session.reset()
+    outputs, expected = first_outputs(session, reference), undisturbed_outputs(open_session, reference)
+    return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
+
+
+def _resets_in_a_row(
+    session: Session, reference: ReferenceTrajectories, first: np.ndarray, started: np.ndarray
+) -> Iterator[CheckResult]:
+    """After several resets or set states in a row, a call must have the bits of `first`, or of `started`."""
     turns: list[tuple[str, Callable[[], None], np.ndarray]] = [("resets", session.reset, first)]
     if reference.is_stream:
         turns.append(("states that were set", lambda: session.set_state(reference.start), started))
@@ -310,20 +325,16 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         for what, turn, right in turns:
             for _ in range(count):
                 turn()
-            result = same_bits([(f"y after {count} {what} in a row", session.step(reference.ring[0])["y"], right)])
-            if result.verdict == "fail":
-                return result
-    if reference.is_stream:
-        for number in Budget("", planned, 0, RESETS_S):
-            state = (reference.start, reference.zeros)[number % 2]
-            session.set_state(state)
-            what, read = f"after states were set {number + 1} times", session.get_state()
-            result = same_bits((f"{what}, state {name}", array, state[name]) for name, array in read.items())
-            if result.verdict == "fail":
-                return result
-    session.reset()
-    outputs, expected = first_outputs(session, reference), undisturbed_outputs(open_session, reference)
-    return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
+            yield same_bits([(f"y after {count} {what} in a row", session.step(reference.ring[0])["y"], right)])
+
+
+def _states_read_back(session: Session, reference: ReferenceTrajectories, planned: int) -> Iterator[CheckResult]:
+    """States that are set in turn, without a call, and read back."""
+    for number in Budget("", planned, 0, RESETS_S):
+        state = (reference.start, reference.zeros)[number % 2]
+        session.set_state(state)
+        what, read = f"after states were set {number + 1} times", session.get_state()
+        yield same_bits((f"{what}, state {name}", array, state[name]) for name, array in read.items())
 
 
 STREAMS = (

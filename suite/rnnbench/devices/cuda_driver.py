@@ -34,32 +34,32 @@ class CudaDriver:
             self._call("cuInit", 0)
         except RuntimeError as error:  # The bindings raise it if there is no driver.
             raise UnmeasuredError(f"CUDA's driver does not start: {error}") from error
-        self._device = self._do("cuDeviceGet", 0)
-        self._context = self._do("cuDevicePrimaryCtxRetain", self._device)
+        self._device = self._driver_call("cuDeviceGet", 0)
+        self._context = self._driver_call("cuDevicePrimaryCtxRetain", self._device)
 
     def attribute(self, name: str) -> int:
         """A property of the GPU, by the last words of its name (CUdevice_attribute)."""
         attribute = getattr(self._api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self._do("cuDeviceGetAttribute", attribute, self._device))
+        return int(self._driver_call("cuDeviceGetAttribute", attribute, self._device))
 
     def allocate(self, nbytes: int) -> int:
         """Allocate `nbytes` zeros. Returns their address."""
         with self._current():
-            address = int(self._do("cuMemAlloc", nbytes))
-            self._do("cuMemsetD8", address, 0, nbytes)
+            address = int(self._driver_call("cuMemAlloc", nbytes))
+            self._driver_call("cuMemsetD8", address, 0, nbytes)
             return address
 
     def fill(self, address: int, nbytes: int) -> None:
         """Write to all of these bytes, and wait until it is done."""
         with self._current():
-            self._do("cuMemsetD8", address, 0, nbytes)
-            self._do("cuCtxSynchronize")
+            self._driver_call("cuMemsetD8", address, 0, nbytes)
+            self._driver_call("cuCtxSynchronize")
 
     def kernels(self, ptx: str, names: Sequence[str]) -> list[Any]:
         """The kernels of a module, which the driver compiles for the GPU."""
         with self._current():
-            module = self._do("cuModuleLoadData", ptx.encode() + b"\0")
-            return [self._do("cuModuleGetFunction", module, name.encode()) for name in names]
+            module = self._driver_call("cuModuleLoadData", ptx.encode() + b"\0")
+            return [self._driver_call("cuModuleGetFunction", module, name.encode()) for name in names]
 
     def launcher(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[Value]) -> Callable[[], None]:
         """A function that runs the kernel and waits for its end. It reads the arguments' values at each call.
@@ -68,7 +68,7 @@ class CudaDriver:
         """
         kept = tuple(arguments)
         addresses = (ctypes.c_void_p * max(1, len(kept)))(*map(ctypes.addressof, kept))
-        self._do("cuCtxSetCurrent", self._context)
+        self._driver_call("cuCtxSetCurrent", self._context)
         launch, synchronise, stream = self._api.cuLaunchKernel, self._api.cuStreamSynchronize, self._api.CUstream(0)
 
         def run(_alive: tuple[Value, ...] = kept) -> None:
@@ -82,7 +82,7 @@ class CudaDriver:
     def stream(self) -> int:
         """The handle of a new stream, whose work does not wait for that of the default stream."""
         with self._current():
-            return int(self._do("cuStreamCreate", NON_BLOCKING))
+            return int(self._driver_call("cuStreamCreate", NON_BLOCKING))
 
     def clock(self, stream: int) -> Callable[[Callable[[], object]], float]:
         """A function that times the work which a call queues in a stream, in seconds, by the GPU's events.
@@ -92,34 +92,34 @@ class CudaDriver:
         """
         queue = self._api.CUstream(stream)
         with self._current():
-            before, after = (self._do("cuEventCreate", 0) for _ in range(2))
+            before, after = (self._driver_call("cuEventCreate", 0) for _ in range(2))
 
         def seconds(call: Callable[[], object]) -> float:
             with self._current():
-                self._do("cuEventRecord", before, queue)
+                self._driver_call("cuEventRecord", before, queue)
             call()
             with self._current():
-                self._do("cuEventRecord", after, queue)
-                self._do("cuEventSynchronize", after)
-                return float(self._do("cuEventElapsedTime", before, after)) / 1000
+                self._driver_call("cuEventRecord", after, queue)
+                self._driver_call("cuEventSynchronize", after)
+                return float(self._driver_call("cuEventElapsedTime", before, after)) / 1000
 
         seconds(lambda: None)  # What a driver or a stream lacks for this is then known before any call is timed.
         return seconds
 
     def close(self) -> None:
         """Release the context. Its memory is freed unless a framework uses it too."""
-        self._do("cuDevicePrimaryCtxRelease", self._device)
+        self._driver_call("cuDevicePrimaryCtxRelease", self._device)
 
     @contextmanager
     def _current(self) -> Iterator[None]:
         """Make the context the thread's current one, and restore the earlier one afterwards."""
-        self._do("cuCtxPushCurrent", self._context)
+        self._driver_call("cuCtxPushCurrent", self._context)
         try:
             yield
         finally:
-            self._do("cuCtxPopCurrent")
+            self._driver_call("cuCtxPopCurrent")
 
-    def _do(self, name: str, *arguments: Any) -> Any:
+    def _driver_call(self, name: str, *arguments: Any) -> Any:
         try:
             return self._call(name, *arguments)
         except UnmeasuredError:

@@ -46,6 +46,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Rounds:
+    """The rounds of one process, in the order in which they were measured."""
+
     rounds: tuple[Round, ...]
 
 

@@ -101,7 +101,7 @@ class Cluster:
 
         Raises FleetError if the head does not answer.
         """
-        nodes = self._ask(self._ray.nodes)
+        nodes = self._ask_head(self._ray.nodes)
         names = Counter(node["NodeName"] for node in nodes if node["Alive"])
         return [
             Node(node["NodeID"], _name(node, is_shared=names[node["NodeName"]] > 1), node["Alive"], node["Resources"])
@@ -122,7 +122,7 @@ class Cluster:
     def node(self, node_id: str) -> Node | None:
         return next((node for node in self.nodes() if node.id == node_id), None)
 
-    def _ask(self, call: Callable[[], Any]) -> Any:
+    def _ask_head(self, call: Callable[[], Any]) -> Any:
         """Make a call of Ray that needs the head. Raises FleetError if the head does not answer.
 
         Without its head, Ray waits for a minute and then ends this process without a message of the suite. So the call
@@ -149,7 +149,7 @@ class Cluster:
 
         Raises FleetError if the head does not answer.
         """
-        task = self._ask(self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote)
+        task = self._ask_head(self._task.options(num_cpus=0, resources=self._place.resources, max_restarts=0).remote)
         return task, task.begin.remote(work)
 
     def ready(self, replies: Sequence[Any], timeout_s: float) -> list[Any]:

@@ -96,25 +96,25 @@ Message = NodeFacts | StageBegun | TrialDone | GroupDone | GroupFailed
 
 
 def encode(message: Message) -> bytes:
-    return _messages().dump_json(message)
+    return _message_adapter().dump_json(message)
 
 
 def decode(line: bytes) -> Message:
     """The message in a line. Raises MessageError."""
     try:
-        return _messages().validate_json(line)
+        return _message_adapter().validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise MessageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def encode_work(work: GroupWork) -> bytes:
-    return _work().dump_json(work)
+    return _work_adapter().dump_json(work)
 
 
 def decode_work(line: bytes) -> GroupWork:
     """The work in a line. Raises pydantic's ValidationError."""
-    return _work().validate_json(line)
+    return _work_adapter().validate_json(line)
 
 
 def encode_samples(rows: npt.NDArray[np.float64]) -> str:
@@ -140,10 +140,10 @@ def decode_samples(text: str) -> npt.NDArray[np.float64]:
 
 
 @cache
-def _messages() -> TypeAdapter[Message]:
+def _message_adapter() -> TypeAdapter[Message]:
     return TypeAdapter(Annotated[Message, Field(discriminator="kind")])
 
 
 @cache
-def _work() -> TypeAdapter[GroupWork]:
+def _work_adapter() -> TypeAdapter[GroupWork]:
     return TypeAdapter(GroupWork)

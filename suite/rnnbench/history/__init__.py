@@ -9,7 +9,8 @@
     checks                               what `rnnbench check` found of each version, and what changed
     comparisons, machine_alarms          verdicts of `rnnbench ab`; those of A/A comparisons, by machine
     release_file, releases, release_words   backfills: the releases of a package in the order of their versions
-    settings, text, words                `settings.yaml`; tables and sentences as plain text
+    settings                             `settings.yaml`
+    table_text, change_words             tables and changes as plain text
 
 The package reads `rnnbench.results` and knows no pipeline. DuckDB comes with the extra `history`.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
     from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
+    from rnnbench.history.change_words import change_lines, event_lines, without_anchors
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import SERIES_DEVICE
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History
-    from rnnbench.history.text import csv_lines, plain_table
-    from rnnbench.history.words import change_lines, event_lines, without_anchors
+    from rnnbench.history.table_text import csv_lines, plain_table
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

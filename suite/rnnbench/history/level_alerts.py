@@ -177,6 +177,10 @@ def _importance(change: Change) -> tuple[bool, float, str, str]:
 
 
 def level_has_returned(values: Array, at: int, ratio: float) -> bool:
+    """Whether the newest values are near the level before the run `at` again, where they changed by `ratio`.
+
+    `values` [runs] are logarithms; a run without a value is NaN.
+    """
     before, after = (part[np.isfinite(part)] for part in (values[:at], values[at:]))
     if not len(before) or len(after) < RETURNED_RUNS + NEAR:
         return False

@@ -38,6 +38,7 @@ class ReleaseFile(ReleaseInfo):
 
 
 def write_release(run: Path, content: ReleaseFile) -> None:
+    """Write the file of a release into a run's folder. Raises OSError."""
     write_bytes(run / FILE, text_with_digest(content.model_dump_json()), durable=True)
 
 

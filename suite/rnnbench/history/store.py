@@ -91,7 +91,7 @@ class History:
         rows = parquet(ROW_TYPES, rows_of(run, run_id(run), release.ratios if release else {}), PURPOSE)
         entry = entry_of(run, hashlib.sha256(rows).hexdigest(), release and release.info)
         try:
-            with self._held():
+            with self._locked():
                 file = self._entry_file(entry.run_id)
                 before = self._read_entry(file)
                 if before is None and (newer := _of_newer(file)):
@@ -124,7 +124,7 @@ class History:
     def _write(self, folder: str, entry: Entry) -> None:
         file = self.root / folder / f"{entry.name}.json"
         try:
-            with self._held():
+            with self._locked():
                 if newer := _of_newer(file):
                     raise StoreError(newer)
                 write_bytes(file, text_with_digest(entry.model_dump_json()))
@@ -261,7 +261,7 @@ class History:
         entry = read_cached(file, lambda path: _entry_in(path, RunEntry))
         return entry if entry is not None and entry.name == file.stem else None
 
-    def _held(self) -> AbstractContextManager[None]:
+    def _locked(self) -> AbstractContextManager[None]:
         """The folder, while no other process adds to it."""
         return locked(self.root / LOCK)
 

@@ -5,7 +5,7 @@
     describing          the description, from what a format tells: states (`state_pairs`), `axes`, roles and questions
     tensorflow_program  what the formats that TensorFlow computes share: their oracle, over `tensorflow_graph`
     network             a file as a network of the suite: `FileNetwork`, with `file_arrays` and `calling`
-    unchanged_files     the file of such a network, for those that run it
+    network_file        the file of such a network, for those that run it: `unchanged_path`
     section             the section `model` of a case that runs it: `FileSection`
     traits              what it contains that compilers are known to get wrong: `TRAITS`
     state_check         whether its states are states (`StateCheck`), by the calls of `state_calls` (`check_state`)
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rnnbench.model_files.formats.tflite.file import signature_name, states_in_place, tensor_names
     from rnnbench.model_files.formats.tflite.rewriting import changes_of, main_first, with_float_ends
     from rnnbench.model_files.network import FileNetwork
+    from rnnbench.model_files.network_file import read_onnx_model, unchanged_path
     from rnnbench.model_files.reading import describe, oracle_of
     from rnnbench.model_files.section import (
         FileSection,
@@ -55,6 +56,5 @@ if TYPE_CHECKING:
     )
     from rnnbench.model_files.tensorflow_program import TensorflowProgram
     from rnnbench.model_files.traits import TRAITS
-    from rnnbench.model_files.unchanged_files import read_whole, unchanged
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

@@ -151,8 +151,8 @@ def _moves_of_unit_axes(operator: str, axes: Sequence[int] | None) -> _Moves | N
     if axes is None or any(axis < 0 for axis in axes):
         return None
     if operator == "Unsqueeze":
-        return _Moves(lambda axis: _without(axis, axes), lambda axis: _with(axis, axes))
-    return _Moves(lambda axis: _with(axis, axes), lambda axis: _without(axis, axes))
+        return _Moves(lambda axis: _before_adding(axis, axes), lambda axis: _after_adding(axis, axes))
+    return _Moves(lambda axis: _after_adding(axis, axes), lambda axis: _before_adding(axis, axes))
 
 
 def axes_by_name(shape: tuple[Dim, ...] | None) -> Axes:
@@ -171,12 +171,12 @@ def _moved(axes: Axes, move: _Move) -> Axes:
     return Axes(*(None if axis is None else move(axis) for axis in axes))
 
 
-def _without(axis: int, added: Sequence[int]) -> int | None:
+def _before_adding(axis: int, added: Sequence[int]) -> int | None:
     """The axis before `added` were added, which are axes of the result."""
     return None if axis in added else axis - sum(1 for other in added if other < axis)
 
 
-def _with(axis: int, added: Sequence[int]) -> int:
+def _after_adding(axis: int, added: Sequence[int]) -> int:
     """The axis after `added` were added."""
     for other in sorted(added):
         axis += other <= axis

@@ -48,12 +48,12 @@ def given_arrays(key: str, path: Path, arrays: Sequence[FileArray]) -> GivenArra
     `key` is the key of the case that names it.
     """
     try:
-        return _given(path, arrays)
+        return _read_arrays(path, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}", key) from error
 
 
-def _given(path: Path, arrays: Sequence[FileArray]) -> GivenArrays:
+def _read_arrays(path: Path, arrays: Sequence[FileArray]) -> GivenArrays:
     data = read_bytes(path)
     whole = _arrays_of(data)
     if whole.keys() != {array.name for array in arrays}:

@@ -102,7 +102,7 @@ def _answered(section: FileSection, description: FileDescription, answers: Itera
     for written in answers:
         answer = _read_answer(written, names)
         if (answer.key, answer.name) in given:
-            raise _wrong(written, "it is answered twice; give one of the two")
+            raise _answer_error(written, "it is answered twice; give one of the two")
         given.add((answer.key, answer.name))
         section = _with_answer(section, description, answer)
     return section
@@ -113,9 +113,9 @@ def _read_answer(written: str, names: Collection[str]) -> _Answer:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise _wrong(written, "its value is no YAML") from error
+        raise _answer_error(written, "its value is no YAML") from error
     if not equals:
-        raise _wrong(written, "expected KEY=VALUE")
+        raise _answer_error(written, "expected KEY=VALUE")
     return _Answer(written, key, name, text.strip(), value)
 
 
@@ -135,7 +135,7 @@ def _with_answer(section: FileSection, description: FileDescription, answer: _An
             return _with_outputs(section, description, answer)
         case "time" | "batch" if not answer.name:
             return _with_axis(section, answer)
-    raise _wrong(
+    raise _answer_error(
         answer.written, "the keys are state.NAME, constants.NAME, sizes.NAME, ranges.NAME, outputs, time and batch"
     )
 
@@ -153,14 +153,14 @@ def _with_state(section: FileSection, description: FileDescription, answer: _Ans
 def _with_constant(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
     _require(answer, description, answer.name, "input", "state_in", "constant")
     if not isinstance(answer.value, Constant):
-        raise _wrong(answer.written, "a constant is a number, true or false")
+        raise _answer_error(answer.written, "a constant is a number, true or false")
     state = _without(section.state, answer.name)
     return replace(section, state=state, constants={**section.constants, answer.name: answer.value})
 
 
 def _with_size(section: FileSection, answer: _Answer) -> FileSection:
     if type(answer.value) is not int or answer.value < 1:
-        raise _wrong(answer.written, "a size is 1, 2, 3 …")
+        raise _answer_error(answer.written, "a size is 1, 2, 3 …")
     return replace(section, sizes={**section.sizes, answer.name: answer.value})
 
 
@@ -170,12 +170,12 @@ def _with_range(section: FileSection, description: FileDescription, answer: _Ans
         case [int(low), int(high)] if type(low) is int and type(high) is int:
             constants = _without(section.constants, answer.name)
             return replace(section, ranges={**section.ranges, answer.name: (low, high)}, constants=constants)
-    raise _wrong(answer.written, "a range is two whole numbers, as in [0, 99]")
+    raise _answer_error(answer.written, "a range is two whole numbers, as in [0, 99]")
 
 
 def _with_outputs(section: FileSection, description: FileDescription, answer: _Answer) -> FileSection:
     if not (isinstance(answer.value, list) and answer.value):
-        raise _wrong(answer.written, "the outputs that are compared are a list, as in [y]")
+        raise _answer_error(answer.written, "the outputs that are compared are a list, as in [y]")
     outputs = tuple(map(str, answer.value))
     for output in outputs:
         _require(answer, description, output, "output", "state_out")
@@ -185,7 +185,7 @@ def _with_outputs(section: FileSection, description: FileDescription, answer: _A
 def _with_axis(section: FileSection, answer: _Answer) -> FileSection:
     axis = answer.value
     if not (axis is None or (type(axis) is int and axis >= 0)):
-        raise _wrong(answer.written, "an axis is 0, 1, 2 …, or null")
+        raise _answer_error(answer.written, "an axis is 0, 1, 2 …, or null")
     return replace(section, time=axis) if answer.key == "time" else replace(section, batch=axis)
 
 
@@ -268,8 +268,8 @@ def _require(answer: _Answer, description: FileDescription, name: str, *roles: R
     if name not in names:
         kind = "output" if "output" in roles else "input"
         hint = did_you_mean(name, names) or f"it has {', '.join(names)}"
-        raise _wrong(answer.written, f"the file has no {kind} '{safe_text(name, 80)}'; {hint}")
+        raise _answer_error(answer.written, f"the file has no {kind} '{safe_text(name, 80)}'; {hint}")
 
 
-def _wrong(answer: str, what: str) -> ModelFileError:
+def _answer_error(answer: str, what: str) -> ModelFileError:
     return ModelFileError(f"--set {safe_text(answer, 200)}: {what}")

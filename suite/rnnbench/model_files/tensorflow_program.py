@@ -43,6 +43,8 @@ class TensorflowState:
 
 
 class TensorflowProgram(Protocol):
+    """A file that TensorFlow computes, as a function of its inputs and states."""
+
     inputs: tuple[TensorflowArray, ...]
     outputs: tuple[TensorflowArray, ...]
     states: tuple[TensorflowState, ...]

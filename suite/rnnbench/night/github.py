@@ -36,7 +36,13 @@ _MARK = re.compile(r"<!-- rnnbench-alert: ([\w.+-]+) (open|waits|closed) -->")
 IssueState = Literal["open", "waits", "closed"]
 
 
-class _Issue(BaseModel):
+class _Message(BaseModel):
+    """What is read from `night.json` and from `gh`. Keys that are not named are left out."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class _Issue(_Message):
     """The issue that an alert should have."""
 
     id: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=250)]
@@ -46,16 +52,15 @@ class _Issue(BaseModel):
     """The file with its text, in the folder of the night."""
 
 
-class _Night(BaseModel):
+class _Night(_Message):
     """The parts of `night.json` that are needed."""
 
-    model_config = ConfigDict(extra="ignore")
     page: Annotated[str, Field(pattern=r"^[^/]+\.md$")]
     """The file with its text. It must be in the folder of the night, so that no other file is published."""
-    issues: list[_Issue]
+    issues: tuple[_Issue, ...]
 
 
-class _Known(BaseModel):
+class _ExistingIssue(_Message):
     """An existing issue."""
 
     number: int
@@ -64,13 +69,13 @@ class _Known(BaseModel):
     body: str
 
 
-class _File(BaseModel):
+class _File(_Message):
     path: str
 
 
-class _PullRequest(BaseModel):
+class _PullRequest(_Message):
     number: int
-    files: list[_File]
+    files: tuple[_File, ...]
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def _text(folder: Path, name: str) -> str:
         raise ReportError(f"{file}: cannot be read: {reason}; make it again with: {_AGAIN}") from error
 
 
-def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, github: GitHub) -> Iterator[str]:
+def _tell_issue(issue: _Issue, folder: Path, known: tuple[_ExistingIssue, str] | None, github: GitHub) -> Iterator[str]:
     """Open, update, close or reopen an issue. One that a person closed stays closed. A waiting one is not opened."""
     text = f"{_text(folder, issue.text)}\n<!-- rnnbench-alert: {issue.id} {issue.state} -->\n"
     title = issue.title[:LONGEST_TITLE]
@@ -149,11 +154,11 @@ def _tell_issue(issue: _Issue, folder: Path, known: tuple[_Known, str] | None, g
         yield f"{issue.id}: issue {number} opened again"
 
 
-def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_Known, str]]]:
+def _known_issues(github: GitHub) -> Iterator[tuple[str, tuple[_ExistingIssue, str]]]:
     """For each alert's id, its issue, and the alert's state when the issue's text was written."""
     fields = ("--json", "number,state,title,body")
     answer = github.ask("issue", "list", "--label", LABEL, "--state", "all", "--limit", str(MOST_ISSUES), *fields)
-    for issue in _parsed(answer, TypeAdapter(list[_Known])):
+    for issue in _parsed(answer, TypeAdapter(list[_ExistingIssue])):
         if marks := _MARK.findall(issue.body):  # Our mark is the last one. The text before it comes from outside.
             identity, state = marks[-1]
             yield identity, (issue, state)

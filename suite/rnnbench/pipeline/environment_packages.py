@@ -87,7 +87,7 @@ def requirements_beside(extras: Sequence[str], named: set[str]) -> list[str]:
         if requirement.name != "rnnbench":
             others.setdefault(canonicalize_name(requirement.name), requirement).extras |= requirement.extras
     suite_packages = {package_name(pin) for pin in own_versions()}
-    return [_as_here(others[name]) for name in sorted(others.keys() - named - suite_packages)]
+    return [_pinned_as_here(others[name]) for name in sorted(others.keys() - named - suite_packages)]
 
 
 def _required_by(extras: Sequence[str]) -> list[Requirement]:
@@ -127,7 +127,7 @@ def _is_capped(requirement: Requirement) -> bool:
     return any(specifier.operator not in (">=", ">", "!=") for specifier in requirement.specifier)
 
 
-def _as_here(requirement: Requirement) -> str:
+def _pinned_as_here(requirement: Requirement) -> str:
     """The requirement, pinned to the version that runs here, if one does."""
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     try:

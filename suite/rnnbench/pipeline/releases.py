@@ -82,7 +82,7 @@ def list_releases(package: str, versions: str = "", listed: Path | None = None) 
         raise SideError(f"{place}: {error}; expected a version such as 1.24.1") from error
     kept = [version for version in sorted(releases) if chosen.contains(version, prereleases=True)]
     if not kept:
-        shown = _in_words(sorted(releases))
+        shown = _named_versions(sorted(releases))
         raise SideError(f"{package}: no release is {versions or 'listed'}; the releases are {shown}")
     return tuple(releases[version] for version in kept)
 
@@ -185,7 +185,7 @@ def _versions_of_index(package: str, instead: str, *options: str) -> list[str]:
     return [text.strip() for text in match[1].split(",")]
 
 
-def _in_words(versions: Sequence[Version]) -> str:
+def _named_versions(versions: Sequence[Version]) -> str:
     if len(versions) <= 6:
         return ", ".join(map(str, versions)) or "none"
     return f"{versions[0]}, {versions[1]}, … {versions[-1]} ({len(versions)})"

@@ -112,7 +112,7 @@ def _without_contradictions(trials: Sequence[WithFirst]) -> list[WithFirst]:
     found: dict[str, list[Contradiction]] = {}
     for contradiction in contradictions([record_of(sampled, first) for sampled, first in trials]):
         found.setdefault(contradiction.trial, []).append(contradiction)
-    return [(_with(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
+    return [(_with_contradictions(sampled, found.get(sampled.trial.id, ())), first) for sampled, first in trials]
 
 
 def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
@@ -128,7 +128,7 @@ def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
     return replace(sampled, findings=(*sampled.findings, finding))
 
 
-def _with(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:
+def _with_contradictions(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:
     if not found:
         return sampled
     findings = (Finding(kind=FindingKind.ARTIFACT, detail=contradiction.detail) for contradiction in found)

@@ -1,9 +1,9 @@
 """The plan of a run, made before any worker starts.
 
     adapters         questions to adapters, each in a process of its own: `probe`, `support`, `supports`
-    named_targets    the targets that a user names: `targets`, `baselines`
+    named_targets    the targets that a user names: `targets_of`, `installed_backends`, `baselines`
     examination      the first stage: `examine` a trial, or all
-    trials           from cases and names of backends to trials: `targets_of`, `expected_failures`
+    trials           devices, names of cases and expected failures of trials: `require_devices`, `expected_failures`
     covering         a covering set of trials for each target: `covering_trials`
     support_matrix   which strategies every installed backend supports: `build_support_matrix`
     workload_groups  trials that are compared: `group_by_workload`
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rnnbench.plan.adapters import close_adapters, probe, probe_or_stand_in, support, supports
     from rnnbench.plan.covering import CoveringTrials, covering_of, covering_trials
     from rnnbench.plan.examination import examine, examine_all, unavailable
-    from rnnbench.plan.named_targets import baselines, targets
+    from rnnbench.plan.named_targets import baselines, installed_backends, parse_targets, targets_of
     from rnnbench.plan.run_lock import compress_run
     from rnnbench.plan.run_plan import ExpectedFailures, RunPlan, begin_run, discard_run, end_run, resume_run
     from rnnbench.plan.shards import Shard, ShardedPlan, anchor_trials, shard_of
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
         check_case_names,
         device_of_backends,
         expected_failures,
-        installed_backends,
         require_devices,
-        targets_of,
     )
     from rnnbench.plan.workload_groups import group_by_workload
 

@@ -1,8 +1,8 @@
-"""The targets that a user names: `iree,tvm:relax,numpy:*`."""
+"""The targets that a user names: `iree,tvm:relax,numpy:*`. Without names, those of the installed backends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rnnbench.backends import AdapterError, BackendError, Probe, names
 from rnnbench.cases import Target
@@ -10,7 +10,38 @@ from rnnbench.plan.adapters import STAND_IN, begin, probe, probe_or_stand_in
 from rnnbench.spelling import hint
 
 
-def targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Target]:
+def targets_of(
+    backends: Sequence[str],
+    *,
+    baseline: bool = False,
+    installed: bool = True,
+    everywhere: bool = False,
+    reading: Iterable[str] = (),
+) -> list[Target]:
+    """The targets that `backends` name, as `name`, `name:route` or `name:*`. Raises BackendError.
+
+    - No names: the default route of every installed backend. With `everywhere`, of every backend, so that machines with
+      different backends agree.
+    - `baseline`: the baseline's targets come first.
+    - `installed`: each named target must be installed here.
+    - `reading`: formats of model files, as in `parse_targets`.
+    """
+    if not backends:
+        return parse_targets(names() if everywhere else installed_backends(), reading=reading)
+    chosen = parse_targets(backends, reading=reading)
+    for target in chosen if installed else ():
+        if lack := probe_or_stand_in(target.backend).lack(target.route):
+            raise BackendError(f"{target} is not available: {lack.message}")
+    return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
+
+
+def installed_backends() -> list[str]:
+    """The names of the backends whose probe says that they are installed."""
+    begin(names())
+    return [name for name in names() if probe_or_stand_in(name).available]
+
+
+def parse_targets(requested: Iterable[str], *, reading: Iterable[str] = ()) -> list[Target]:
     """The targets of each `name`, `name:route` or `name:*`, in the order given, without repeats. Raises BackendError.
 
     A name alone means the backend's default route. With `reading`, it means for each of these formats of model files

@@ -1,41 +1,16 @@
-"""The targets, devices and expected failures of trials, for the command line, pytest and Python."""
+"""Trials before they are planned: their devices, the names of their cases, and their expected failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from rnnbench.backends import BackendError, names
-from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Target, Trial, expected_failures_for
+from rnnbench.cases import Case, CaseError, ExpectedFailure, Place, Trial, expected_failures_for
 from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.devices import Device
-from rnnbench.plan.adapters import begin, probe_or_stand_in
-from rnnbench.plan.named_targets import baselines, targets
-
-
-def targets_of(
-    backends: Sequence[str],
-    *,
-    baseline: bool = False,
-    installed: bool = True,
-    everywhere: bool = False,
-    reading: Iterable[str] = (),
-) -> list[Target]:
-    """The targets that `backends` name, as `name`, `name:route` or `name:*`. Raises BackendError.
-
-    - No names: the default route of every installed backend. With `everywhere`, of every backend, so that machines with
-      different backends agree.
-    - `baseline`: the baseline's targets come first.
-    - `installed`: each named target must be installed here.
-    - `reading`: formats of model files, as in `targets`.
-    """
-    if not backends:
-        return targets(names() if everywhere else installed_backends(), reading=reading)
-    chosen = targets(backends, reading=reading)
-    for target in chosen if installed else ():
-        if lack := probe_or_stand_in(target.backend).lack(target.route):
-            raise BackendError(f"{target} is not available: {lack.message}")
-    return list(dict.fromkeys([*(baselines() if baseline else []), *chosen]))
+from rnnbench.plan.adapters import probe_or_stand_in
+from rnnbench.plan.named_targets import installed_backends
 
 
 def require_devices(trials: Iterable[Trial]) -> None:
@@ -55,11 +30,6 @@ def device_of_backends(kind: str) -> Device | str:
             return device
         lacks += [f"{name}: {device.reason}"] if device else []
     return "; ".join(lacks) or "no installed backend has programs for it"
-
-
-def installed_backends() -> list[str]:
-    begin(names())
-    return [name for name in names() if probe_or_stand_in(name).available]
 
 
 def check_case_names(cases: Iterable[Case]) -> None:

@@ -72,6 +72,7 @@ class TargetSummary:
 
 
 def mark(comparison: Comparison) -> str:
+    """The sign behind each result of runs of two machines; empty for one machine."""
     return TWO_MACHINES if comparison.two_machines else ""
 
 
@@ -156,6 +157,7 @@ def ordered_costs(costs: Sequence[CostChange]) -> list[CostChange]:
 
 
 def amount(change: CostChange, value: float) -> str:
+    """A value of a cost in its unit: seconds, bytes or a count."""
     if change.cost.unit == "seconds":
         return units.seconds(value)
     return units.nbytes(value) if change.cost.unit == "bytes" else f"{value:,.0f}"
@@ -166,12 +168,14 @@ def ratio_of(change: CostChange) -> str:
 
 
 def how_sampled(comparison: Comparison) -> str:
+    """A sentence on how the two sides were sampled."""
     apart = SIDES_APART if comparison.of_ab else APART
     sentence = PAIRED if comparison.paired else apart
     return f"{sentence} {TWO_MACHINES}: of two machines." if comparison.two_machines else sentence
 
 
 def interval_of(change: LatencyChange) -> str:
+    """The interval of the ratio new / base."""
     interval = change.judged.interval
     return "one process" if interval is None else "–".join(map(units.end_of_ratio, interval))
 
@@ -275,8 +279,10 @@ def _scatter(comparison: Comparison) -> Iterator[str]:
 
 
 def rises(costs: Sequence[CostChange]) -> list[CostChange]:
+    """The costs that rose by more than their threshold."""
     return [change for change in ordered_costs(costs) if change.result in RISES]
 
 
 def falls(costs: Sequence[CostChange]) -> list[CostChange]:
+    """The costs that fell by more than their threshold."""
     return [change for change in ordered_costs(costs) if change.result in FALLS]

@@ -132,28 +132,36 @@ def _missing(entry: Entry) -> Iterator[tuple[str, str]]:
     unbuilt = "its artifact was found in the cache" if timing.build_origin == "cached" else NO_FIGURE
     if timing.build_s is None:
         yield "cold build", unbuilt
-    for name, latency in ((name, timing.latency.get(name)) for name in ("bound", "public")):
+    yield from _missing_latencies(entry)
+    for name in ("run_peak", "steady", "build_peak", "imported"):
+        if getattr(memory, name) is None:
+            yield f"memory, {name.replace('_', ' ')}", unbuilt if name == "build_peak" else NO_FIGURE
+    if entry.record.artifact is None:
+        yield "artifact", NO_FIGURE
+    yield from _missing_floors(entry)
+    for figure, reason in entry.record.unmeasured.items():
+        if figure != "latency_floor":
+            yield figure.replace("_", " "), reason
+
+
+def _missing_latencies(entry: Entry) -> Iterator[tuple[str, str]]:
+    for name, latency in ((name, entry.record.timing.latency.get(name)) for name in ("bound", "public")):
         if latency is None:
             yield name, entry.record.reason or NO_FIGURE
         elif len(latency.process_medians) < 2:
             yield f"{name} ± processes", "one process was sampled"
     if entry.bound is not None and entry.bound.count < P99_SAMPLES:
         yield "p99", f"less than {P99_SAMPLES} samples were taken"
-    for name in ("run_peak", "steady", "build_peak", "imported"):
-        if getattr(memory, name) is None:
-            yield f"memory, {name.replace('_', ' ')}", unbuilt if name == "build_peak" else NO_FIGURE
-    if entry.record.artifact is None:
-        yield "artifact", NO_FIGURE
-    floor = entry.record.floor
+
+
+def _missing_floors(entry: Entry) -> Iterator[tuple[str, str]]:
+    floor, dispatch = entry.record.floor, entry.record.timing.dispatch_floor
     if floor is None or floor.ratio is None:
         yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
     elif floor.interval is None:
         yield "× of floor, its interval", "the probe measured beside less than two processes"
-    if (dispatch := timing.dispatch_floor) is not None and dispatch.seconds is None:
+    if dispatch is not None and dispatch.seconds is None:
         yield "dispatch floor", dispatch.unmeasured
-    for figure, reason in entry.record.unmeasured.items():
-        if figure != "latency_floor":
-            yield figure.replace("_", " "), reason
 
 
 def outcome_counts(view: View) -> list[tuple[str, int]]:

@@ -28,10 +28,10 @@ def int8_tables(view: View) -> Iterator[Table]:
             title = str(replace(workload.family, dtype="float32 and int8"))
             families.setdefault(title, []).extend(entry for entry in entries if entry.conforming and entry.bound)
     for title, entries in families.items():
-        with_int8 = {_same(entry) for entry in entries if _dtype(entry) in INT8_FORMS}
+        with_int8 = {_pairing_key(entry) for entry in entries if _dtype(entry) in INT8_FORMS}
         shown = sorted(
-            (entry for entry in entries if _same(entry) in with_int8),
-            key=lambda e: (*_same(e), _dtype(e) != FLOAT32, _dtype(e)),
+            (entry for entry in entries if _pairing_key(entry) in with_int8),
+            key=lambda e: (*_pairing_key(e), _dtype(e) != FLOAT32, _dtype(e)),
         )
         if with_int8:
             yield Table(f"Int8 beside float32: {title}", COLUMNS, tuple(_rows(shown)), text=5, note=NOTE)
@@ -51,10 +51,12 @@ COLUMNS = (
 
 
 def _rows(entries: list[Entry]) -> Iterator[tuple[str, ...]]:
-    of_float32 = {_same(entry): entry.bound.median for entry in entries if _dtype(entry) == FLOAT32 and entry.bound}
+    of_float32 = {
+        _pairing_key(entry): entry.bound.median for entry in entries if _dtype(entry) == FLOAT32 and entry.bound
+    }
     for entry in entries:
         assert entry.bound is not None, "entries of the table have a bound latency"
-        base = None if entry.not_believed else of_float32.get(_same(entry))
+        base = None if entry.not_believed else of_float32.get(_pairing_key(entry))
         yield (
             size_label(entry.workload.hidden),
             entry.chunk_label,
@@ -68,7 +70,7 @@ def _rows(entries: list[Entry]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _same(entry: Entry) -> tuple[int, int, str, str]:
+def _pairing_key(entry: Entry) -> tuple[int, int, str, str]:
     """What an int8 program and that of float32 have in common, in one family."""
     return entry.workload.hidden, entry.chunk, entry.target, entry.strategy
 

@@ -26,9 +26,9 @@ def streams_table(entries: Sequence[Entry]) -> Table:
             str(streams.missed),
             str(len(streams.tests)),
         )
-        for streams, entry in _held(entries)
+        for streams, entry in _most_held_first(entries)
     ]
-    periods = {units.seconds(streams.period) for streams, _ in _held(entries)}
+    periods = {units.seconds(streams.period) for streams, _ in _most_held_first(entries)}
     title = f"Real-time streams, a frame every {' or '.join(sorted(periods))}"
     columns = ("program", "strategy", "chunk", "streams", "bounds", "frame p99", "frames", "missed", "tests")
     return Table(title, columns, tuple(rows), text=3, note=STREAMS_NOTE)
@@ -108,7 +108,7 @@ def _best_batch(rates: Sequence[tuple[float, Entry]]) -> tuple[str, str, str]:
 
 def streams_answer(entries: Sequence[Entry]) -> Markdown | str:
     """The same in a sentence; empty where there is nothing of it."""
-    held = [(streams, entry) for streams, entry in _held(entries) if entry.origin != "kernel"]
+    held = [(streams, entry) for streams, entry in _most_held_first(entries) if entry.origin != "kernel"]
     if not held:
         return ""
     if not any(streams.held for streams, _ in held):
@@ -127,7 +127,7 @@ def _may_hold(streams: Streams, number: int) -> bool:
     return not streams.failed or streams.failed > number
 
 
-def _held(entries: Sequence[Entry]) -> list[Held]:
+def _most_held_first(entries: Sequence[Entry]) -> list[Held]:
     held = [(streams, entry) for record, entry in _measured(entries) if (streams := record.timing.streams)]
     return sorted(held, key=lambda each: (each[1].chunk, -each[0].held, each[1].target))
 

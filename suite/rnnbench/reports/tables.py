@@ -53,6 +53,8 @@ P99_SAMPLES = 100
 
 @dataclass(frozen=True)
 class Table:
+    """A table of a report, whose cells are text already."""
+
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -1,7 +1,7 @@
 """Results: what a run leaves behind, and what is read from it. Reports, exports and other users build on this package.
 
     record, timing, artifact, run_info   the types: `Record`, `Latency`, `Artifact`, `RunInfo`; start here
-    finding                              a further part of a record; `model` is the base of all types
+    finding                              a further part of a record; `frozen_model` is the base of all types
     lowered_form, claims                 the form of a program, and claims that contradict each other
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
     run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
         fit_growth,
         growth_word,
     )
+    from rnnbench.results.frozen_model import FrozenModel
     from rnnbench.results.identity import differences, earlier_fingerprint, fingerprint, machine_differences
     from rnnbench.results.journal import INFO, TRIALS, append_record, require_appendable, unwritable, write_info
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, lowered_parts, parse_lowered
     from rnnbench.results.merge import MergedRun, Merging, merge_shards, shard_folders, write_merged
     from rnnbench.results.merged import machine_key, split_by_machine
-    from rnnbench.results.model import FrozenModel
     from rnnbench.results.pairs_of_strategies import StrategyPair, strategy_pairs
     from rnnbench.results.ranking import (
         RATIO_CONFIDENCE,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from rnnbench.outside_text import OutsideText
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 
 Origin = Literal["library", "imported", "authored", "kernel"]
 """Who wrote the program.

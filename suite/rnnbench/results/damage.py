@@ -15,7 +15,7 @@ from functools import cache
 from typing import TypeVar, get_args
 
 from rnnbench.measure import LEAST_S
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.timing import Latency, Server, SideLatency, Streams, Timing

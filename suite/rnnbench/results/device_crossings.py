@@ -126,6 +126,7 @@ def _faster(a: str, of_a: Entry, b: str, of_b: Entry) -> str:
 
 
 def subject_of(entry: Entry) -> OnDevices:
+    """What is compared over devices: the workload of an entry, without the device."""
     workload, params = entry.workload, entry.record.params
     family = workload.family
     return OnDevices(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from rnnbench.outside_text import OutsideText
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 
 
 class FindingKind(StrEnum):

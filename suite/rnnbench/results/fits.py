@@ -34,6 +34,8 @@ WORDS = ("constant", "linear", "quadratic", "cubic")
 
 @dataclass(frozen=True)
 class Estimate:
+    """A fitted value with its interval, both in the unit of the value."""
+
     value: float
     half_width: float
     """Half of the interval at CONFIDENCE, by Student's t."""

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from rnnbench import __version__
 from rnnbench.content_digest import EDITED, without_digest
+from rnnbench.results.frozen_model import FrozenModel
 from rnnbench.results.migrations import Content, UnknownSchemaError, upgrade_record
-from rnnbench.results.model import FrozenModel
 from rnnbench.results.record import SCHEMA, Record
 from rnnbench.results.text import visible
 

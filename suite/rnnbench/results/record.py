@@ -10,7 +10,7 @@ from rnnbench.devices import Device
 from rnnbench.outside_text import OutsideText
 from rnnbench.results.artifact import Artifact
 from rnnbench.results.finding import Finding, not_believed
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 from rnnbench.results.timing import Latency, Timing
 
 SCHEMA = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 from rnnbench.results.record import SCHEMA, Record
 from rnnbench.results.shards import MergedInfo, ShardInfo
 

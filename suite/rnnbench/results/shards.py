@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rnnbench.disk import read_or_copy, write_with_copy
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 from rnnbench.results.reading import StoreError
 from rnnbench.results.text import visible
 

@@ -19,10 +19,10 @@ from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.disk import copy_of, is_disk_error, is_json, open_plain, read_or_copy, unfinished
 from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.dates import wrong_dates
+from rnnbench.results.frozen_model import share_field_sets
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
 from rnnbench.results.merged import read_merged
 from rnnbench.results.migrations import upgrade_info
-from rnnbench.results.model import share_field_sets
 from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record
 from rnnbench.results.run import Run

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rnnbench.results.model import FrozenModel
+from rnnbench.results.frozen_model import FrozenModel
 
 MANY_DISTURBED = 0.1
 """Share of the blocks from which readers are warned: fewer hardly move a median over blocks."""

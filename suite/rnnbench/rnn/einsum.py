@@ -79,9 +79,9 @@ def contraction(equation: str) -> Contraction:
     letters = set(a) | set(b)
     twice = any(len(set(part)) != len(part) for part in (a, b, out))
     if not (arrow and comma) or twice or not set(out) <= letters or any(letter not in b for letter in parts.summed):
-        raise ValueError(f"einsum: {equation}")
+        raise ValueError(f"einsum: expected two operands with each letter once, as in bhk,bhkv->bhv, got '{equation}'")
     if any(letter not in out for letter in parts.right):
-        raise ValueError(f"einsum: {equation}")
+        raise ValueError(f"einsum: expected each letter of the second operand alone in the result, got '{equation}'")
     return parts
 
 

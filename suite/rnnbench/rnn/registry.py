@@ -29,16 +29,16 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 
 def families() -> dict[str, type[Network]]:
     """Every family by its name, the stack of cells first."""
-    return _found()[0]
+    return _families_and_broken()[0]
 
 
 def broken_families() -> dict[str, str]:
     """Why the family of a name cannot be used: another package has it, too, or brings one that cannot be loaded."""
-    return _found()[1]
+    return _families_and_broken()[1]
 
 
 @cache
-def _found() -> tuple[dict[str, type[Network]], dict[str, str]]:
+def _families_and_broken() -> tuple[dict[str, type[Network]], dict[str, str]]:
     found: dict[str, type[Network]] = {Model.network: Model}
     broken = dict[str, str]()
     listed = (*declared("rnnbench.rnn.networks", "FAMILIES"), *(import_module(name).FAMILIES for name in OTHER_MODULES))

@@ -114,7 +114,7 @@ class Model(Network):
         if self.input != self.hidden:
             raise ValueError(f"a counter's input and hidden are one size, not {self.input} and {self.hidden}")
         if self.layers != 1 or self.direction != "forward":
-            raise ValueError("a counter has one layer and runs forward")
+            raise ValueError("a counter has one layer and runs forward; leave layers and direction out")
         if self.gain != 1:
             raise ValueError("gain scales weights, and a counter has none; leave it out")
 

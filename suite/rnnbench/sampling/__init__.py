@@ -1,7 +1,7 @@
 """Sampling: timing trials that are compared, in turn, in fresh processes.
 
     interleaved      `sample_trials`: the trials of one workload, until each latency is known precisely enough
-    pairs            `judge_trials`: the same trials on two sides, until each latency has a verdict
+    judged_pairs     `judge_trials`: the same trials on two sides, until each latency has a verdict
     pair_sampling    trials on two sides in one pair of fresh processes after the other
     path_sampling    one latency path of one trial: its blocks, and when to stop
     scenarios        the scenarios of one trial: real-time streams, requests at random
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rnnbench.sampling.context import Context
     from rnnbench.sampling.groups import most_workers
     from rnnbench.sampling.interleaved import sample_trials
+    from rnnbench.sampling.judged_pairs import NO_ROOF, JudgedTrial, PairBudget, judge_trials, verdict_cost
     from rnnbench.sampling.pair_sampling import COMPARED, SIDES
-    from rnnbench.sampling.pairs import NO_ROOF, JudgedTrial, PairBudget, judge_trials, verdict_cost
     from rnnbench.sampling.path_sampling import PathBlocks
     from rnnbench.sampling.roof import cost_of
     from rnnbench.sampling.sampling_worker import SamplingWorker

@@ -104,7 +104,7 @@ class KeptPrograms:
         _tail_file(self._artifacts, trial).unlink(missing_ok=True)
         for part in (PROGRAM, TAIL):
             for timed in ("", UNTIMED):
-                self.cache.forget(self._backend, self._of(request, timed + part))
+                self.cache.forget(self._backend, self._entry_key(request, timed + part))
 
     def keep_tail(self, trial: Trial, request: Request, seconds: float) -> None:
         """Keep the files that the build of the program of one step left in the store."""
@@ -126,18 +126,18 @@ class KeptPrograms:
         """Keep a part. It replaces the entry of an earlier build, timed or untimed."""
         if not self.are_sources_unchanged():
             return
-        timed, untimed = self._of(request, part), self._of(request, UNTIMED + part)
+        timed, untimed = self._entry_key(request, part), self._entry_key(request, UNTIMED + part)
         own, other = (timed, untimed) if self._use.folder.times else (untimed, timed)
         self.cache.forget(self._backend, other)
         self.cache.keep(self._backend, own, self._store.listed(key), facts)
 
     def _restored(self, key: str, request: Request, part: str) -> Entry | None:
-        entry = self.cache.restore(self._backend, self._of(request, part), self._store.programs)
+        entry = self.cache.restore(self._backend, self._entry_key(request, part), self._store.programs)
         if entry is not None:
             self._store.note(key, entry.files)
         return entry
 
-    def _of(self, request: Request, part: str) -> dict[str, object]:
+    def _entry_key(self, request: Request, part: str) -> dict[str, object]:
         return {"part": part, **self.key(request)}
 
 

@@ -103,7 +103,7 @@ class TrialPrograms:
             return False
         wrong = self._store.mend(trial.digest)
         if wrong:
-            self._find(f"{listed(wrong, 1)} in the cache: not what the build left there, so it was removed")
+            self._add_finding(f"{listed(wrong, 1)} in the cache: not what the build left there, so it was removed")
         return not wrong
 
     def begin_build(self, trial: Trial, request: Request) -> Look:
@@ -127,13 +127,15 @@ class TrialPrograms:
         changed = self._store.changed_since(before)
         if program.cached and changed:
             wrote = listed(changed, 1)
-            self._find(f"the build says that it was in the cache, and wrote {wrote} there: it counts as cold")
+            self._add_finding(f"the build says that it was in the cache, and wrote {wrote} there: it counts as cold")
         elif not program.cached and not changed:
-            self._find("the build says that it was not in the cache, and wrote nothing there: it counts as cached")
+            self._add_finding(
+                "the build says that it was not in the cache, and wrote nothing there: it counts as cached"
+            )
         self._store.note(trial.digest, changed, (*program.files.program, *program.files.identity))
         return "cold" if changed else "cached"
 
-    def of_outside(self, files: OutsideFiles, request: Request) -> Iterator[Finding]:
+    def outside_findings(self, files: OutsideFiles, request: Request) -> Iterator[Finding]:
         """Findings about files outside of the run's folders that a build used: they may save it work."""
         inside = [self._store.folder]
         if isinstance(request.model, FileNetwork):
@@ -183,9 +185,11 @@ class TrialPrograms:
             self._wrote_later.add(trial.id)
         program = self._loaded.get(trial.id)
         if program is not None and doing == LOADING and not program.cached:
-            self._find("a second build does not use what the first one left, and builds again")
+            self._add_finding("a second build does not use what the first one left, and builds again")
         elif changed and not (self._has_tail(trial) and not had_tail):
-            self._find(f"while it was {doing}, {listed(changed, 1)} was written into the cache: work of the build")
+            self._add_finding(
+                f"while it was {doing}, {listed(changed, 1)} was written into the cache: work of the build"
+            )
 
     def time_tail(self, trial: Trial, inputs: Arrays) -> float:
         """Seconds by which the first call of one step takes longer in the first session than in a later one.
@@ -212,7 +216,7 @@ class TrialPrograms:
         if seen is None or seen * TAIL_SHARE - TAIL_ROOM_S <= (tail_build_s or 0.0):
             return tail_build_s
         what = "nothing" if tail_build_s is None else f"{tail_build_s:.3g} s"
-        self._find(
+        self._add_finding(
             f"the first ragged call took {seen:.3g} s longer than a later one, and the adapter reported {what} of it"
         )
         return seen
@@ -230,7 +234,7 @@ class TrialPrograms:
         program = self._loaded.get(trial.id)
         return program is not None and program.tail_build_s is not None
 
-    def _find(self, detail: str) -> None:
+    def _add_finding(self, detail: str) -> None:
         self.findings.add([Finding(kind=FindingKind.ARTIFACT, detail=detail)])
 
 

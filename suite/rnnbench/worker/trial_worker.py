@@ -143,7 +143,7 @@ class TrialWorker:
             origin = self._programs.end_build(trial, request, program, cache_before)
             if origin == "cached":
                 return BuildFigures("cached")
-            if findings := tuple(self._programs.of_outside(outside, request)):
+            if findings := tuple(self._programs.outside_findings(outside, request)):
                 self.findings.add(findings)
             elif not figures.stopped:
                 self._programs.keep(trial, request, figures)

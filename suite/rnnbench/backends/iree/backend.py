@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rnnbench.backends.base import ACTIVATIONS, Allocated, Artifact, Lack, Probe, Program, Request, Support
@@ -85,7 +86,7 @@ class IreeBackend:
             flags=flags,
             notes=_notes(request),
         )
-        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        tail = partial(self.build, of_one_step(request), cache)
         return IreeProgram(request, artifact, compiled.path, compiled.cached, tail)
 
 

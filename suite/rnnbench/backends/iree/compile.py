@@ -91,7 +91,7 @@ def compile_module(text: str, flags: tuple[str, ...], cache: Path, time: str = "
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="iree-") as name:
             folder = Path(name)
-            (folder / "rnn.mlir").write_text(text)
+            (folder / "rnn.mlir").write_text(text, encoding="utf-8")
             run_compiler(folder, flags)
             (folder / "facts.json").write_text(json.dumps(_facts(text, folder, time)))
             (folder / "facts.json").replace(facts)

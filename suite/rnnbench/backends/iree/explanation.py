@@ -112,7 +112,7 @@ def _resolved(location: str, aliases: dict[str, str], depth: int = 8) -> str:
 
 def _stages(program: Program, given: str, folder: Path) -> Iterator[IrStage | Unreadable]:
     yield _mlir("given", "The module that iree-compile is given.", shortened(given), "func.func")
-    (folder / "rnn.mlir").write_text(given)
+    (folder / "rnn.mlir").write_text(given, encoding="utf-8")
     log = run_compiler(folder, program.artifact.flags, DUMPS)
     yield from _phases(folder, PHASES, program.artifact.lowered)
     yield _kernels(log)

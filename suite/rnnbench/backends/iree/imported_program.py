@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def build_imported(request: Request, cache: Path) -> Program:
         flags=flags,
         notes=(*_notes(request), *device_notes(request)),
     )
-    tail = lambda: build_imported(of_one_step(request), cache)  # noqa: E731
+    tail = partial(build_imported, of_one_step(request), cache)
     return ImportedProgram(request, artifact, compiled.path, compiled.cached, tail, program)
 
 

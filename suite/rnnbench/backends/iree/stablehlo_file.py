@@ -16,7 +16,7 @@ import numpy as np
 from rnnbench.backends.base import Request
 from rnnbench.backends.iree.imported import Imported, encloses
 from rnnbench.backends.shared import STORED_AS, from_file, to_file
-from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged
+from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged_path
 from rnnbench.rnn import DTYPES
 
 Shape = tuple[int, ...]
@@ -43,7 +43,7 @@ _ELEMENTS = {
 
 def file_module(request: Request, network: FileNetwork) -> Imported:
     """The module of a request. Raises ModelFileError."""
-    file = read_stablehlo(unchanged(network))
+    file = read_stablehlo(unchanged_path(network))
     shapes = network.state_shapes(request.batch)
     x = _Value("%x", (request.strategy.chunk, request.batch, network.input), network.dtype)
     states = {

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def build_program(request: Request, cache: Path) -> JaxProgram:
         compiled, artifact = new.executable, new.artifact
     else:
         compiled, artifact = stored
-    tail = lambda: build_program(of_one_step(request), cache)  # noqa: E731
+    tail = partial(build_program, of_one_step(request), cache)
     path, identity = store.paths(cache, name)
     files = ProgramFiles((path,), (identity,))
     return JaxProgram(request, artifact, files, compiled, dtype, device, stored is not None, tail)

@@ -20,7 +20,7 @@ from jax.interpreters import mlir
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.jax.network import is_flat
 from rnnbench.backends.shared import from_file, to_file
-from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged
+from rnnbench.model_files import FileNetwork, StablehloFile, read_stablehlo, unchanged_path
 
 _MAIN = "main"
 
@@ -30,7 +30,7 @@ def file_step(request: Request, network: FileNetwork) -> Callable[..., tuple[Any
 
     All states are in one flat array, or in a list where they have several types.
     """
-    file = read_stablehlo(unchanged(network))
+    file = read_stablehlo(unchanged_path(network))
     shapes, sizes = network.state_shapes(request.batch), (request.strategy.chunk, request.batch)
     flat = is_flat(request)
     constants = network.constant_arrays(request.batch)

@@ -21,7 +21,7 @@ from rnnbench.backends.shared import (
     program_folder,
     require_support,
 )
-from rnnbench.model_files import FileNetwork, ModelFileError, states_in_place, unchanged
+from rnnbench.model_files import FileNetwork, ModelFileError, states_in_place, unchanged_path
 
 ROUTES = ("tensorflow",)
 PACKAGES = ("ai-edge-litert", "tensorflow")
@@ -90,7 +90,7 @@ def _emulated(network: FileNetwork, state: str) -> str:
         return ""
     names = {carried.before.name for carried in network.states}
     try:
-        kept = names & states_in_place(unchanged(network))
+        kept = names & states_in_place(unchanged_path(network))
     except ModelFileError:  # The build says what is wrong with the file.
         kept = set()
     if state == "stitched":

@@ -25,7 +25,7 @@ from rnnbench.model_files import (
     changes_of,
     names_of_ends,
     signature_name,
-    unchanged,
+    unchanged_path,
     with_float_ends,
 )
 
@@ -34,7 +34,7 @@ MODEL = "model.tflite"
 
 def describe_file(network: FileNetwork, folder: Path) -> Artifact:
     """Copy the file into `folder`, and describe it. Raises ModelFileError."""
-    path = unchanged(network)
+    path = unchanged_path(network)
     data, changes = with_float_ends(path), changes_of(path)
     (folder / MODEL).write_bytes(data)
     return Artifact(
@@ -143,7 +143,7 @@ class FileSession(ChunkedSession):
                 number = inputs[array.name]
                 self.wrapper.SetTensor(number, types[number].of(np.zeros(self._native(array))), self.subgraph)
             self.invoke()()
-        views = self._look()
+        views = self._new_views()
         self.in_memory = all(isinstance(view, np.ndarray) for side in views for view in side)
         self._fixed = views if self.in_memory and not program.operators & MOVES_TENSORS else None
         befores = (state.before for state in self.network.states)
@@ -151,9 +151,9 @@ class FileSession(ChunkedSession):
 
     def views(self) -> _Views:
         """The tensors in the interpreter's memory, until the next call."""
-        return self._fixed or self._look()
+        return self._fixed or self._new_views()
 
-    def _look(self) -> _Views:
+    def _new_views(self) -> _Views:
         sides = (self._inputs, self._before, self._after)
         views = {number: self._view(number) for side in sides for number in side}
         return _Views(*([views[number] for number in side] for side in sides))

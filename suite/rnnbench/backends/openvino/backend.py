@@ -60,7 +60,7 @@ class OpenVinoBackend:
 
         folder = program_folder(request, cache, self.probe().versions)
         stored = load_or_build(folder, partial(_compiled, request))
-        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        tail = partial(self.build, of_one_step(request), cache)
         return OpenVinoProgram(request, stored.artifact, folder, stored.cached, tail)
 
 

@@ -14,7 +14,7 @@ import openvino.opset13 as opset
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, native_shapes, to_file
 from rnnbench.backends.shared.onnx_graphs import NEXT
-from rnnbench.model_files import FileNetwork, main_first, tensor_names, unchanged
+from rnnbench.model_files import FileNetwork, main_first, tensor_names, unchanged_path
 
 
 def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
@@ -23,7 +23,7 @@ def file_model(request: Request, network: FileNetwork) -> tuple[bytes, Any]:
     Raises BuildError and ModelFileError.
     """
     chunk, batch = request.strategy.chunk, request.batch
-    path = unchanged(network)
+    path = unchanged_path(network)
     names, data = tensor_names(path), main_first(path)
     try:
         read = _read(data)

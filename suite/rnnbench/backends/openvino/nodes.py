@@ -51,17 +51,17 @@ class Nodes:
         return self.named(opset.parameter(list(shape), dtype), name)
 
     def reshape(self, x: Value, *shape: int) -> Value:
-        return self._one(opset.reshape(x, self._integers(shape), False))
+        return self._output_of(opset.reshape(x, self._integers(shape), False))
 
     def transpose(self, x: Value, *order: int) -> Value:
-        return self._one(opset.transpose(x, self._integers(order)))
+        return self._output_of(opset.transpose(x, self._integers(order)))
 
     def row_parts(self, x: Value, parts: int) -> list[Value]:
         """Equal parts along the first dimension."""
         return [x] if parts == 1 else self._parts(x, parts, 0)
 
     def joined(self, values: Sequence[Value], axis: int = 0) -> Value:
-        return values[0] if len(values) == 1 else self._one(opset.concat(list(values), axis))
+        return values[0] if len(values) == 1 else self._output_of(opset.concat(list(values), axis))
 
     def distinct(self, values: Sequence[Value], given: Sequence[Value]) -> list[Value]:
         """The values as results. A result renames its value, so that none can be there twice or be a given one."""
@@ -73,33 +73,33 @@ class Nodes:
 
     def matmul(self, x: Value, weight: Value) -> Value:
         if self._int8:
-            return self._one(opset.matmul(x, self._in_int8(weight.get_node()), False, True))
-        return self._one(opset.matmul(x, weight, False, False))
+            return self._output_of(opset.matmul(x, self._in_int8(weight.get_node()), False, True))
+        return self._output_of(opset.matmul(x, weight, False, False))
 
     def quantised(self, x: Value, operand: Range) -> Value:
         low, high = (self.constant(np.array(edge, np.float32)) for edge in (operand.low, operand.high))
-        return self._one(opset.fake_quantize(x, low, high, low, high, LEVELS))
+        return self._output_of(opset.fake_quantize(x, low, high, low, high, LEVELS))
 
     def add(self, a: Value, b: Value) -> Value:
-        return self._one(opset.add(a, b))
+        return self._output_of(opset.add(a, b))
 
     def sub(self, a: Value, b: Value) -> Value:
-        return self._one(opset.subtract(a, b))
+        return self._output_of(opset.subtract(a, b))
 
     def mul(self, a: Value, b: Value) -> Value:
-        return self._one(opset.multiply(a, b))
+        return self._output_of(opset.multiply(a, b))
 
     def sigmoid(self, x: Value) -> Value:
-        return self._one(opset.sigmoid(x))
+        return self._output_of(opset.sigmoid(x))
 
     def tanh(self, x: Value) -> Value:
-        return self._one(opset.tanh(x))
+        return self._output_of(opset.tanh(x))
 
     def relu(self, x: Value) -> Value:
-        return self._one(opset.relu(x))
+        return self._output_of(opset.relu(x))
 
     def clip(self, x: Value, bound: float) -> Value:
-        return self._one(opset.clamp(x, -bound, bound))
+        return self._output_of(opset.clamp(x, -bound, bound))
 
     def split(self, x: Value, parts: int) -> list[Value]:
         return self._parts(x, parts, 1)
@@ -111,23 +111,25 @@ class Nodes:
         return self._sliced(x, start, stop, 1)
 
     def div(self, a: Value, b: Value) -> Value:
-        return self._one(opset.divide(a, b))
+        return self._output_of(opset.divide(a, b))
 
     def sqrt(self, x: Value) -> Value:
-        return self._one(opset.sqrt(x))
+        return self._output_of(opset.sqrt(x))
 
     def mean(self, x: Value) -> Value:
         shape = self._integers(list(x.get_shape()))
-        return self._one(opset.broadcast(self._one(opset.reduce_mean(x, self._integers([1]), keep_dims=True)), shape))
+        return self._output_of(
+            opset.broadcast(self._output_of(opset.reduce_mean(x, self._integers([1]), keep_dims=True)), shape)
+        )
 
     def exp(self, x: Value) -> Value:
-        return self._one(opset.exp(x))
+        return self._output_of(opset.exp(x))
 
     def log_sigmoid(self, x: Value) -> Value:
-        return self._one(opset.negative(self._one(opset.softplus(self._one(opset.negative(x))))))
+        return self._output_of(opset.negative(self._output_of(opset.softplus(self._output_of(opset.negative(x))))))
 
     def cumsum(self, x: Value) -> Value:
-        return self._one(opset.cum_sum(x, self.named(opset.constant(0))))
+        return self._output_of(opset.cum_sum(x, self.named(opset.constant(0))))
 
     def rows(self, x: Value, start: int, stop: int) -> Value:
         return self._sliced(x, start, stop, 0)
@@ -137,29 +139,29 @@ class Nodes:
 
     def einsum(self, equation: str, a: Value, b: Value) -> Value:
         if axes := contraction(equation).row_axes:
-            row = self._one(opset.unsqueeze(a, self._integers(axes)))
-            return self._one(opset.squeeze(self.matmul(row, b), self._integers([-2])))
-        return self._one(opset.einsum([a, b], equation))
+            row = self._output_of(opset.unsqueeze(a, self._integers(axes)))
+            return self._output_of(opset.squeeze(self.matmul(row, b), self._integers([-2])))
+        return self._output_of(opset.einsum([a, b], equation))
 
     def convolution(self, x: Value, weight: np.ndarray, bias: np.ndarray, frequencies: int) -> Value:
         """The channels are before the taps and the frequencies."""
         _, channels, taps, _ = weight.shape
         planes = self.transpose(self.reshape(x, -1, taps, frequencies, channels), 0, 3, 1, 2)
         ones, none = [1, 1], [0, 0]
-        y = self._one(opset.convolution(planes, self.constant(weight), ones, none, none, ones))
+        y = self._output_of(opset.convolution(planes, self.constant(weight), ones, none, none, ones))
         rows = x.get_shape()[0]
         return self.reshape(self.add(self.transpose(y, 0, 2, 3, 1), self.constant(bias)), rows, -1)
 
     def _sliced(self, x: Value, start: int, stop: int, axis: int) -> Value:
         bounds = (self._integers([number]) for number in (start, stop, 1, axis))
-        return self._one(opset.slice(x, *bounds))
+        return self._output_of(opset.slice(x, *bounds))
 
     def _in_int8(self, constant: Any) -> Value:
         """A constant [k, n] as int8 [n, k], the layout of the device's kernels, and what makes float32 of it."""
         name = constant.get_friendly_name()
         if name not in self._compressed:
             q, scale = in_int8(constant.data)
-            converted = self._one(opset.convert(self.constant(q.T), np.float32))
+            converted = self._output_of(opset.convert(self.constant(q.T), np.float32))
             self._compressed[name] = self.mul(converted, self.constant(np.array(scale, np.float32)))
         return self._compressed[name]
 
@@ -169,5 +171,5 @@ class Nodes:
     def _integers(self, values: Sequence[int]) -> Any:
         return self.named(opset.constant(np.array(values, np.int64)))
 
-    def _one(self, node: Any) -> Value:
+    def _output_of(self, node: Any) -> Value:
         return self.named(node).output(0)

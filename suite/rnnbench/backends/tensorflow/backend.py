@@ -108,7 +108,7 @@ class TensorflowBackend:
             flags=_flags(request),
             notes=_notes(request, loaded.function),
         )
-        tail = lambda: self.build(of_one_step(request), cache)  # noqa: E731
+        tail = partial(self.build, of_one_step(request), cache)
         return TensorflowProgram(request, artifact, loaded.files, loaded.cached, tail, loaded.model, loaded.function)
 
 

@@ -19,7 +19,7 @@ from rnnbench.model_files import (
     KerasProgram,
     SavedModelProgram,
     TensorflowProgram,
-    unchanged,
+    unchanged_path,
 )
 
 _PROGRAMS = {"keras": KerasProgram, "savedmodel": SavedModelProgram}
@@ -27,7 +27,7 @@ _PROGRAMS = {"keras": KerasProgram, "savedmodel": SavedModelProgram}
 
 def file_module(request: Request, network: FileNetwork, jit: bool) -> Any:
     """The module. Raises ModelFileError."""
-    program: TensorflowProgram = _PROGRAMS[network.format](unchanged(network))
+    program: TensorflowProgram = _PROGRAMS[network.format](unchanged_path(network))
     call, module = _Call(request, network, program), tf.Module()
     module.weights, module.state = program.variables, []
 

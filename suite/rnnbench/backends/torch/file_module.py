@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rnnbench.backends.base import BuildError, Request
 from rnnbench.backends.shared import from_file, to_file
 from rnnbench.backends.torch.network import zero_input, zero_state
-from rnnbench.model_files import FileNetwork, Pt2Program, unchanged
+from rnnbench.model_files import FileNetwork, Pt2Program, unchanged_path
 from rnnbench.outside_text import describe_error
 
 
@@ -25,7 +25,7 @@ class FileModule(nn.Module):
     def __init__(self, request: Request, network: FileNetwork) -> None:
         """Raises ModelFileError."""
         super().__init__()
-        self._program = Pt2Program(unchanged(network))
+        self._program = Pt2Program(unchanged_path(network))
         self._network, self._sizes = network, (request.strategy.chunk, request.batch)
         self._names = list(network.state_shapes(request.batch)) if request.strategy.state != "none" else []
         self._weights = list(self._program.weights)

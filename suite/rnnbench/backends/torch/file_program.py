@@ -17,7 +17,7 @@ from rnnbench.backends.torch.file_module import TensorOps
 from rnnbench.backends.torch.network import zero_state
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Opener, PreparedStream
-from rnnbench.model_files import FileNetwork, Pt2Program, unchanged
+from rnnbench.model_files import FileNetwork, Pt2Program, unchanged_path
 
 
 def build(request: Request, network: FileNetwork, cache: Path) -> tuple[CachedBuild, Opener]:
@@ -29,7 +29,7 @@ def build(request: Request, network: FileNetwork, cache: Path) -> tuple[CachedBu
 
 
 def _copied(network: FileNetwork, source: str, path: Path) -> Described:
-    shutil.copyfile(unchanged(network), path)
+    shutil.copyfile(unchanged_path(network), path)
     nodes = [f"{node.operator}.{node.overload}".strip(".") for node in Pt2Program(path).file.all_nodes]
     artifact = Artifact(
         source_digest=source,

@@ -36,12 +36,12 @@ def keep_kernels(executable: Any, folder: Path, arch: str) -> None:
     """Compile the kernels of a program into its folder. Raises BuildError."""
     source = source_of(executable)
     (folder / KERNELS).write_bytes(_machine_code(source, arch))
-    (folder / SOURCE).write_text(source)
+    (folder / SOURCE).write_text(source, encoding="utf-8")
 
 
 def use_kernels(folder: Path, arch: str) -> None:
     """From now on, TVM gets the machine code in this folder for the source in it."""
-    _kernels[_digest((folder / SOURCE).read_text()), arch] = (folder / KERNELS).read_bytes()
+    _kernels[_digest((folder / SOURCE).read_text(encoding="utf-8")), arch] = (folder / KERNELS).read_bytes()
     use_nvrtc(arch)
 
 

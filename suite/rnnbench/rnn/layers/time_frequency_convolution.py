@@ -103,11 +103,13 @@ class _Body(OverTimeBody[V]):
             seen: V = ops.windows(window, kind.sizes)
             y = ops.reshape(ops.add(ops.matmul(seen, self.weight), self.bias), -1, kind.width)
             return activated(ops, kind.activation, y)
-        frequencies = [ops.matmul(self._seen(window, lowest), self.weight) for lowest in range(kind.frequencies_after)]
+        frequencies = [
+            ops.matmul(self._seen_columns(window, lowest), self.weight) for lowest in range(kind.frequencies_after)
+        ]
         y = frequencies[0] if len(frequencies) == 1 else ops.concat(frequencies)
         return activated(ops, kind.activation, ops.add(y, self.bias))
 
-    def _seen(self, window: V, lowest: int) -> V:
+    def _seen_columns(self, window: V, lowest: int) -> V:
         kind = self.kind
         if kind.span == kind.frequencies:
             return window

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_files as files
 import pytest
 
-from rnnbench.model_files import ModelFileError, describe, network_of, section_of, unchanged
+from rnnbench.model_files import ModelFileError, describe, network_of, section_of, unchanged_path
 
 
 def with_weight(change, folder):
@@ -116,10 +116,10 @@ def test_weights_in_other_files_are_read_and_watched_by_their_whole_path(tmp_pat
     description = describe(path)
     assert description.external == (name,)
     found = network_of(path, section_of(description, path.name), description)
-    assert unchanged(found) == path
+    assert unchanged_path(found) == path
     (tmp_path / name).write_bytes(data[::-1])
     with pytest.raises(ModelFileError, match="has changed since the case was read"):
-        unchanged(found)
+        unchanged_path(found)
 
 
 @pytest.mark.parametrize("change", [floats(36), external(location="weights.bin"), external(location="./weights.bin")])

@@ -18,7 +18,7 @@ from rnnbench.backends.shared.file_layout import from_file, to_file
 from rnnbench.backends.shared.onnx_graphs.known_branches import with_known_branches
 from rnnbench.backends.shared.onnx_graphs.support import NEXT
 from rnnbench.backends.shared.sessions import STORED_AS
-from rnnbench.model_files import FileNetwork, graphs, opset_version, read_whole
+from rnnbench.model_files import FileNetwork, graphs, opset_version, read_onnx_model
 
 _SLICE_OF_INPUTS = 10
 """The first set of ONNX's operators in which Slice takes its ends as inputs, and no more as attributes."""
@@ -32,7 +32,7 @@ def file_graph(request: Request, network: FileNetwork) -> Any:
     """An `onnx.ModelProto`. Raises BuildError and ModelFileError."""
     from onnx import helper
 
-    model = read_whole(network)
+    model = read_onnx_model(network)
     chunk, batch = request.strategy.chunk, request.batch
     shapes = network.state_shapes(batch)
     opset = opset_version(model)

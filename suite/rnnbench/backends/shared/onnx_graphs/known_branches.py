@@ -117,7 +117,7 @@ def _computed(node: Any, known: Values, sizes: Sizes, opset: int) -> dict[str, n
     """What a node gives in every call, where that is known and small."""
     from onnx.reference import ReferenceEvaluator
 
-    given = _given(node, known, sizes)
+    given = _known_inputs(node, known, sizes)
     if given is None or _is_large(node):
         return {}
     try:
@@ -128,7 +128,7 @@ def _computed(node: Any, known: Values, sizes: Sizes, opset: int) -> dict[str, n
     return {name: value for name, value in values.items() if value.size <= _SMALL}
 
 
-def _given(node: Any, known: Values, sizes: Sizes) -> dict[str, np.ndarray] | None:
+def _known_inputs(node: Any, known: Values, sizes: Sizes) -> dict[str, np.ndarray] | None:
     """What a node reads, where its result follows from that; None where it does not."""
     names = [name for name in node.input if name]
     if node.domain not in _OWN:

@@ -19,6 +19,8 @@ EXTRA = "tensorflow"
 
 @dataclass(frozen=True)
 class KerasFile:
+    """A `.keras` or `.h5` file: its layers as JSON, and the size of its weights."""
+
     config: dict[str, Any]
     """The layers as a `.keras` file has them. `layers.safe_config` says which of them are read."""
     is_whole: bool

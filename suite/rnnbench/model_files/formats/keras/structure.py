@@ -27,7 +27,7 @@ def require_structure(config: Any) -> None:
     """Raises ModelFileError unless each layer of a model has a class, a config, and inputs that are there."""
     waiting = [(config, "its model")]
     if isinstance(config, dict) and config.get("config") is None:
-        _wrong("its model", "'config' is", None, dict)
+        _refuse("its model", "'config' is", None, dict)
     while waiting:
         part, where = waiting.pop()
         if isinstance(part, list):
@@ -57,7 +57,7 @@ def _require_model(model: dict[str, Any], where: str, *, has_calls: bool) -> Non
     for number, layer in enumerate(layers):
         place = f"{where}, layer {number}"
         if not isinstance(layer, dict):
-            _wrong(place, "is", layer, dict)
+            _refuse(place, "is", layer, dict)
         _typed(layer, "config", dict, place)
         _typed(layer, "class_name", str, place)
         name = _typed(layer, "name", str, place) if has_calls else ""
@@ -77,7 +77,7 @@ def _require_model(model: dict[str, Any], where: str, *, has_calls: bool) -> Non
                 _typed(node, "args", list, place)
                 _typed(node, "kwargs", dict, place)
             elif not isinstance(node, list):
-                _wrong(place, "has among its inputs", node, dict)
+                _refuse(place, "has among its inputs", node, dict)
             _require_there(_tensors(node), calls, place)
 
 
@@ -108,7 +108,7 @@ def _tensors(value: Any) -> Iterator[tuple[str, int, int]]:
 def _typed(part: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
     value = part.get(key)
     if not isinstance(value, kind):
-        _wrong(where, f"'{key}' is", value, kind)
+        _refuse(where, f"'{key}' is", value, kind)
     return value
 
 
@@ -125,6 +125,6 @@ def _named(name: str) -> str:
 _DAMAGED = "Keras writes no such file, so it is damaged or edited; save the network again"
 
 
-def _wrong(where: str, what: str, value: Any, kind: type) -> NoReturn:
+def _refuse(where: str, what: str, value: Any, kind: type) -> NoReturn:
     shown = "missing" if value is None else safe_text(repr(value), 60)
     raise ModelFileError(f"{where}: {what} {shown}, where Keras writes {_WORDS[kind]}; {_DAMAGED}")

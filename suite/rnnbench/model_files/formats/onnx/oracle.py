@@ -201,23 +201,7 @@ def _never(self: Any, *inputs: Any, **attributes: Any) -> Any:
 
 def _run_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
     """What replaces the method `run` of a node of the evaluator."""
-    proto, quantised = node.onnx_node, known.quantised
-    dtype = next((known.narrow[name] for name in proto.output if name in known.narrow), "")
-    node_arithmetic = arithmetic.narrowed(dtype) if dtype else arithmetic
-    if dynamic.is_own(proto, *OPERATORS):
-        run: Any = recurrent_operator(proto, node_arithmetic.unquantised(), _attributes(proto))
-    elif dynamic.is_dynamic_lstm(proto):
-        run = dynamic.dynamic_lstm(proto, node_arithmetic, _attributes(proto))
-    elif dynamic.is_own(proto, dynamic.QUANTIZE):
-        run = dynamic.quantise(node_arithmetic)
-    elif dynamic.is_own(proto, *dynamic.PRODUCTS):
-        run = rounding(proto, dynamic.product(node, node_arithmetic), node_arithmetic)
-    elif own_range := next((quantised.fixed[name] for name in proto.output if name in quantised.fixed), None):
-        run = _into(own_range, node_arithmetic)
-    elif proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
-        run = rounding(proto, _as_it_is, node_arithmetic)
-    else:
-        run = rounding(proto, node.run, node_arithmetic, narrows=bool(dtype))
+    proto, run = node.onnx_node, _computation_of(node, arithmetic, known)
     names = [*proto.output]
 
     def checked(*inputs: Any, **options: Any) -> list[Any]:
@@ -241,6 +225,26 @@ def _run_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
         return outputs
 
     return checked
+
+
+def _computation_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
+    """What computes a node: the suite's own operator where there is one, else the evaluator's, with its roundings."""
+    proto, quantised = node.onnx_node, known.quantised
+    dtype = next((known.narrow[name] for name in proto.output if name in known.narrow), "")
+    node_arithmetic = arithmetic.narrowed(dtype) if dtype else arithmetic
+    if dynamic.is_own(proto, *OPERATORS):
+        return recurrent_operator(proto, node_arithmetic.unquantised(), _attributes(proto))
+    if dynamic.is_dynamic_lstm(proto):
+        return dynamic.dynamic_lstm(proto, node_arithmetic, _attributes(proto))
+    if dynamic.is_own(proto, dynamic.QUANTIZE):
+        return dynamic.quantise(node_arithmetic)
+    if dynamic.is_own(proto, *dynamic.PRODUCTS):
+        return rounding(proto, dynamic.product(node, node_arithmetic), node_arithmetic)
+    if own_range := next((quantised.fixed[name] for name in proto.output if name in quantised.fixed), None):
+        return _into(own_range, node_arithmetic)
+    if proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
+        return rounding(proto, _as_it_is, node_arithmetic)
+    return rounding(proto, node.run, node_arithmetic, narrows=bool(dtype))
 
 
 def _attributes(proto: Any) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _windows(
     pairs = zip(ends[: len(axes)], ends[len(axes) :], strict=True)
     sides, cuts = [(0, 0)] * 2, [slice(None)] * 2
     for size, span, step, pair in zip(x.shape[2:], spans, steps, pairs, strict=True):
-        first, last = _same(size, span, step, auto_pad) or (pair if auto_pad == "NOTSET" else (0, 0))
+        first, last = _same_padding(size, span, step, auto_pad) or (pair if auto_pad == "NOTSET" else (0, 0))
         rest = size + first + last - span
         count = -(-rest // step) + 1 if ceil_mode else rest // step + 1
         if ceil_mode and (count - 1) * step >= size + first:
@@ -65,7 +65,7 @@ def _windows(
     return result
 
 
-def _same(size: int, span: int, step: int, auto_pad: str) -> tuple[int, int] | None:
+def _same_padding(size: int, span: int, step: int, auto_pad: str) -> tuple[int, int] | None:
     """What SAME_UPPER and SAME_LOWER put before and behind an axis; None for other ways."""
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
         return None

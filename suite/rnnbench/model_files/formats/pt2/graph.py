@@ -44,6 +44,8 @@ class Kind:
 
 @dataclass(frozen=True)
 class Pt2Node:
+    """A call of an operator in the graph of a `.pt2` file."""
+
     operator: str
     """The name in ATen, such as `addmm`; else a branch or loop (`scan`), or a number from sizes (`_operator.mul`)."""
     overload: str
@@ -87,6 +89,8 @@ class Pt2Array:
 
 @dataclass(frozen=True)
 class Pt2File:
+    """A `.pt2` file of torch.export: its graph, its weights, and the arrays of a call."""
+
     nodes: tuple[Pt2Node, ...]
     weights: Mapping[str, np.ndarray]
     """Parameters, buffers and constants by the values of the graph that they are."""

@@ -106,8 +106,8 @@ class _Walk:
         if node.op in CALLS:
             self._call(node, inputs, given)
             return
-        computed = _all(source.computed for source in given)
-        self._values[node.name] = _Sources(computed, _all(s.moved for s in given) if node.op in _MOVES else 0)
+        computed = _union(source.computed for source in given)
+        self._values[node.name] = _Sources(computed, _union(s.moved for s in given) if node.op in _MOVES else 0)
         for variable in inputs[:1] if node.op in ASSIGNMENTS else inputs if node.op in CHOICES else ():
             self._write(variable, computed)
 
@@ -115,10 +115,10 @@ class _Walk:
         called = self._of(node.attr["f"].func.name)
 
         def computed(bits: int) -> int:
-            return _all(given[place].computed for place in _places(bits))
+            return _union(given[place].computed for place in _places(bits))
 
         for place, made in enumerate(called.results):
-            moved = _all(given[source].moved for source in _places(made.moved))
+            moved = _union(given[source].moved for source in _places(made.moved))
             self._results[node.name, place] = _Sources(computed(made.computed), moved)
         for place, bits in called.written.items():
             self._write(inputs[place], computed(bits))
@@ -142,7 +142,7 @@ def _node_of(value: str) -> str:
     return value.removeprefix("^").partition(":")[0]
 
 
-def _all(bits: Iterator[int]) -> int:
+def _union(bits: Iterator[int]) -> int:
     return reduce(or_, bits, 0)
 
 

@@ -57,6 +57,8 @@ class SavedVariable:
 
 @dataclass(frozen=True)
 class SavedFile:
+    """A SavedModel: the graph of its signature, its arrays, and its variables."""
+
     graph: Any
     """The GraphDef: the call of the signature's function and all functions that it needs."""
     inputs: Mapping[str, Any]

@@ -23,6 +23,8 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class TensorType:
+    """Sizes of a tensor, and MLIR's name of the type of its elements."""
+
     shape: tuple[int, ...]
     dtype: str
 
@@ -71,6 +73,8 @@ class MlirArray:
 
 @dataclass(frozen=True)
 class StablehloFile:
+    """A module of StableHLO: its functions, and the arrays of the one that is called."""
+
     functions: Mapping[str, Region]
     """By name. All of them are pure: globals that a call changes are arguments and results of `entry`."""
     entry: str

@@ -20,10 +20,12 @@ def _place(x: Array, starts: Sequence[Array], sizes: Sequence[int]) -> tuple[sli
 
 
 def dynamic_slice(node: Node, inputs: Sequence[Array]) -> Array:
+    """A slice of the first input. The others say where it starts; a start outside is moved inside."""
     return inputs[0][_place(inputs[0], inputs[1:], node.attributes["slice_sizes"])]
 
 
 def dynamic_update(node: Node, inputs: Sequence[Array]) -> Array:
+    """The first input with the second in the place of a slice of it. The others say where it starts."""
     x, update, *starts = inputs
     changed = x.copy()
     changed[_place(x, starts, update.shape)] = update

@@ -116,10 +116,10 @@ class _Reader:
         self._elements = 0
 
     def file(self) -> TfliteFile:
-        codes = self._all(self._model.OperatorCodesLength(), self._model.OperatorCodes)
+        codes = self._vector(self._model.OperatorCodesLength(), self._model.OperatorCodes)
         self._operators = [self._operator_name(code) for code in codes]
         count = self._model.SubgraphsLength()
-        graphs = tuple(self._graph(graph) for graph in self._all(count, self._model.Subgraphs))
+        graphs = tuple(self._graph(graph) for graph in self._vector(count, self._model.Subgraphs))
         if not graphs or not graphs[0].outputs:
             raise ModelFileError("it has no graph, or one without outputs")
         main, signature = self._signature()
@@ -136,7 +136,7 @@ class _Reader:
             producer=text_of(self._model.Description()),
         )
 
-    def _all(self, count: int, get: Callable[[int], T]) -> list[T]:
+    def _vector(self, count: int, get: Callable[[int], T]) -> list[T]:
         """Elements of a vector, counted before they are read."""
         self._seen += count
         if self._seen > limits.FIELDS:
@@ -162,8 +162,8 @@ class _Reader:
         return names_of("BuiltinOperator").get(number, f"operator {number}")
 
     def _graph(self, graph: Any) -> Graph:
-        tensors = tuple(map(self._tensor, self._all(graph.TensorsLength(), graph.Tensors)))
-        operators = self._all(graph.OperatorsLength(), graph.Operators)
+        tensors = tuple(map(self._tensor, self._vector(graph.TensorsLength(), graph.Tensors)))
+        operators = self._vector(graph.OperatorsLength(), graph.Operators)
         if len(operators) > limits.NODES:
             raise ModelFileError(f"it has {len(operators):,} operators; up to {limits.NODES:,} are read")
         read = tuple(self._operator(operator, len(tensors)) for operator in operators)
@@ -179,7 +179,7 @@ class _Reader:
         return Operator(self._operators[index], inputs, outputs, _options(operator), inside)
 
     def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
-        numbers = tuple(int(number) for number in self._all(count, get))
+        numbers = tuple(int(number) for number in self._vector(count, get))
         if any(not -1 <= number < tensors for number in numbers):
             raise ModelFileError("an operator or graph names a tensor that does not exist")
         return numbers
@@ -187,8 +187,8 @@ class _Reader:
     def _tensor(self, tensor: Any) -> Tensor:
         name = text_of(tensor.Name())
         kind = names_of("TensorType").get(tensor.Type(), str(tensor.Type()))
-        shape = tuple(int(size) for size in self._all(tensor.ShapeLength(), tensor.Shape))
-        signature = tuple(int(size) for size in self._all(tensor.ShapeSignatureLength(), tensor.ShapeSignature))
+        shape = tuple(int(size) for size in self._vector(tensor.ShapeLength(), tensor.Shape))
+        signature = tuple(int(size) for size in self._vector(tensor.ShapeSignatureLength(), tensor.ShapeSignature))
         shown = safe_text(str(list(shape)), 80)
         if any(size < -1 for size in (*shape, *signature)):
             raise ModelFileError(f"tensor '{name}' has a negative size: {shown}")
@@ -208,8 +208,8 @@ class _Reader:
         if parameters is None or not parameters.ScaleLength():
             return None
         count, axis = parameters.ScaleLength(), parameters.QuantizedDimension()
-        scales = np.array(self._all(count, parameters.Scale), np.float64)
-        zeros = np.array(self._all(parameters.ZeroPointLength(), parameters.ZeroPoint), np.float64)
+        scales = np.array(self._vector(count, parameters.Scale), np.float64)
+        zeros = np.array(self._vector(parameters.ZeroPointLength(), parameters.ZeroPoint), np.float64)
         zeros = zeros if len(zeros) else np.zeros(1)
         if len(shape) == 1:
             axis = 0  # Older converters write that of the weights for a bias, too.
@@ -250,7 +250,7 @@ class _Reader:
     def _signature(self) -> tuple[int, Any]:
         signatures = {
             text_of(definition.SignatureKey()): definition
-            for definition in self._all(self._model.SignatureDefsLength(), self._model.SignatureDefs)
+            for definition in self._vector(self._model.SignatureDefsLength(), self._model.SignatureDefs)
         }
         if not signatures:
             return 0, None
@@ -267,8 +267,8 @@ class _Reader:
             named = (_by_name(graph, ends, kind) for ends, kind in ((graph.inputs, "input"), (graph.outputs, "output")))
         else:
             maps = (
-                self._all(signature.InputsLength(), signature.Inputs),
-                self._all(signature.OutputsLength(), signature.Outputs),
+                self._vector(signature.InputsLength(), signature.Inputs),
+                self._vector(signature.OutputsLength(), signature.Outputs),
             )
             named = ({_name_of(entry.Name()): int(entry.TensorIndex()) for entry in entries} for entries in maps)
         inputs, outputs = named

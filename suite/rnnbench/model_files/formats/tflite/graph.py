@@ -84,6 +84,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
+    """A call of one of LiteRT's operators. Tensors are numbers in its graph."""
+
     name: str
     inputs: tuple[int, ...]
     """Numbers of tensors; −1 is an input that is left out."""
@@ -96,6 +98,8 @@ class Operator:
 
 @dataclass(frozen=True)
 class Graph:
+    """A graph of operators over tensors, as it is in the file."""
+
     tensors: tuple[Tensor, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -104,6 +108,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class TfliteFile:
+    """A TFLite file: its graphs, and the arrays of the signature that is read."""
+
     graphs: tuple[Graph, ...]
     """The graphs that operators such as WHILE name by number."""
     main: int

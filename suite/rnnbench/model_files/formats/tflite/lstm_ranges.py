@@ -86,7 +86,7 @@ def lstm_ranges(operator: Operator, graph: Graph) -> LstmRanges | None:
     of_h = {ranges[0], ranges[3]} if has_projection else {ranges[0], ranges[2], ranges[3]}
     if len(of_h) != 1 or None in ranges:
         told = ", ".join(
-            f"{name} {_told(each)}" for name, each in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
+            f"{name} {_described_range(each)}" for name, each in zip(_QUANTISED[1:], (*states, hidden, y), strict=True)
         )
         raise ModelFileError(
             f"{operator.name} that gives {y.called} has several scales or zero points of h ({told}), and one of each "
@@ -115,14 +115,14 @@ def _basic_ranges(operator: Operator, graph: Graph) -> LstmRanges:
     for each, expected in own:
         if each.range != expected:
             raise ModelFileError(
-                f"{each.called} of an LSTM in uint8 has the {_told(each)}, and LiteRT takes its scale for "
+                f"{each.called} of an LSTM in uint8 has the {_described_range(each)}, and LiteRT takes its scale for "
                 f"{expected.scale:g}, whatever the file says; {CONVERT}"
             )
     scale = _UNIT.scale * matrix.range.scale if matrix.range is not None else 0.0
     if bias.quantisation is None or not np.allclose(bias.quantisation.scales, scale, rtol=_SAME, atol=0):
         raise ModelFileError(
-            f"{bias.called} of an LSTM in uint8 has the {_told(bias)}, and its product with x has the scale {scale:g}, "
-            f"which LiteRT takes for that of the bias; {CONVERT}"
+            f"{bias.called} of an LSTM in uint8 has the {_described_range(bias)}, and its product with x has the scale "
+            f"{scale:g}, which LiteRT takes for that of the bias; {CONVERT}"
         )
     return LstmRanges(_UNIT, _KEPT, _UNIT, of_parts=False)
 
@@ -137,7 +137,7 @@ def is_basic(operator: Operator) -> bool:
     return operator.name == ONE_STEP and operator.options.KernelType() == require_schema().LSTMKernelType.BASIC
 
 
-def _told(tensor: Tensor | None) -> str:
+def _described_range(tensor: Tensor | None) -> str:
     """The ranges of a quantised value, for a message."""
     if tensor is None or tensor.quantisation is None:
         return "none"

@@ -203,36 +203,46 @@ def activations_of(file: TfliteFile) -> Activations:
     """
     ways: set[Activations] = set()
     for graph in file.graphs:
-        for operator in graph.operators:
-            inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
-            if operator.name in (*WEIGHTED, *RECURRENT):
-                _require_scales(inside)
-            if takes_its_own_range(operator, graph):
-                ways.add("dynamic")
-            elif operator.name in RECURRENT:
-                places = enumerate(operator.inputs)
-                numbers = [index for place, index in places if index >= 0 and not may_have_zero_point(operator, place)]
-                for tensor in (graph.tensors[number] for number in numbers):
-                    if tensor.data is not None:
-                        _require_no_zero_point(tensor)
-                ways |= {"dynamic"} if has_own_range(operator, graph) else set()
-            elif (first := next((t for t in inside if t.is_quantised), None)) is not None and (
-                operator.name not in _QUANTISED_OPERATORS
-            ):
-                raise ModelFileError(
-                    f"{first.called} is quantised: {first.dtype} of a scale and a zero point, and {operator.name} is "
-                    f"not computed here of such; {UNQUANTISED}"
-                )
-        for tensor in graph.tensors:
-            if tensor.is_quantised and tensor.data is not None and tensor.dtype not in _QUANTISED_TYPES:
-                raise ModelFileError(f"{tensor.called} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
-            if tensor.data is not None and tensor.dtype in _BIASES:
-                _require_no_zero_point(tensor)
-            if tensor.data is None and tensor.range is not None:
-                ways.add("static")
+        in_each_call = [_quantises_in_each_call(operator, graph) for operator in graph.operators]
+        fixed = [_has_fixed_range(tensor) for tensor in graph.tensors]
+        ways |= {"dynamic"} if any(in_each_call) else set()
+        ways |= {"static"} if any(fixed) else set()
     if len(ways) > 1:
         raise ModelFileError(f"it quantises by ranges of its own and by those of each call; {UNQUANTISED}")
     return ways.pop() if ways else ""
+
+
+def _quantises_in_each_call(operator: Operator, graph: Graph) -> bool:
+    """Whether an operator quantises what it is given by the range of each call. Raises ModelFileError."""
+    inside = [graph.tensors[number] for number in (*operator.inputs, *operator.outputs) if number >= 0]
+    if operator.name in (*WEIGHTED, *RECURRENT):
+        _require_scales(inside)
+    if takes_its_own_range(operator, graph):
+        return True
+    if operator.name in RECURRENT:
+        for place, number in enumerate(operator.inputs):
+            is_constant = number >= 0 and graph.tensors[number].data is not None
+            if is_constant and not may_have_zero_point(operator, place):
+                _require_no_zero_point(graph.tensors[number])
+        return has_own_range(operator, graph)
+    first = next((tensor for tensor in inside if tensor.is_quantised), None)
+    if first is not None and operator.name not in _QUANTISED_OPERATORS:
+        raise ModelFileError(
+            f"{first.called} is quantised: {first.dtype} of a scale and a zero point, and {operator.name} is "
+            f"not computed here of such; {UNQUANTISED}"
+        )
+    return False
+
+
+def _has_fixed_range(tensor: Tensor) -> bool:
+    """Whether a tensor that is no constant has a range that the file fixes. Raises ModelFileError."""
+    if tensor.data is None:
+        return tensor.range is not None
+    if tensor.is_quantised and tensor.dtype not in _QUANTISED_TYPES:
+        raise ModelFileError(f"{tensor.called} is quantised: {tensor.dtype} with a scale; {UNQUANTISED}")
+    if tensor.dtype in _BIASES:
+        _require_no_zero_point(tensor)
+    return False
 
 
 def _require_no_zero_point(tensor: Tensor) -> None:

@@ -14,6 +14,9 @@ Array = np.ndarray
 
 
 def conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """x [batch, rows, columns, channels] by weights [outputs, height, width, channels of a group], and a bias. Source:
+    reference/conv.h.
+    """
     x, weights, bias = (*inputs, None)[:3]
     _, height, width, channels = weights.shape
     groups = x.shape[3] // channels
@@ -23,6 +26,9 @@ def conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
 
 
 def depthwise_conv_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """x [batch, rows, columns, channels] by weights [1, height, width, outputs], each channel by itself. Source:
+    reference/depthwiseconv_float.h.
+    """
     x, weights, bias = (*inputs, None)[:3]
     _, height, width, outputs = weights.shape
     per_channel = weights[0].reshape(height, width, x.shape[3], outputs // x.shape[3])
@@ -53,6 +59,7 @@ def transpose_conv(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
 
 
 def max_pool_2d(options: Any, inputs: Sequence[Any]) -> Sequence[Array]:
+    """The largest number of each window of x [batch, rows, columns, channels]. Source: reference/pooling.h."""
     x = np.asarray(inputs[0])
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     return (activated(options.FusedActivationFunction(), _pooled(options, x, least).max(axis=(4, 5))),)

@@ -23,9 +23,9 @@ from rnnbench.pipeline import record_of
 from rnnbench.plan import examine
 from rnnbench.results import Judgement
 from rnnbench.results.looks import LOOKS
-from rnnbench.sampling import groups, pair_sampling, pairs
+from rnnbench.sampling import groups, judged_pairs, pair_sampling
+from rnnbench.sampling.judged_pairs import NO_ROOF, JudgedTrial, PairBudget, decide, judge_trials, verdict_cost
 from rnnbench.sampling.pair_sampling import BLOCK_S, COMPARED, SMALL_CHANGE, PairSampling, PairTurn, TrialPair
-from rnnbench.sampling.pairs import NO_ROOF, JudgedTrial, PairBudget, decide, judge_trials, verdict_cost
 from rnnbench.sampling.path_sampling import PathBlocks
 from rnnbench.sampling.started_ahead import StartedAhead
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -124,7 +124,7 @@ def test_without_a_verdict_there_is_no_cost() -> None:
 def test_a_budget_that_is_spent_ends_with_a_judgement_of_what_was_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     pair, ratios = planned_pair(0.0, 0.5)
     clock = SimpleNamespace(monotonic=iter(range(0, 10_000, 10)).__next__)
-    monkeypatch.setattr(pairs, "time", clock)
+    monkeypatch.setattr(judged_pairs, "time", clock)
     decide([pair], PairBudget(30.0, 0.03), sampler({id(pair): ratios}, []))
     assert len(pair.ratios["bound"]) == 3
     assert pair.seconds == 30
@@ -435,7 +435,7 @@ def test_a_change_of_two_per_cent_is_no_small_one() -> None:
 
 def test_the_time_of_a_pair_is_shared_by_the_trials_that_were_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     (clear, clear_ratios), (noisy, noisy_ratios) = planned_pair(0.10, 0.002), planned_pair(0.0, 0.5)
-    monkeypatch.setattr(pairs, "time", SimpleNamespace(monotonic=iter(range(0, 10_000, 10)).__next__))
+    monkeypatch.setattr(judged_pairs, "time", SimpleNamespace(monotonic=iter(range(0, 10_000, 10)).__next__))
     decide([clear, noisy], ENDLESS, sampler({id(clear): clear_ratios, id(noisy): noisy_ratios}, []))
     assert clear.seconds == 10 / 2 * LOOKS[0]
     assert noisy.seconds == clear.seconds + 10 * (LOOKS[-1] - LOOKS[0])
