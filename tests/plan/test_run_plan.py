@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from harness_trials import expected_failure, make_trial
@@ -235,6 +236,20 @@ def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
             resume_run(own)
         write_with_copy(own / name, before[name])
     assert len(resume_run(own).trials) == 1
+
+
+def test_a_check_is_not_gone_on_with_as_a_run(tmp_path):
+    """A run times its trials. Those that were checked have no times."""
+    folder = begin_run([make_trial()], Store(tmp_path), case_files=[Path("cases")]).folder
+    with pytest.raises(StoreError, match="is a run of `rnnbench check`"):
+        resume_run(folder)
+
+
+def test_a_side_of_a_comparison_says_so_from_its_beginning(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path), side="a").folder
+    assert (read_run(folder).info.side, folder.name[-2:]) == ("a", "-a")
+    with pytest.raises(StoreError, match="is side A of a comparison"):
+        resume_run(folder)
 
 
 def test_what_is_not_as_it_was_when_the_run_began_is_said(tmp_path):
