@@ -199,3 +199,21 @@ def test_a_run_with_an_odd_name_is_there_once(tmp_path: Path, name: str) -> None
     for _ in range(2):
         EXPORTS["asv"].write(odd, tmp_path / "asv")
     assert sum("fakelib-package" in line for line in commits(tmp_path / "asv")) == 1
+
+
+@pytest.mark.parametrize("damage", ["", "[1]", "{", "nothing"])
+def test_damaged_benchmarks_are_named_and_no_series_is_lost(tmp_path: Path, damage: str) -> None:
+    for day in (1, 2):
+        add(tmp_path / "asv", tmp_path, day)
+    file = tmp_path / "asv" / "results" / "benchmarks.json"
+    before = file.read_bytes()
+    file.write_text(damage)
+    with pytest.raises(
+        StoreError, match=r"benchmarks\.json: is damaged; restore it, or delete it and export every run"
+    ):
+        add(tmp_path / "asv", tmp_path, 3)
+    assert file.read_text() == damage
+    file.unlink()
+    for day in (1, 2, 3):
+        add(tmp_path / "asv", tmp_path, day)
+    assert file.read_bytes() == before

@@ -90,7 +90,7 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
             "version": RESULT_VERSION,
         },
     )
-    benchmarks = _read(results / BENCHMARKS)
+    benchmarks = _benchmarks(results / BENCHMARKS)
     added = {_name(*figure): _benchmark(*figure) for figure in figures}
     _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
 
@@ -193,6 +193,14 @@ def _read(file: Path) -> dict[str, Any]:
     """The object in a file; empty where there is none."""
     content = read_cached(file, lambda path: json.loads(read_plain(path)))
     return content if isinstance(content, dict) else {}
+
+
+def _benchmarks(file: Path) -> dict[str, Any]:
+    """What earlier exports have said of their benchmarks. Raises StoreError where it is damaged: it would be lost."""
+    content = _read(file)
+    if not content and os.path.lexists(file):
+        raise StoreError(f"{file}: is damaged; restore it, or delete it and export every run again")
+    return content
 
 
 def _save(file: Path, content: Mapping[str, Any]) -> None:
