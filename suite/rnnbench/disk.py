@@ -169,6 +169,11 @@ def _sweep(folder: Path) -> None:
                     part.unlink()
 
 
+def is_as_empty(folder: Path) -> bool:
+    """Whether a folder has nothing in it but the unfinished files of killed writers. Raises OSError."""
+    return all(_PART.fullmatch(name) for name in os.listdir(folder))
+
+
 def _lies_at(descriptor: int, path: Path) -> bool:
     """Whether an open file is still the one of this path."""
     with suppress(FileNotFoundError):

@@ -217,3 +217,10 @@ def test_damaged_benchmarks_are_named_and_no_series_is_lost(tmp_path: Path, dama
     for day in (1, 2, 3):
         add(tmp_path / "asv", tmp_path, day)
     assert file.read_bytes() == before
+
+
+def test_an_export_that_was_killed_at_its_first_file_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "asv").mkdir()
+    (tmp_path / "asv" / ".asv.conf.json.123-456.part").touch()
+    add(tmp_path / "asv", tmp_path, 1)
+    assert not list((tmp_path / "asv").glob(".*"))
