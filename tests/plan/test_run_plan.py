@@ -225,6 +225,18 @@ def test_a_network_whose_package_is_gone_is_named(tmp_path):
         resume_run(folder)
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_plan_with_a_number_that_is_none_is_not_resumed(tmp_path, number):
+    """The plan of an earlier version has no digest, and may have been edited."""
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    write_info(folder, read_run(folder).info.model_copy(update={"trials": None}))
+    content = json.loads((folder / TRIALS).read_bytes())
+    content[0]["limits"]["build"] = "the limit"
+    write_with_copy(folder / TRIALS, json.dumps(content).replace('"the limit"', number).encode())
+    with pytest.raises(StoreError, match=r"trials\.json: cannot be read, so the run cannot be resumed"):
+        resume_run(folder)
+
+
 def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
     """Or its trials in that one, where its `run.json` lies in the place of the run's own."""
     folders = [begin_run([make_trial(chunk=chunk)], Store(tmp_path)).folder for chunk in (1, 2)]
