@@ -68,6 +68,7 @@ def test_one_backend_needs_no_list(tmp_path: Path) -> None:
 
 def test_a_check_times_nothing(tmp_path: Path) -> None:
     checked = rnnbench.check(rnnbench.make_case(**CASE), ["fake"], jobs=1, results=tmp_path)
+    assert checked.info.case_files == (CASE["name"],), "a history takes it for a check, and no command resumes it"
     assert [record.outcome for record in checked.records] == ["ok", "ok"]
     assert all(row["bound_median_s"] is None for row in checked.rows())
 

@@ -131,6 +131,24 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_no_part(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_an_error_that_comes_only_at_a_close_leaves_what_was_there(tmp_path, monkeypatch):
+    """As on NFS, whose server gets the last bytes then."""
+    file = tmp_path / "run.json"
+    write_text(file, "old")
+    close = os.close
+
+    def full(descriptor):
+        close(descriptor)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", full)
+        with pytest.raises(OSError, match="No space left on device") as error:
+            write_text(file, "new")
+    assert (error.value.filename, file.read_text()) == (str(file), "old")
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_an_error_of_a_broken_disk_names_the_file_that_was_read():
     """The kernel has no page at the address 0 of a process."""
     with pytest.raises(OSError, match="Input/output error") as error:

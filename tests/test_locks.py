@@ -13,7 +13,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench import locks
-from rnnbench.locks import LockHeldError, holder_of, locked, locked_folder
+from rnnbench.locks import LockHeldError, holder_of, is_free, locked, locked_folder
 
 HOLDS = """
 import sys, time
@@ -145,6 +145,13 @@ def test_on_a_file_system_without_locks_a_command_goes_on(tmp_path, monkeypatch,
             pass
     with locked_folder(tmp_path):
         pass
+    assert not is_free(tmp_path), "nobody knows"
+
+
+def test_a_folder_is_free_while_nobody_holds_its_lock(tmp_path):
+    with locked_folder(tmp_path):
+        assert not is_free(tmp_path)
+    assert is_free(tmp_path)
 
 
 def test_an_error_of_a_lock_that_is_another_one_is_told(tmp_path, monkeypatch):

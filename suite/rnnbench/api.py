@@ -51,7 +51,7 @@ def check(
 
     `jobs` trials are checked at once; without it one for each core. For the rest see `run`.
     """
-    plan = _plan(cases, backends, results, endurance=True)
+    plan = _plan(cases, backends, results, is_check=True)
     cache = _cache(rebuild=rebuild)
     check_trials(plan, observer or NoProgress(), jobs, cache=cache)
     return read_run(plan.folder)
@@ -81,14 +81,16 @@ def _cache(*, rebuild: bool) -> CacheFolder | None:
 
 
 def _plan(
-    cases: Cases, backends: str | Sequence[str], results: str | Path, *, baseline: bool = False, endurance: bool = False
+    cases: Cases, backends: str | Sequence[str], results: str | Path, *, baseline: bool = False, is_check: bool = False
 ) -> RunPlan:
     chosen = _listed(cases, Case, "a Case, as load_case(FILE) gives")
     check_case_names(chosen)
     targets = targets_of([backends] if isinstance(backends, str) else backends, baseline=baseline)
     trials: list[Trial] = [
-        trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if endurance else 0.0)
+        trial for case in chosen for trial in case.trials(targets, endurance=case.endurance if is_check else 0.0)
     ]
     if backends:
         require_devices(trials)
-    return begin_run(trials, Store(Path(results)), expected_failures(chosen, trials))
+    # A check is known by the files of its cases: it is no night, and is not resumed as a run.
+    files = [Path(case.path or case.name) for case in chosen] if is_check else []
+    return begin_run(trials, Store(Path(results)), expected_failures(chosen, trials), case_files=files)

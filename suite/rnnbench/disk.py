@@ -21,16 +21,16 @@ from typing import BinaryIO, TypeVar
 
 T = TypeVar("T")
 
-DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
-"""Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
-PATH_ERRORS = frozenset(
+BROKEN_DISK_ERRORS = frozenset(
     {
-        *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
-        *(errno.ENOENT, errno.ENOTEMPTY, errno.EBUSY, errno.ENOTSUP, errno.ENXIO),
+        *(errno.EIO, errno.EUCLEAN, errno.EBADMSG, errno.ENODATA, errno.ENODEV, errno.EREMOTEIO, errno.ENOLINK),
+        errno.ESTALE,
     }
 )
-"""Errors of a path: what lies there is of another kind or was removed, or its permissions forbid it. Another path
-would do."""
+"""Errors of a disk that is broken, of a damaged file system (wrong checksums), and of a disk that is no longer there,
+as that of a server."""
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, *BROKEN_DISK_ERRORS})
+"""Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
 _PART = re.compile(r"\..+\.\d+-\d+\.part")
@@ -129,6 +129,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, durable: boo
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+            os.close(os.dup(file.fileno()))  # NFS says only at a close that its disk is full.
             part.replace(path)  # While its lock is held: a `_sweep` of another process would remove it.
     except BaseException as error:
         with suppress(OSError):
@@ -166,6 +167,11 @@ def _sweep(folder: Path) -> None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _lies_at(file.fileno(), part):
                     part.unlink()
+
+
+def is_as_empty(folder: Path) -> bool:
+    """Whether a folder has nothing in it but the unfinished files of killed writers. Raises OSError."""
+    return all(_PART.fullmatch(name) for name in os.listdir(folder))
 
 
 def _lies_at(descriptor: int, path: Path) -> bool:

@@ -112,6 +112,21 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_free(folder: Path) -> bool:
+    """Whether no process holds the lock of this folder. False where the file system has no locks of folders.
+
+    Raises OSError where it is no folder, or a link to one.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def note_holder(descriptor: int) -> None:
     """Write into a locked file who holds it: for those that wait, or are refused. Raises OSError."""
     os.ftruncate(descriptor, 0)

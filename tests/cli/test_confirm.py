@@ -7,6 +7,8 @@ from fake_releases import fake_measurements
 
 pytest.importorskip("ruamel.yaml")
 
+from rnnbench.pipeline import confirmation
+
 ALERTS = """\
 schema: 1
 alerts:
@@ -79,3 +81,35 @@ def test_what_cannot_be_compared_is_left_and_said_where_it_was_named(rnnbench, a
 def test_a_missing_case_is_told_also_where_no_alert_is_new(rnnbench):
     assert "absent.yaml: does not exist" in rnnbench("history", "confirm", "absent.yaml", status=2).stderr
     assert "give at least one case file" in rnnbench("history", "confirm", status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("edit", "told", "state"),
+    [
+        (lambda text: text.replace("seen on both machines", "a person has looked"), "", "refuted"),
+        (
+            lambda text: text.replace("state: new", "state: mended\n  mended: 2026-01-03"),
+            "was mended or removed",
+            "mended",
+        ),
+        (lambda text: "schema: 1\nalerts: []\n", "slow: was mended or removed meanwhile", "alerts: []"),
+    ],
+    ids=["a note", "mended", "removed"],
+)
+def test_what_is_written_into_the_file_during_a_comparison_stays_and_no_result_is_lost(
+    rnnbench, alerts, monkeypatch, edit, told, state
+):
+    file = alerts()
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.1": 1.0})
+    compare = confirmation.compare_sides
+
+    def edited_meanwhile(*arguments, **named):
+        file.write_text(edit(file.read_text()))
+        return compare(*arguments, **named)
+
+    monkeypatch.setattr(confirmation, "compare_sides", edited_meanwhile)
+    done = rnnbench("history", "confirm", "tiny.yaml")
+    assert "slow: refuted: ratio 1.000" in done.stdout
+    assert told in done.stderr
+    assert state in file.read_text()
+    assert ("a person has looked" in file.read_text()) == (not told)

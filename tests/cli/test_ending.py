@@ -253,8 +253,10 @@ def test_a_folder_that_was_removed_under_a_command_ends_it_with_a_sentence(folde
         RuntimeError("Symlink loop from 'x'"),
         FileNotFoundError(errno.ENOENT, "No such file or directory", "x"),
         OSError(errno.ENXIO, "No such device or address", "x"),
+        OSError(errno.ENOTCONN, "Transport endpoint is not connected", "x"),
+        OSError(errno.EINVAL, "Invalid argument", "x"),
     ],
-    ids=["loop", "removed", "socket"],
+    ids=["loop", "removed", "socket", "its program has ended", "a name that it cannot have"],
 )
 def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error):
     def command(_):
@@ -264,6 +266,14 @@ def test_a_path_that_leads_nowhere_ends_a_command_with_a_sentence(capsys, error)
         end_well(command)
     assert ended.value.code == 2
     assert "see what lies there and who may use it, or name another place" in capsys.readouterr().err
+
+
+def test_an_error_of_the_system_that_is_of_no_file_is_a_traceback():
+    def command(_):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        end_well(command)
 
 
 def test_a_machine_without_a_folder_for_temporary_files_is_told_with_what_helps(capsys):
@@ -285,6 +295,8 @@ def test_a_machine_without_a_folder_for_temporary_files_is_told_with_what_helps(
         (errno.EROFS, "write", "make its disk writable, or"),
         (errno.EFBIG, "write", "raise the limit of a file's size (`ulimit -f`), or"),
         (errno.EIO, "use", "see whether its disk is broken, or"),
+        (errno.ESTALE, "use", "see whether its disk is broken, or"),
+        (errno.EUCLEAN, "use", "see whether its disk is broken, or"),
     ],
 )
 def test_a_disk_that_cannot_be_used_is_told_with_what_helps(capsys, number, does, told):

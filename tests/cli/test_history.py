@@ -48,6 +48,16 @@ def test_a_comparison_is_added_by_its_verdicts_and_neither_side_becomes_a_night(
     assert f"other-a: added ({TRIALS} trials)" in rnnbench("history", "add", "other-a").stdout
 
 
+def test_the_sides_of_an_interrupted_comparison_become_no_night(rnnbench, folder):
+    for side in ("a", "b"):
+        shutil.copytree(STORED, folder / f"run-{side}")
+        info = json.loads((STORED / "run.json").read_text())
+        (folder / f"run-{side}" / "run.json").write_text(json.dumps({**info, "side": side}))
+    assert "is side a of a comparison, and no night" in rnnbench("history", "add", "run-a").stderr
+    assert "did not come to its verdicts; compare again" in rnnbench("history", "add", "run-b", status=2).stderr
+    assert not (folder / "results" / "history" / "runs").exists()
+
+
 def test_a_check_is_added_as_a_check_and_once_damaged_is_added_again(rnnbench, folder):
     shutil.copytree(STORED, folder / "run")
     info = json.loads((folder / "run" / "run.json").read_text())

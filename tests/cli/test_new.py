@@ -79,6 +79,16 @@ def test_it_overwrites_nothing(rnnbench, folder):
     assert (folder / "my.yaml").read_text() == "mine"
 
 
+def test_it_overwrites_nothing_that_was_written_meanwhile(rnnbench, folder, monkeypatch):
+    def slowly(what, name):
+        (folder / "my.yaml").write_text("mine")
+        return "schema: 1\n"
+
+    monkeypatch.setattr("rnnbench.cases.case_of_network", slowly)
+    assert "is there already" in rnnbench("new", "gru", "-o", "my.yaml", status=2).stderr
+    assert (folder / "my.yaml").read_text() == "mine"
+
+
 def test_a_case_of_whole_numbers_says_their_range(rnnbench, folder):
     files.saved(files.embedding(), folder / "tokens.onnx")
     told = rnnbench(

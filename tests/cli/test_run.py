@@ -18,7 +18,7 @@ from harness_trials import make_trial
 
 from rnnbench.fleet.dispatch import UnfinishedTrials
 from rnnbench.plan import begin_run
-from rnnbench.results import Store
+from rnnbench.results import Store, read_run, write_info
 
 ONE_TRIAL = "--filter=chunk=2,state=stitched"
 
@@ -97,6 +97,15 @@ def test_the_command_that_continues_a_run_can_be_given(tmp_path, monkeypatch):
     with pytest.raises(Measured):
         command._carry_out(plan, tmp_path / "reports", None, measure)
     assert shlex.split(told[0].partition("To continue: ")[2]) == ["rnnbench", "run", "--resume", str(plan.folder)]
+
+
+@pytest.mark.parametrize("change", [{"directory": "a\0b"}, {"command": ("rnnbench", "run", "--reports", "a\0b")}])
+def test_a_null_byte_in_the_first_command_is_told(folder, change):
+    plan = begin_run([make_trial()], Store(folder / "results"))
+    info = read_run(plan.folder).info.model_copy(update={"command": ("rnnbench", "run"), **change})
+    write_info(plan.folder, info)
+    error = run_command(folder, "run", "--resume", plan.folder.name, status=2).stderr
+    assert "run.json: has a null byte in `command` or `directory`, as no command has; restore it" in error
 
 
 @pytest.mark.parametrize(("route", "status"), [("wrong-bound", 1), ("build-fails", 3)])

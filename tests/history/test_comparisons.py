@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rnnbench.content_digest import text_with_digest
-from rnnbench.history import History, false_alarm_lines, false_alarms
+from rnnbench.history import History, false_alarm_lines, false_alarms, side_of
 from rnnbench.results import StoreError
 
 
@@ -135,3 +135,14 @@ def test_a_run_that_is_no_side_of_a_comparison_has_a_message(tmp_path):
         (run / "verdicts.json").write_text(damaged)
         with pytest.raises(StoreError, match="is damaged; compare again"):
             History(tmp_path / "history").add_comparison(run)
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_side_of_a_comparison_that_was_interrupted_is_no_night(tmp_path, side):
+    run = fake.write_run(tmp_path / f"run-{side}", [fake.record()], side=side)
+    assert side_of(run) == side
+    with pytest.raises(StoreError, match="is no side b of a comparison: it has no verdicts") as error:
+        History(tmp_path / "history").add_comparison(run)
+    assert ("did not come to its verdicts; compare again" in str(error.value)) == (side == "b")
+    (run / "release.json").touch()
+    assert side_of(run) is None, "a backfill gave it its release"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from rnnbench.night import MeasuredNight, State, VersionSearch, collect, collect
 from rnnbench.night.folders import DATA, PAGE
 from rnnbench.night.state import Good, Held, write_state
 from rnnbench.plan import unavailable
-from rnnbench.reports import BackendLine, Commands, NightSummary, night_page
+from rnnbench.reports import BackendLine, Commands, NightSummary, ReportError, night_page
 from rnnbench.results import StoreError
 
 SLOW = {"1.0": 1.0, "1.1": 1.2, "1.2": 1.0}
@@ -212,6 +213,57 @@ def test_an_interrupted_night_goes_on_and_does_nothing_twice(nights, monkeypatch
     assert any("Going on with the night" in said for said in nights.said)
 
 
+def test_a_night_whose_runs_were_removed_makes_them_again(nights):
+    nights.conforming({})
+    nights.index({"1.0": ""})
+    first = nights.measure()
+    names = (first.run, first.backends["fake"].checked)
+    for name in names:
+        shutil.rmtree(nights.store.resolve(name))
+    assert nights.night().is_quiet
+    assert [f"{name}: made again: no run" in " ".join(nights.said) for name in names] == [True, True]
+    assert nights.checked == ["1.0", "1.0"]
+    assert [run.trials for run in nights.history.nights] == [2]
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_what_a_person_writes_into_the_state_during_a_night_stays(nights, monkeypatch):
+    nights.index({"1.0": ""})
+    run_trials, held = measure.run_trials, {"other": Held(version="9", alerts=())}
+
+    def edited(*arguments, **named):
+        write_state(nights.folders.state, nights.state.model_copy(update={"held": held}))
+        run_trials(*arguments, **named)
+
+    monkeypatch.setattr(measure, "run_trials", edited)
+    night = nights.measure()
+    assert (nights.state.held, nights.state.night.run_ended) == (held, True)
+
+    def edited_again(*content):
+        write_state(nights.folders.state, nights.state.model_copy(update={"held": {}}))
+
+    monkeypatch.setattr(collect, "write_site", edited_again)
+    with pytest.raises(StoreError, match="was changed while rnnbench worked on it; run the command again"):
+        collect_night([MeasuredNight(night, nights.store)], nights.folders)
+    assert nights.state.held == {}
+    assert nights.night().is_quiet
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_a_comparison_whose_page_cannot_be_written_counts(nights, monkeypatch):
+    def full(*_):
+        raise ReportError("the disk is full")
+
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""}, SLOW)
+    monkeypatch.setattr(measure, "write_comparison", full)
+    found = nights.night()
+    assert [alert.state for alert in found.confirmed] == ["confirmed"]
+    (problem,) = found.problems
+    assert "fake: its comparison has no page: the disk is full; see: rnnbench compare " in problem
+
+
 def test_a_night_goes_on_without_an_environment_that_can_no_longer_be_made(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()
@@ -376,6 +428,15 @@ def test_a_site_that_cannot_be_made_is_a_problem_and_ends_nothing_else(nights, m
     found = nights.night()
     assert any("the site was not made" in text for text in found.problems)
     assert "the site was not made" in (nights.folders.reports / PAGE).read_text()
+    assert nights.state.good["fake"].version == "1.0"
+
+
+def test_a_site_in_whose_place_a_file_lies_is_a_problem_too(nights, monkeypatch):
+    monkeypatch.setattr(collect, "write_site", site.write_site)
+    nights.index({"1.0": ""})
+    nights.folders.reports.mkdir(parents=True)
+    (nights.folders.reports / "site").touch()
+    assert f"the site was not made: {nights.folders.reports / 'site'}: File exists" in nights.night().problems
     assert nights.state.good["fake"].version == "1.0"
 
 

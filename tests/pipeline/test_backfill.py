@@ -16,7 +16,7 @@ pytest.importorskip("duckdb")
 from rnnbench.backends import Probe
 from rnnbench.devices import Device
 from rnnbench.history import History, release_series
-from rnnbench.pipeline import Backfill, Release, SideError, backfill, list_releases, measure_releases
+from rnnbench.pipeline import Backfill, NotNowError, Release, SideError, backfill, list_releases, measure_releases
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -135,3 +135,18 @@ def test_an_interrupt_stops_the_installers(measure, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure()
     assert stopped.is_set()
+
+
+@pytest.mark.parametrize(("step", "measured"), [("make_environment", []), ("open_side", ["1.14"])])
+def test_what_this_machine_cannot_install_now_is_no_result_of_a_release(measure, monkeypatch, tmp_path, step, measured):
+    whole = getattr(backfill, step)
+
+    def without_room(text, *others):
+        if text.endswith("==1.13"):
+            raise NotNowError("its disk is full")
+        return whole(text, *others)
+
+    monkeypatch.setattr(backfill, step, without_room)
+    with pytest.raises(NotNowError, match="its disk is full"):
+        measure()
+    assert [entry.release.version for entry in History(tmp_path / "history").runs] == measured

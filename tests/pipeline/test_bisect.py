@@ -8,7 +8,7 @@ from harness_trials import SilentObserver, make_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.pipeline import LatencyJudge, Release, SideError, Step, Steps, bisect_releases
+from rnnbench.pipeline import LatencyJudge, NotNowError, Release, SideError, Step, Steps, bisect, bisect_releases
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -78,4 +78,18 @@ def test_a_release_that_cannot_be_compared_is_skipped_with_the_reason(judge, mon
 def test_ends_that_do_not_differ_are_refused(judge, monkeypatch, latency, pairs, seen):
     fake_measurements(monkeypatch, {"1.0": 1.0, "1.3": latency}, pairs=pairs)
     with pytest.raises(SideError, match=rf"1\.3 is not slower than 1\.0: {seen}"):
+        bisect_releases(RELEASES[:4], judge, lambda step: None)
+
+
+def test_what_this_machine_cannot_install_now_ends_a_bisection_and_skips_no_release(judge, monkeypatch):
+    fake_measurements(monkeypatch, {"1.0": 1.0, "1.3": 1.05})
+    open_side = bisect.open_side
+
+    def without_room(text, *others):
+        if text.endswith("==1.1"):
+            raise NotNowError("its disk is full")
+        return open_side(text, *others)
+
+    monkeypatch.setattr(bisect, "open_side", without_room)
+    with pytest.raises(NotNowError, match="its disk is full"):
         bisect_releases(RELEASES[:4], judge, lambda step: None)

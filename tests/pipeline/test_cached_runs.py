@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from rnnbench import conformance, pipeline
 from rnnbench.backends import program_identity
 from rnnbench.cache import ENTRY, Cache, CacheFolder
 from rnnbench.conformance import kept_references
+from rnnbench.content_digest import intact, text_with_digest
 from rnnbench.pipeline import build_and_check, build_and_check_trial, check_trials
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.plan import begin_run, close_adapters, examine
@@ -210,6 +212,16 @@ def test_a_damaged_entry_is_built_again_and_never_run(tmp_path, cache):
     for entry in entries(cache):
         for file in entry.rglob("fake-*"):
             file.write_text("damage")
+    again = build(tmp_path / "2", cache)
+    assert (again.failure, again.built.figures.origin) == (None, "cold")
+    assert build(tmp_path / "3", cache).built.figures.origin == "cached"
+
+
+def test_an_entry_with_the_facts_of_another_rnnbench_is_built_again(tmp_path, cache):
+    build(tmp_path / "1", cache)
+    for entry in entries(cache):
+        content = json.loads(intact((entry / ENTRY).read_bytes()))
+        (entry / ENTRY).write_bytes(text_with_digest(json.dumps({**content, "facts": {"build": {"origin": "warm"}}})))
     again = build(tmp_path / "2", cache)
     assert (again.failure, again.built.figures.origin) == (None, "cold")
     assert build(tmp_path / "3", cache).built.figures.origin == "cached"

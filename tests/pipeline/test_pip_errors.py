@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 import pytest
 
-from rnnbench.pipeline import SideError
+from rnnbench.pipeline import NotNowError
 from rnnbench.pipeline.made_environments import run_installer
 from rnnbench.pipeline.pip_errors import errors_of, has_no_index
 from rnnbench.pipeline.releases import versions_of_index
@@ -33,14 +35,22 @@ def no_network(monkeypatch):
 
 @pytest.mark.proof
 def test_releases_of_an_index_that_cannot_be_reached(no_network):
-    with pytest.raises(SideError, match=r"^fake: the package index cannot be reached; see whether .*--list FILE$"):
+    with pytest.raises(NotNowError, match=r"^fake: the package index cannot be reached; see whether .*--list FILE$"):
         versions_of_index("fake")
 
 
 def test_an_environment_of_an_index_that_cannot_be_reached(no_network, tmp_path):
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tmp_path), "rnnbench-no-such-package"]
-    with pytest.raises(SideError, match=r"'fake==1': the environment could not be made: the package index cannot be"):
+    with pytest.raises(NotNowError, match=r"'fake==1': the environment could not be made: the package index cannot be"):
         run_installer(command, "fake==1")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_is_told_as_such_and_not_as_an_error_of_the_release(number):
+    said = f"ERROR: Could not install packages due to an OSError: [Errno {number}] {os.strerror(number)}: '/x/y'"
+    told = f"'fake==1': the environment could not be made: {os.strerror(number)}; free space on the disks of"
+    with pytest.raises(NotNowError, match=told):
+        run_installer([sys.executable, "-c", f"import sys; sys.exit({said!r})"], "fake==1")
 
 
 def test_an_index_that_was_reached_at_last_is_no_reason():

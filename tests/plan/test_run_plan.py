@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from harness_trials import expected_failure, make_trial
@@ -224,6 +225,18 @@ def test_a_network_whose_package_is_gone_is_named(tmp_path):
         resume_run(folder)
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_plan_with_a_number_that_is_none_is_not_resumed(tmp_path, number):
+    """The plan of an earlier version has no digest, and may have been edited."""
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    write_info(folder, read_run(folder).info.model_copy(update={"trials": None}))
+    content = json.loads((folder / TRIALS).read_bytes())
+    content[0]["limits"]["build"] = "the limit"
+    write_with_copy(folder / TRIALS, json.dumps(content).replace('"the limit"', number).encode())
+    with pytest.raises(StoreError, match=r"trials\.json: cannot be read, so the run cannot be resumed"):
+        resume_run(folder)
+
+
 def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
     """Or its trials in that one, where its `run.json` lies in the place of the run's own."""
     folders = [begin_run([make_trial(chunk=chunk)], Store(tmp_path)).folder for chunk in (1, 2)]
@@ -235,6 +248,20 @@ def test_the_trials_of_another_run_are_not_run_in_this_one(tmp_path):
             resume_run(own)
         write_with_copy(own / name, before[name])
     assert len(resume_run(own).trials) == 1
+
+
+def test_a_check_is_not_gone_on_with_as_a_run(tmp_path):
+    """A run times its trials. Those that were checked have no times."""
+    folder = begin_run([make_trial()], Store(tmp_path), case_files=[Path("cases")]).folder
+    with pytest.raises(StoreError, match="is a run of `rnnbench check`"):
+        resume_run(folder)
+
+
+def test_a_side_of_a_comparison_says_so_from_its_beginning(tmp_path):
+    folder = begin_run([make_trial()], Store(tmp_path), side="a").folder
+    assert (read_run(folder).info.side, folder.name[-2:]) == ("a", "-a")
+    with pytest.raises(StoreError, match="is side A of a comparison"):
+        resume_run(folder)
 
 
 def test_what_is_not_as_it_was_when_the_run_began_is_said(tmp_path):

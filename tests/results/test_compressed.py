@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import fake_records as fake
 import pytest
@@ -13,9 +15,10 @@ pytest.importorskip("zstandard")
 
 import zstandard
 
+from rnnbench.disk import open_plain
 from rnnbench.optional import MissingExtraError
-from rnnbench.results import StoreError, append_record, compress_records, read_run
-from rnnbench.results.compressed import COMPRESSED, RECORDS
+from rnnbench.results import StoreError, append_record, compress_records, read_run, store
+from rnnbench.results.compressed import COMPRESSED, RECORDS, restore_records
 
 
 @pytest.fixture
@@ -49,6 +52,26 @@ def test_while_both_files_are_there_the_plain_one_is_the_truth(run: Path) -> Non
     assert len(read_run(run).records) == 1
     append_record(run, fake.record(chunk=99))
     assert len(read_run(run).records) == 2
+
+
+@pytest.mark.parametrize("doing", [compress_records, restore_records])
+def test_records_that_another_process_compresses_or_restores_meanwhile_are_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch, doing: Callable[[Path], object]
+) -> None:
+    """The file goes after the reader has seen it, and before the reader opens it."""
+    before = read_run(run).records
+    goes = RECORDS if doing is compress_records else COMPRESSED
+    if doing is restore_records:
+        compress_records(run)
+
+    def opened(file: Path) -> BinaryIO:
+        if file.name == goes:
+            doing(run)
+        return open_plain(file)
+
+    monkeypatch.setattr(store, "open_plain", opened)
+    assert read_run(run).records == before
+    assert not (run / goes).exists()
 
 
 DAMAGES = {

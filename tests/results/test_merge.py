@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from damaged_shards import DAMAGES, Damage, make_shards
 from quick_tests import one_of_each_class
 
 from rnnbench.disk import write_with_copy
+from rnnbench.locks import locked_folder
 from rnnbench.results import (
     Store,
     StoreError,
@@ -229,6 +231,8 @@ def test_what_is_missing_is_named(tmp_path):
     merging = merge_shards([first, third])
     assert len(merging.missing) == 2
     assert f"shard 1/4 lacks 1 trial: {lost}; continue it with: rnnbench run --resume {first.name}" in merging.missing
+    check = made.make_shard(tmp_path / "check", 1, lambda number, record: None, case_files=("cases",))
+    assert merge_shards([check]).missing[0].endswith("; check it again with --shard 1/4"), "no run goes on with a check"
     assert merging.missing[1].startswith(f"shard 2/4 is missing: 3 trials: {plan.own(2)[0]}")
     assert merging.missing[1].endswith("run it with --shard 2/4")
     run = write_merged(merging, tmp_path / "results").run
@@ -507,6 +511,44 @@ def test_another_run_in_the_place_is_kept(tmp_path):
         write_merged(merge_shards(shards), tmp_path, shards[0])
     assert (taken / "notes").read_text() == "mine"
     assert read_run(shards[0]).info.shard is not None
+
+
+def test_what_another_process_puts_in_the_place_meanwhile_is_kept(tmp_path, monkeypatch):
+    other = fake.write_run(tmp_path / "other", [])
+    place, fill = tmp_path / "whole", merge._fill
+
+    def filled(*arguments):
+        fill(*arguments)
+        shutil.copytree(other, place)
+
+    monkeypatch.setattr(merge, "_fill", filled)
+    with pytest.raises(StoreError, match="is there already"):
+        write_merged(merge_shards(made.make_shards(tmp_path / "shards")), tmp_path, place)
+    assert read_run(place).info == read_run(other).info
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_link_to_a_merged_run_stays_a_link(tmp_path):
+    shards = made.make_shards(tmp_path / "shards")
+    (tmp_path / "whole").symlink_to(tmp_path / "elsewhere" / "run")
+    for some, what in ((shards[:2], "merged"), (shards, "merged again"), (shards, "already merged")):
+        assert write_merged(merge_shards(some), tmp_path, tmp_path / "whole").what == what
+    assert (tmp_path / "whole").is_symlink()
+    assert len(read_run(tmp_path / "elsewhere" / "run").shards) == 3
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["run"]
+
+
+def test_what_a_killed_merge_left_is_removed_by_the_next_one_and_nothing_of_a_living_one(tmp_path):
+    results = tmp_path / "results"
+    names = {name: results / f".run.{name}.part" for name in ("0" * 16, "1" * 16, "2" * 16, "notes")}
+    killed, living, young, foreign = names.values()
+    for part in (killed, living, young, foreign):
+        (part / "shards").mkdir(parents=True)
+    for part in (killed, living, foreign):
+        os.utime(part, (0, 0))
+    with locked_folder(living):
+        run = merged(tmp_path, made.make_shards(tmp_path / "shards"))
+    assert {*results.iterdir()} == {living, young, foreign, run.path}
 
 
 def test_a_merged_run_comes_after_its_shards_in_a_folder_of_runs(tmp_path):

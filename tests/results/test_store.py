@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
@@ -331,6 +332,16 @@ def test_half_a_surrogate_pair_as_bytes_is_no_json(run: Path) -> None:
         read_run(run)
 
 
+@pytest.mark.parametrize("levels", [100, 300, 900])
+def test_a_file_with_hundreds_of_levels_is_damaged(run: Path, levels: int) -> None:
+    """It can be read, and could not be written again when a run ends."""
+    content = without_digest((run / INFO).read_bytes())[0]
+    assert b'"cores": 2' in content
+    (run / INFO).write_bytes(content.replace(b'"cores": 2', b'"cores": ' + b"[" * levels + b"]" * levels))
+    with pytest.raises(StoreError, match=rf"{INFO}: has more than 64 levels of arrays and objects; restore the file"):
+        read_run(run)
+
+
 def test_a_field_that_does_not_fit_is_named_beside_unknown_ones(run: Path) -> None:
     content = json.loads(fake.record().model_dump_json())
     content["params"]["chunk"] = "sixteen"
@@ -382,6 +393,21 @@ def test_a_run_is_found_by_path_by_name_and_as_latest(run: Path) -> None:
     assert runs.resolve("latest") == newest
     assert runs.read("latest").name == newest.name
     assert runs.runs() == [run, newest]
+
+
+def test_the_run_of_another_user_is_told_and_hides_no_run_of_ones_own(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = run.parent / "20270101T000000Z-secret"
+    secret.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != secret)
+    runs = Store(run.parent)
+    assert runs.resolve("latest") == run
+    (warning,) = runs.left_out("latest")
+    assert warning.startswith(f"{secret}: may not be read, so it is not taken for the latest run")
+    shutil.rmtree(run)
+    with pytest.raises(StoreError, match=f"no run is the latest: {secret}: may not be read"):
+        runs.resolve("latest")
 
 
 def test_a_run_that_a_wrong_clock_dated_in_the_future_is_not_the_latest(run: Path) -> None:

@@ -154,6 +154,12 @@ def test_a_folder_with_other_files_is_left_alone(small, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_site_that_was_killed_at_its_first_file_is_made_again(small, tmp_path):
+    (tmp_path / ".rnnbench-site.txt.123-456.part").touch()
+    write_site([small], None, tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
 @pytest.mark.parametrize("full_at", ["mkdir", "data"])
 def test_a_full_disk_is_told_with_the_option_that_names_another(small, tmp_path, monkeypatch, full_at):
     def full(path, *_, **__):

@@ -124,7 +124,7 @@ def check(
         end_run(plan.folder, {})
         tell(f"records  {plan.folder}")
         sys.exit(OK)
-    run_leaves(plan.folder, ".")
+    run_leaves(plan.folder, ". A check is not resumed: check the same cases again")
     with ProgressBar(console(), len(plan.trials)) as progress:
         if place is None:
             smallest = check_trials(

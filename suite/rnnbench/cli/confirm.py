@@ -82,8 +82,8 @@ def confirm(
                 problems += 1
                 tell(f"{alert.id}: not compared: {error}", is_error=bool(identities))
                 continue
-            alerts = _noted(alerts, alert, confirmation)
             answers.append(confirmation.answer)
+            _note(alerts_file, alert, confirmation)
     if "confirmed" in answers:
         sys.exit(1)
     if identities and problems:
@@ -105,14 +105,23 @@ def _trials(cases: list[Case], backend: str) -> list[Trial]:
     return selection.select(cases, selection.targets(cases, installed=False))
 
 
-def _noted(alerts: Alerts, alert: Alert, done: Confirmation) -> Alerts:
-    """Write the result of a comparison at once, since the next one may take minutes. Returns the new alerts."""
+def _note(file: Path, alert: Alert, done: Confirmation) -> None:
+    """Write the result of a comparison at once, since the next one may take minutes.
+
+    It goes into the file as it is now: a person, or a night, may have changed other alerts since the comparison began.
+    """
+    from rnnbench.history import Alerts
+
     measured = done.measured(datetime.now(UTC).date().isoformat())
     verdicts = ", ".join(judged.verdict for judged in done.verdicts.values()) or "every trial failed on a side"
     if measured is None or done.answer == "undecided":
         tell(f"{alert.id}: undecided ({verdicts}); a larger --budget may decide; runs: {done.runs[0]}, {done.runs[1]}")
-        return alerts
+        return
     low, high = measured.interval
     tell(f"{alert.id}: {done.answer}: ratio {measured.ratio:.3f} ({low:.3f} to {high:.3f}); {verdicts}")
+    alerts = Alerts.read(file)
+    if not any(now.id == alert.id and now.state != "mended" for now in alerts.all):
+        tell(f"{alert.id}: was mended or removed meanwhile, so this is not written into {file}", is_error=True)
+        return
     transition = alerts.confirm if done.answer == "confirmed" else alerts.refute
-    return transition(alert.id, measured).write()
+    transition(alert.id, measured).write()

@@ -20,7 +20,7 @@ from rnnbench.abandoned_calls import any_left
 from rnnbench.address_space import load_products_within_limit
 from rnnbench.cli.exit_status import INTERRUPTED, MISTAKE, UNREAD
 from rnnbench.cli.output import make_streams_usable, tell
-from rnnbench.disk import PATH_ERRORS, is_disk_error
+from rnnbench.disk import BROKEN_DISK_ERRORS, is_disk_error
 from rnnbench.optional import broken_installation
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,7 +32,7 @@ AGAIN_S = 0.05
 _MEND = {
     errno.EROFS: "make its disk writable",
     errno.EFBIG: "raise the limit of a file's size (`ulimit -f`)",
-    errno.EIO: "see whether its disk is broken",
+    **dict.fromkeys(BROKEN_DISK_ERRORS, "see whether its disk is broken"),
 }
 """The advice for errors of a disk that is not full."""
 _MOUNT = "mount /proc: rnnbench reads there what the kernel says of the machine and of processes"
@@ -204,9 +204,9 @@ def _of_system(error: OSError) -> str | None:
     if is_disk_error(error):
         what = error.filename or "the output"
         mend = _MEND.get(error.errno or 0, "free space on its disk")
-        does = "use" if error.errno == errno.EIO else "write"  # The others are of writing alone.
+        does = "use" if error.errno in BROKEN_DISK_ERRORS else "write"  # The others are of writing alone.
         return f"cannot {does} {what}: {error.strerror}; {mend}, or choose another one"
-    if error.errno in PATH_ERRORS and error.filename:
+    if error.filename and not isinstance(error.filename, int) and error.errno not in LIMIT_ERRORS:
         what_to_do = _MOUNT if str(error.filename).startswith("/proc/") else _OTHER_PLACE
         return f"cannot use {error.filename}: {error.strerror}; {what_to_do}"
     if isinstance(error, FileNotFoundError) and "temporary directory" in str(error):  # Of `tempfile`.

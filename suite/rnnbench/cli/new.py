@@ -41,8 +41,7 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
     from rnnbench.spelling import hint
 
     names = names_of_networks()
-    if os.path.lexists(output):
-        raise click.UsageError(f"{output} is there already; give another name with -o")
+    _require_free(output)
     name = re.sub(r"[^a-z0-9_.-]+", "_", output.stem.lower()).strip("_.-")[:64] or "mine"
     if what in names and answers:
         raise click.UsageError(f"--set completes a model file, and {what} is not a model file. Edit the case instead")
@@ -52,8 +51,15 @@ def new(what: str, output: Path, answers: tuple[str, ...]) -> None:
         text = _of_file(Path(what), output, answers, name)
     else:
         raise click.UsageError(f"'{what}' is no cell, no network and no model file; {hint(what, names)}")
+    _require_free(output)  # A model file may take minutes.
     write_text(output, text)
     tell(f"{output} is written. Run it: rnnbench run {quote(str(output))}")
+
+
+def _require_free(output: Path) -> None:
+    """Raises UsageError where something lies already: nothing is overwritten."""
+    if os.path.lexists(output):
+        raise click.UsageError(f"{output} is there already; give another name with -o")
 
 
 def _of_file(file: Path, output: Path, answers: tuple[str, ...], name: str) -> str:

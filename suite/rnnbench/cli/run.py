@@ -148,11 +148,14 @@ def _refuse_options_of_a_plan() -> None:
 def _options_of_the_beginning(folder: Path) -> dict[str, Any]:
     """The options of _FILE_OPTIONS that the run's first command had, and this command does not have.
 
-    Relative paths refer to the working folder of the first command. Raises UsageError if one cannot be written now.
+    Relative paths refer to the working folder of the first command. Raises UsageError if one cannot be written now, and
+    StoreError.
     """
-    from rnnbench.results import read_info
+    from rnnbench.results import INFO, StoreError, read_info
 
     context, info = click.get_current_context(), read_info(folder)[0]
+    if any("\0" in word for word in (*info.command, info.directory or "")):
+        raise StoreError(f"{folder / INFO}: has a null byte in `command` or `directory`, as no command has; restore it")
     if info.command[1:2] != (context.info_name,):
         return {}
     try:

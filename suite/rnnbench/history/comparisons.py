@@ -17,7 +17,7 @@ from rnnbench.disk import read_cached, read_plain
 from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
 from rnnbench.history.release_file import FILE as RELEASE_FILE
 from rnnbench.history.release_file import Ratio
-from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, visible
+from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, read_info, visible
 
 VERDICTS_FILE = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
@@ -64,11 +64,17 @@ VERDICT_TYPES: Mapping[str, str] = {
 
 
 def side_of(folder: Path) -> Literal["a", "b"] | None:
-    """The side of a comparison that a run is; None for a night, and for the run of a release (a backfill)."""
+    """The side of a comparison that a run is; None for a night, and for the run of a release (a backfill).
+
+    A comparison that was interrupted has sides and no verdicts. A run of an earlier rnnbench does not say its side.
+    Raises StoreError.
+    """
     if (folder / RELEASE_FILE).exists():
         return None
     if (folder / VERDICTS_FILE).exists():
         return "b"
+    if side := read_info(folder)[0].side:
+        return "b" if side == "b" else "a"
     others = folder.absolute().parent.glob(f"*-b/{VERDICTS_FILE}") if folder.name.endswith("-a") else ()
     runs = (read_cached(file, lambda path: json.loads(intact(read_plain(path)))["a"]["run"]) for file in others)
     return "a" if folder.name in runs else None
@@ -90,9 +96,10 @@ def comparison_of(run: Run) -> ComparisonEntry:
         verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
+        ended_early = "its comparison did not come to its verdicts; compare again"
+        what_to_do = ended_early if run.info.side == "b" else "give the run of side b, whose name ends in -b"
         raise StoreError(
-            f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}; give the run of side b, whose name "
-            "ends in -b"
+            f"{run.path}: is no side b of a comparison: it has no {VERDICTS_FILE}; {what_to_do}"
         ) from error
     except EditedError as error:
         raise StoreError(f"{file}: {error}") from error

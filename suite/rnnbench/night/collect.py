@@ -109,6 +109,8 @@ def collect_night(
     site = _write_site(nights, history, alerts, folders)
     summary = replace(summary, problems=tuple(dict.fromkeys((*summary.problems, *problems, *site))))
     _publish(summary, history, alerts, folders)
+    if read_state(folders.state) != state:
+        raise StoreError(f"{folders.state}: was changed while rnnbench worked on it; run the command again")
     write_state(folders.state, after)
     return summary
 
@@ -322,6 +324,8 @@ def _write_site(nights: Sequence[MeasuredNight], history: History, alerts: Alert
         write_site([run for part in nights if (run := part.run)], history, folders.reports / SITE, alerts)
     except (AlertsError, MissingExtraError, ReportError, StoreError) as error:
         return [f"the site was not made: {error}"]
+    except OSError as error:
+        return [f"the site was not made: {error.filename or folders.reports / SITE}: {error.strerror or error}"]
     return []
 
 

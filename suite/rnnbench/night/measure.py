@@ -33,7 +33,7 @@ from rnnbench.pipeline import (
     run_trials,
 )
 from rnnbench.plan import ExpectedFailures, RunPlan, begin_run, resume_run
-from rnnbench.reports import write_comparison
+from rnnbench.reports import ReportError, write_comparison
 from rnnbench.results import Store, StoreError, read_run
 from rnnbench.sampling import PairBudget
 from rnnbench.stages import Examined
@@ -87,6 +87,7 @@ def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], Non
         night = Night(started=started, trials=plan.digest, backends=newest_of(plan.backends, plan.search))
     else:
         tell(f"Going on with the night that began at {night.started}.")
+        night = _without_lost_runs(night, plan.store, tell)
     measuring = _Measuring(plan, state, night, observer, tell)
     measuring.open_sides()
     measuring.run()
@@ -99,12 +100,35 @@ def measure_night(plan: NightPlan, observer: Observer, tell: Callable[[str], Non
     measuring.compare_with_itself()
 
 
+def _without_lost_runs(night: Night, store: Store, tell: Callable[[str], None]) -> Night:
+    """The night without finished steps whose runs can no longer be read.
+
+    They are made again: the later steps and the collection need them.
+    """
+
+    def is_lost(name: str) -> bool:
+        try:
+            read_run(store.resolve(name))
+        except StoreError as error:
+            tell(f"{name}: made again: {error}")
+            return True
+        return False
+
+    checked = {name: one for name, one in night.backends.items() if one.checked and is_lost(one.checked)}
+    unchecked = {name: one.model_copy(update={"checked": ""}) for name, one in checked.items()}
+    night = night.model_copy(update={"backends": {**night.backends, **unchecked}})
+    if night.run_ended and is_lost(night.run):
+        return night.model_copy(update={"run": "", "run_ended": False})
+    return night
+
+
 @dataclass
 class _Measuring:
     """A night while it is measured."""
 
     plan: NightPlan
     state: State
+    """The state when the command began. It decides what is compared."""
     night: Night
     observer: Observer
     tell: Callable[[str], None]
@@ -181,7 +205,6 @@ class _Measuring:
             self._note_backend(backend, progress.model_copy(update={"not_compared": str(error)}))
             self.tell(f"{backend}: not compared: {error}")
             return
-        write_comparison(comparison, self.plan.reports / both.runs[1].name)
         compared = Compared(
             good=good.alone(),
             runs=(both.runs[0].name, both.runs[1].name),
@@ -190,6 +213,11 @@ class _Measuring:
             slower=slower_of(comparison, both, read_run(self.plan.store.resolve(self.night.run))),
         )
         self._note_backend(backend, progress.model_copy(update={"compared": compared, "not_compared": ""}))
+        try:
+            write_comparison(comparison, self.plan.reports / both.runs[1].name)
+        except ReportError as error:  # What was measured counts: the page can be made again.
+            again = f"rnnbench compare {both.runs[0]} {both.runs[1]}"
+            self._note(problems=(*self.night.problems, f"{backend}: its comparison has no page: {error}; see: {again}"))
 
     def confirm(self, backend: str) -> None:
         """Compare the trials with a SLOWER verdict once more: among many verdicts, some are wrong."""
@@ -279,7 +307,6 @@ class _Measuring:
         self._note(backends={**self.night.backends, backend: known})
 
     def _note(self, **changes: object) -> None:
-        """Write changes of the night into the state file."""
+        """Write changes of the night into the state file. What a person has written into it meanwhile stays."""
         self.night = self.night.model_copy(update=changes)
-        self.state = self.state.model_copy(update={"night": self.night})
-        write_state(self.plan.state, self.state)
+        write_state(self.plan.state, read_state(self.plan.state).model_copy(update={"night": self.night}))

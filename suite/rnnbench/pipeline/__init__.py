@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rnnbench.pipeline.environment_packages import extras_of
     from rnnbench.pipeline.environment_worker import source_digest
     from rnnbench.pipeline.environments import Side, check_side, open_environment, open_side
-    from rnnbench.pipeline.made_environments import ENVIRONMENTS, SideError, make_environment
+    from rnnbench.pipeline.made_environments import ENVIRONMENTS, NotNowError, SideError, make_environment
     from rnnbench.pipeline.progress import NoProgress, ProgressBar, told_if_long
     from rnnbench.pipeline.record import Observer, record_of
     from rnnbench.pipeline.releases import (

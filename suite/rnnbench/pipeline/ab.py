@@ -91,11 +91,11 @@ def begin_side(
     trials: Sequence[Trial], side: Side, name: str, store: Store, started: datetime | None = None
 ) -> RunPlan:
     """Begin a run with the versions of this side. Both sides of a comparison have one time in `started`."""
-    plan = begin_run(trials, store, suffix=f"-{name}", started=started)
+    plan = begin_run(trials, store, side=name, started=started)
     note_versions(plan, side.facts.trials)
     info = read_run(plan.folder).info
     machine = {**info.machine, "python": side.facts.python}
-    write_info(plan.folder, info.model_copy(update={"machine": machine, "side": name}))
+    write_info(plan.folder, info.model_copy(update={"machine": machine}))
     return plan
 
 

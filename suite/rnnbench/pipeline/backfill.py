@@ -22,7 +22,7 @@ from rnnbench.pipeline.ab import SideBySide, compare_sides
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environment_packages import extras_of
 from rnnbench.pipeline.environments import Side, open_side
-from rnnbench.pipeline.made_environments import SideError, make_environment
+from rnnbench.pipeline.made_environments import NotNowError, SideError, make_environment
 from rnnbench.pipeline.progress import NoProgress
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
@@ -67,8 +67,8 @@ def measure_releases(
 ) -> Iterator[MeasuredRelease]:
     """Measure the releases that the history lacks, the newest first, and add each to the history.
 
-    Stops if the next release would end later than `plan.within`. Raises SideError if the reference cannot be used, and
-    StoreError.
+    Stops if the next release would end later than `plan.within`. Raises SideError if the reference cannot be used,
+    NotNowError if this machine can make no environment now, which says nothing of a release, and StoreError.
     """
     missing = missing_trials(plan, releases)
     todo = [release for release in reversed(releases) if missing[release.version]]
@@ -137,6 +137,8 @@ def stored_reference(history: Path, package: str) -> str:
 def _install(releases: Sequence[Release], extras: Sequence[str], environments: Path) -> Mapping[Release, str]:
     """Make the environments of releases. Returns why each release cannot be used; an empty text if it can.
 
+    Raises NotNowError.
+
     An interrupt stops the installers. Without that it would wait until they end.
     """
     stop = Event()
@@ -144,6 +146,8 @@ def _install(releases: Sequence[Release], extras: Sequence[str], environments: P
     def install(release: Release) -> str:
         try:
             environment = make_environment(release.requirements, extras, environments, stop)
+        except NotNowError:
+            raise
         except SideError as error:
             return str(error)
         return (
@@ -164,6 +168,8 @@ def _measure(plan: Backfill, release: Release, trials: Sequence[Trial], referenc
     """Measure one release and add its run to the history. Returns why it could not be measured, or an empty text."""
     try:
         side = open_side(release.requirements, trials, plan.environments)
+    except NotNowError:
+        raise
     except SideError as error:
         _add_failed(plan, release, trials, str(error))
         return str(error)
@@ -185,7 +191,7 @@ def _ratios(run: Path) -> dict[str, dict[str, tuple[float, ...]]]:
 
 def _add_failed(plan: Backfill, release: Release, trials: Sequence[Trial], problem: str) -> None:
     """Add a run whose records say why the release could not be installed."""
-    run = begin_run(trials, plan.store, suffix="-b")
+    run = begin_run(trials, plan.store, side="b")
     backends = sorted({trial.target.backend for trial in trials})
     versions = {release.package: release.version}
     info = read_run(run.folder).info

@@ -17,7 +17,7 @@ from rnnbench.pipeline.ab import SideBySide, begin_side, compare_sides
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
 from rnnbench.pipeline.environments import Side, open_side
-from rnnbench.pipeline.made_environments import SideError
+from rnnbench.pipeline.made_environments import NotNowError, SideError
 from rnnbench.pipeline.record import Journal, Observer
 from rnnbench.pipeline.releases import Release
 from rnnbench.plan import end_run
@@ -57,7 +57,8 @@ class Judge(Protocol):
     def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
         """The steps of both ends. Raises SideError if they do not differ, or if one cannot be used."""
 
-    def judge(self, release: Release) -> Step: ...
+    def judge(self, release: Release) -> Step:
+        """The step of a release. Raises NotNowError: the release is not skipped for what this machine lacks now."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ class LatencyJudge:
         )
         try:
             side = open_side(release.requirements, [steps.trial], steps.environments)
+        except NotNowError:
+            raise
         except SideError as error:
             return Step(release, "skipped", str(error), command)
         both = SideBySide.begin([steps.trial], (self._side, side), steps.store)
@@ -161,6 +164,8 @@ class OutcomeJudge:
     def judge(self, release: Release) -> Step:
         try:
             record, command = self._check(release)
+        except NotNowError:
+            raise
         except SideError as error:
             return Step(release, "skipped", str(error), "")
         return Step(release, self._states.get(record.outcome, "skipped"), _ended_as(record), command)

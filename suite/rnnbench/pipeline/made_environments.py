@@ -31,7 +31,7 @@ from rnnbench.pipeline.environment_packages import (
     with_extras,
 )
 from rnnbench.pipeline.environment_worker import source_digest
-from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
+from rnnbench.pipeline.pip_errors import NO_INDEX, error_of_disk_in, errors_of, has_no_index
 from rnnbench.pipeline.progress import told_again
 from rnnbench.results import unwritable
 from rnnbench.temporary import MADE
@@ -42,6 +42,10 @@ NAMED_VERSIONS = 8
 """Versions of a package that an error names if none of them meets a requirement."""
 LONGEST_TOLD = 400
 """Most characters of what is said of an environment that is being made."""
+FREE_SPACE = (
+    "free space on the disks of the environments and of temporary files, or name other folders with --environments and "
+    "TMPDIR"
+)
 LOWER_LAYER = "rnnbench-lower-layer.pth"
 """The file of the upper layer that names the lower one."""
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "rnnbench" / "environments"
@@ -51,6 +55,12 @@ _YANKED = re.compile(r"is a yanked version:.*?Reason for being yanked: *(.*)", r
 
 class SideError(Exception):
     """A side is no environment, cannot be made, or runs another suite. The message says which, and what to do."""
+
+
+class NotNowError(SideError):
+    """This machine can make no environment now: its disk is full, or no package index answers. Nobody's release is at
+    fault, and another try may succeed.
+    """
 
 
 @dataclass(frozen=True)
@@ -219,7 +229,7 @@ def _shortened(said: str) -> str:
 
 
 def run_installer(command: list[str], requirements: str, stop: Event | None = None) -> str:
-    """Run it. Returns what it printed on standard error."""
+    """Run it. Returns what it printed on standard error. Raises SideError."""
     try:
         process = run_helper(command, INSTALL_LIMIT_S, stop=stop)
     except subprocess.TimeoutExpired as error:
@@ -229,6 +239,10 @@ def run_installer(command: list[str], requirements: str, stop: Event | None = No
         ) from error
     if process.returncode:
         output = process.stderr or process.stdout
-        message = NO_INDEX if has_no_index(output) else _shortened(errors_of(output, 2))
-        raise SideError(f"'{requirements}': the environment could not be made: {message}")
+        failed = f"'{requirements}': the environment could not be made:"
+        if of_disk := error_of_disk_in(output):
+            raise NotNowError(f"{failed} {of_disk}; {FREE_SPACE}")
+        if has_no_index(output):
+            raise NotNowError(f"{failed} {NO_INDEX}")
+        raise SideError(f"{failed} {_shortened(errors_of(output, 2))}")
     return process.stderr

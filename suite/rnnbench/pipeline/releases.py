@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rnnbench.disk import read_plain
-from rnnbench.pipeline.made_environments import NAMED_VERSIONS, SideError
+from rnnbench.pipeline.made_environments import NAMED_VERSIONS, NotNowError, SideError
 from rnnbench.pipeline.pip_errors import NO_INDEX, errors_of, has_no_index
 from rnnbench.plan import probe_or_stand_in
 from rnnbench.spelling import absent, count
@@ -177,7 +177,7 @@ def _versions_of_index(package: str, instead: str, *options: str) -> list[str]:
     match = _AVAILABLE.search(process.stdout)
     if process.returncode or match is None:
         if has_no_index(process.stderr):
-            raise SideError(f"{package}: {NO_INDEX}{other}")
+            raise NotNowError(f"{package}: {NO_INDEX}{other}")
         raise SideError(
             f"{package}: the package index names no releases: {errors_of(process.stderr, 1)}; "
             f"check the name{option}{other}"

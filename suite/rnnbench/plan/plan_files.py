@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -88,7 +89,7 @@ def _expected_adapter() -> TypeAdapter[dict[str, tuple[ExpectedFailure, ...]]]:
 
 def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     try:
-        content = _upgraded(json.loads(intact(read_plain(path))))
+        content = _upgraded(json.loads(intact(read_plain(path)), parse_float=_finite, parse_constant=_finite))
         value = adapter.validate_python(content)
     except EditedError as error:
         raise StoreError(f"{path}: {error}") from error
@@ -98,6 +99,13 @@ def _read(path: Path, adapter: TypeAdapter[T]) -> T:
     unknown = sorted(set(_lost(content, adapter.dump_python(value, mode="json"))))
     if unknown:
         raise StoreError(f"{path}: this rnnbench does not know {', '.join(unknown)}, {_START_A_NEW_ONE}")
+    return value
+
+
+def _finite(text: str) -> float:
+    """A number of a plan. Raises ValueError for NaN and infinities: a limit of one is none."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"'{text}' is no finite number")
     return value
 
 

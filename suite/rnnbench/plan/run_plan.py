@@ -75,16 +75,19 @@ def begin_run(
     store: Store,
     expected_failures: ExpectedFailures | None = None,
     suffix: str = "",
+    side: str = "",
     shard: ShardedPlan | None = None,
     case_files: Sequence[Path] = (),
     started: datetime | None = None,
 ) -> RunPlan:
     """Make the folder of a new run, whose name ends in `suffix`, with its `run.json` and plan. Raises StoreError.
 
-    With `shard`, the run has the trials of this shard of the plan, and its name ends in the shard's number.
-    `case_files` are what a check was given. Runs that belong together have one time in `started`.
+    With `side`, the run is this side of a comparison, and its name ends in it. With `shard`, the run has the trials of
+    this shard of the plan, and its name ends in the shard's number. `case_files` are what a check was given. Runs that
+    belong together have one time in `started`.
     """
     started = started or datetime.now(UTC)
+    suffix = f"-{side}" if side else suffix
     cases = tuple(dict.fromkeys(f"{trial.case}{suffix}" for trial in trials))
     ending = "" if shard is None else f"-{shard.info.number}-of-{shard.info.of}"
     name = run_name(cases, started, ending)
@@ -93,6 +96,7 @@ def begin_run(
     try:
         lock = hold_run(begun)
         plan, info = _begun(begun, started, trials, expected_failures or {}, shard, case_files)
+        info = info.model_copy(update={"side": side or None})
         folder = store.put_run(begun, name, info)
     except BaseException:
         shutil.rmtree(begun, ignore_errors=True)  # A run without all of its files could not be resumed.
@@ -185,6 +189,11 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
         raise StoreError(
             f"{folder} is side {run.info.side.upper()} of a comparison of two environments, whose trials are judged "
             f"together; give the command that compared them again"
+        )
+    if run.info.case_files:
+        raise StoreError(
+            f"{folder} is a run of `rnnbench check`, and `rnnbench run` would time the rest of its trials; check the "
+            f"same cases again"
         )
     recorded = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in recorded)

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
+import secrets
 import shutil
+import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +23,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, exchange, is_json, read_plain, unfinished, write_bytes
+from rnnbench.disk import copy_of, exchange, followed, is_json, read_plain, unfinished, write_bytes
 from rnnbench.file_copies import copy
+from rnnbench.locks import is_free, locked_folder
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
@@ -36,6 +40,10 @@ from rnnbench.spelling import count
 WITH_COPY = (INFO, TRIALS, "expected_failures.json")
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
 ENDING = "-merged"
+ABANDONED_S = 600.0
+"""Seconds after which an unfinished folder is removed, if no process holds its lock. It is locked once it is made."""
+_PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
+"""The name of a folder that `write_merged` has not finished."""
 MOST_NAMED = 5
 """Files of samples that are left out of a merge and named one by one."""
 MergeOutcome = Literal["merged", "merged again", "already merged"]
@@ -104,20 +112,24 @@ def merge_shards(runs: Iterable[Path]) -> Merging:
 def write_merged(merging: Merging, results: Path, output: Path | None = None) -> MergedRun:
     """Write the run into `output`, or under a name of its own into the folder `results`.
 
-    The same shards always give the same folder with the same content. Raises StoreError where another run is there.
+    The same shards always give the same folder with the same content. Raises StoreError where another run is there, or
+    another process has put one there meanwhile.
     """
     name = _name(merging)
     place = output or results / name
-    folder = place.absolute()
-    is_there = os.path.lexists(folder)
-    if is_there:
-        _refuse_another_run(folder, merging)
-    part = unfinished(folder, f"{os.getpid()}.part")
+    folder = followed(place)  # A link to a folder stays one.
+    _refuse_another_run(folder, merging)
+    part = unfinished(folder, f"{secrets.token_hex(8)}.part")
     try:
-        _fill(part, name, merging)
-        if is_there and _is_same(part, folder):
-            return MergedRun(read_run(place), "already merged")
-        _put(part, folder)
+        part.mkdir(parents=True)
+        _remove_abandoned(folder.parent)
+        with locked_folder(part):
+            _fill(part, name, merging)
+            with locked_folder(folder.parent):
+                is_there = _refuse_another_run(folder, merging)
+                if is_there and _is_same(part, folder):
+                    return MergedRun(read_run(place), "already merged")
+                _put(part, folder)
     except OSError as error:
         if any(Path(error.filename or "").is_relative_to(shard.path) for shard in merging.shards):
             raise unreadable(Path(error.filename), error) from error
@@ -194,19 +206,27 @@ def _name(merging: Merging) -> str:
         raise StoreError(f"{merging.shards[0].path}: '{started}' is no time in ISO 8601; restore run.json") from error
 
 
-def _refuse_another_run(folder: Path, merging: Merging) -> None:
-    """Raises StoreError unless what is in the folder's place was merged of the same plan."""
+def _refuse_another_run(folder: Path, merging: Merging) -> bool:
+    """Whether what was merged of the same plan is in the folder's place. Raises StoreError if something else is."""
+    if not os.path.lexists(folder):
+        return False
     with suppress(StoreError):
         merged = read_info(folder)[0].merged
         if merged is not None and merged.plan == merging.plan.digest:
-            return
+            return True
     raise StoreError(f"{folder} is there already, and is not what was merged of these shards; choose another with -o")
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the unfinished folders of merges that were killed."""
+    for part in [folder / name for name in os.listdir(folder) if _PART.fullmatch(name)]:
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > ABANDONED_S and is_free(part):
+                shutil.rmtree(part, ignore_errors=True)
+
+
 def _fill(part: Path, name: str, merging: Merging) -> None:
-    """Make the whole folder. `run.json` is written last."""
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    """Fill the folder. `run.json` is written last."""
     info = merged_info(name, merging.shards, merging.plan)
     assert info.merged is not None, "it was just made"
     write_whole_plan(part, merging.plan)
@@ -274,7 +294,7 @@ def _put(part: Path, folder: Path) -> None:
     """
     if folder.exists() and exchange(part, folder):
         return
-    before = unfinished(folder, f"{os.getpid()}{BEFORE}")
+    before = unfinished(folder, f"{secrets.token_hex(8)}{BEFORE}")
     if folder.exists():
         folder.rename(before)
     try:

@@ -100,10 +100,9 @@ def missing_sentences(shards: Sequence[Run], plan: WholePlan) -> Iterator[str]:
         if (shard := by_number.get(number)) is None:
             yield f"shard {number}/{total} is missing: {_named(own)}; run it with --shard {number}/{total}"
         elif lacking := sorted(plan.expected(number) - shard.by_trial.keys()):
-            yield (
-                f"shard {number}/{total} lacks {_named(lacking)}; continue it with: "
-                f"rnnbench run --resume {quote(shard.info.run)}"
-            )
+            resume = f"continue it with: rnnbench run --resume {quote(shard.info.run)}"
+            how = f"check it again with --shard {number}/{total}" if shard.info.case_files else resume
+            yield f"shard {number}/{total} lacks {_named(lacking)}; {how}"
 
 
 def difference_sentences(shards: Sequence[Run]) -> Iterator[str]:

@@ -20,6 +20,9 @@ from rnnbench.results.record import SCHEMA, Record
 from rnnbench.results.text import visible
 
 M = TypeVar("M", bound=FrozenModel)
+DEEPEST = 64
+"""Levels of arrays and objects in a file that is read. Ours have fewer than ten. One with hundreds cannot be written
+again: Pydantic and Python end with errors of their own."""
 _IN_JSON: dict[type, str] = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
@@ -125,12 +128,27 @@ def _json_object(text: bytes, where: str) -> Content:
         content = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{where}: not JSON: {error}; restore the file, or delete what is broken in it") from error
+    if _is_deeper(content, DEEPEST):
+        raise DamagedError(f"{where}: has more than {DEEPEST} levels of arrays and objects; restore the file")
     if b"\\ud" in text.lower():
         content = json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))
     if not isinstance(content, dict):
         got = _IN_JSON.get(type(content), "a number")
         raise DamagedError(f"{where}: expected a JSON object, got {got}; is this rnnbench's file?")
     return content
+
+
+def _is_deeper(content: Any, most: int) -> bool:
+    """Whether values lie in each other on more than `most` levels."""
+    values = [content]
+    for _ in range(most + 1):
+        inner = (
+            value.values() if isinstance(value, dict) else value for value in values if isinstance(value, dict | list)
+        )
+        values = [value for some in inner for value in some]
+        if not values:
+            return False
+    return True
 
 
 def _remove(content: Any, location: tuple[int | str, ...]) -> None:

@@ -102,7 +102,7 @@ class Store:
         if not self.root.is_dir():
             return []
         named = (path for path in self.root.iterdir() if _NAMED_BY_TIME.match(path.name))
-        return sorted(path for path in named if (path / INFO).is_file())
+        return sorted(path for path in named if _has_info(path))
 
     def resolve(self, run: str | Path) -> Path:
         """The folder of a run given as a path, as a name in this folder, or as `latest`. Raises StoreError."""
@@ -119,7 +119,7 @@ class Store:
             raise StoreError("the name of a run is empty; give a run's folder, its name, or 'latest'")
         candidates = [Path(run), self.root / run]
         for path in candidates:
-            if os.path.isfile(path / INFO):  # Unlike Path.is_file, False for a name that is too long to be one.
+            if _has_info(path):
                 return path
         for path in candidates:
             if os.path.exists(path) or _replaced_at(path):
@@ -147,13 +147,27 @@ class Store:
         )
         places = tuple(_hidden_beginning(path) for path in runs)
         hidden = (path for path in _hidden_runs(self.root) if not path.name.startswith(places))
-        return (*misdated, *map(_was_replaced, hidden))
+        return (*misdated, *map(_was_replaced, hidden), *self._unreadable())
+
+    def _unreadable(self) -> Iterator[str]:
+        """A sentence for each folder with the name of a run that this user may not read."""
+        for path in sorted(self.root.iterdir()) if self.root.is_dir() else ():
+            if _NAMED_BY_TIME.match(path.name) and path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+                yield f"{path}: may not be read, so it is not taken for the latest run; see its permissions"
 
     def _well_dated(self) -> list[Path]:
         """`runs`, without those that a wrong clock dated: one of the future would stay the latest for as long."""
         runs = self.runs()
         wrong = wrong_dates(map(_time_in, runs))
         return [path for path in runs if _time_in(path) not in wrong]
+
+
+def _has_info(folder: Path) -> bool:
+    """Whether a folder has a `run.json`, as far as this user may see.
+
+    Where one may not look, and for a name that is too long to be one, `Path.is_file` raises an error.
+    """
+    return os.path.isfile(folder / INFO)
 
 
 def _time_in(run: Path) -> str:
@@ -164,7 +178,7 @@ def _time_in(run: Path) -> str:
 def _paths_of_runs(folder: Path) -> list[Path]:
     """The paths of all runs in a folder, whatever they are called."""
     with suppress(OSError, ValueError):
-        return [path for path in folder.iterdir() if (path / INFO).is_file()]
+        return [path for path in folder.iterdir() if _has_info(path)]
     return []
 
 
@@ -224,7 +238,7 @@ def read_run(folder: str | Path, keep: Keep | None = None) -> Run:
 def read_info(path: Path) -> tuple[RunInfo, tuple[str, ...]]:
     """The `run.json` of a run, and what was left out of it. Raises StoreError."""
     file = path / INFO
-    if not file.is_file():
+    if not _has_info(path):
         raise _not_a_run(path)
     try:
         content, why_copy = read_or_copy(file)
@@ -245,13 +259,15 @@ def _edited(file: Path, packages: Sequence[str]) -> str:
 
 
 def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Keep | None) -> Run:
-    file = next((path / name for name in (RECORDS, COMPRESSED) if os.path.lexists(path / name)), path / RECORDS)
-    if not os.path.lexists(file):
+    opened = _open_records(path)
+    if opened is None:
+        file = path / RECORDS
         missing = f"{file}: missing; the run ended before its first trial did"
         return Run(path, info, (), (*warnings, *(_lost(file, info, 0) or (missing,))))
+    file, stream = opened
     reader = Reader(str(file), seed=info.seed)
     try:
-        with open_plain(file) as stream, _without_collection():
+        with stream, _without_collection():
             if file.name == COMPRESSED:
                 records, torn = _read_compressed(stream, reader, keep)
             else:
@@ -260,6 +276,21 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
         raise unreadable(file, error) from error
     told = (*warnings, *reader.warnings(), *(torn or _lost(file, info, len(records))))
     return Run(path, info, tuple(records.values()), told)
+
+
+def _open_records(path: Path) -> tuple[Path, BinaryIO] | None:
+    """The file of a run's records, opened; None where there is none. Raises StoreError.
+
+    Another process may compress or restore them just now: a file goes once the other one is there.
+    """
+    for name in (RECORDS, COMPRESSED, RECORDS):
+        file = path / name
+        try:
+            return file, open_plain(file)
+        except OSError as error:
+            if os.path.islink(file) or not isinstance(error, FileNotFoundError):
+                raise unreadable(file, error) from error
+    return None
 
 
 def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
@@ -361,7 +392,7 @@ def _not_a_run(path: Path) -> StoreError:
         return unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     if hidden := _replaced_at(path):
         return StoreError(f"there is no run {path}; {_was_replaced(hidden)}")
-    if (copy := copy_of(path / INFO)).is_file():
+    if os.path.isfile(copy := copy_of(path / INFO)):
         return StoreError(
             f"{path}: has no {INFO} that can be read; move what lies there, and copy {copy.name} to {INFO}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,7 +59,7 @@ def newest_runs(history: History, results: Path) -> list[Run]:
 
 def _folders(results: Path) -> dict[str, Path]:
     """By a run's name, the folder that has its records: its own, or that of the merged run that it is in."""
-    folders = {path.name: path for path in results.glob("*") if (path / "run.json").is_file()}
+    folders = {path.name: path for path in results.glob("*") if os.path.isfile(path / "run.json")}
     for path in Store(results).runs():
         try:
             shards = shard_folders(path)

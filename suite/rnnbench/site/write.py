@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rnnbench.disk import is_disk_error
+from rnnbench.disk import is_as_empty, is_disk_error
 from rnnbench.history import Alerts, History
 from rnnbench.locks import locked_folder
 from rnnbench.results import Run, StoreError, unwritable
@@ -78,7 +78,7 @@ def _check(root: Path, runs: Sequence[Path], history: History | None, alerts: Al
     for path in (*runs, *([history.root] if history else []), *([alerts.file] if alerts else [])):
         if Path(os.path.realpath(path)).is_relative_to(real):
             raise StoreError(f"{root} has {path} in it, which the site is made of; give a folder of its own with -o")
-    if any(root.iterdir()) and not (root / MARK).is_file():
+    if not is_as_empty(root) and not (root / MARK).is_file():
         raise StoreError(f"{root} has files that are no site; give an empty folder, or one that `rnnbench site` made")
 
 

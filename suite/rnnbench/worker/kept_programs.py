@@ -9,11 +9,12 @@ import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest, seen_first, seen_now
-from rnnbench.cache import Cache, CacheFolder, Entry
+from rnnbench.cache import Cache, CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.content_digest import intact, line_with_digest
 from rnnbench.devices import Device
@@ -26,7 +27,8 @@ UNTIMED = "untimed "
 """Prefix of a part that was built while other work ran. Runs that time their builds do not use it."""
 FIGURES, TAIL_SECONDS = "build", "tail_build_s"
 """The facts of an entry: the figures of a program's build, the seconds of the build of a program of one step."""
-_FIGURES, _SECONDS = TypeAdapter(BuildFigures), TypeAdapter(dict[str, float])
+_FIGURES, _SECONDS, _TAIL = TypeAdapter(BuildFigures), TypeAdapter(dict[str, float]), TypeAdapter(float)
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,13 @@ class KeptPrograms:
     def restore(self, trial: Trial, request: Request) -> None:
         """Copy the program, and its program of one step, from the cache into the store, if they are kept."""
         for kept in ("",) if self._use.folder.times else ("", UNTIMED):
-            program = self._restored(trial.digest, request, kept + PROGRAM)
+            program = self._restored(trial.digest, request, kept + PROGRAM, FIGURES, _FIGURES)
             if program is not None:
-                figures = _FIGURES.validate_python(program.facts[FIGURES])
-                remember_build(self._artifacts, trial, replace(figures, origin="cached", built=program.made))
-                tail = self._restored(later(trial), request, kept + TAIL)
+                made, figures = program
+                remember_build(self._artifacts, trial, replace(figures, origin="cached", built=made))
+                tail = self._restored(later(trial), request, kept + TAIL, TAIL_SECONDS, _TAIL)
                 if tail is not None:
-                    _remember_tail(self._artifacts, trial, tail.facts[TAIL_SECONDS])
+                    _remember_tail(self._artifacts, trial, tail[1])
                 return
 
     def keep(self, trial: Trial, request: Request, figures: BuildFigures) -> None:
@@ -131,11 +133,19 @@ class KeptPrograms:
         self.cache.forget(self._backend, other)
         self.cache.keep(self._backend, own, self._store.listed(key), facts)
 
-    def _restored(self, key: str, request: Request, part: str) -> Entry | None:
+    def _restored(
+        self, key: str, request: Request, part: str, fact: str, kind: TypeAdapter[Fact]
+    ) -> tuple[str, Fact] | None:
+        """When a part was made, and a fact of it. None if it is not kept, or has the facts of another rnnbench."""
         entry = self.cache.restore(self._backend, self._entry_key(request, part), self._store.programs)
-        if entry is not None:
-            self._store.note(key, entry.files)
-        return entry
+        if entry is None:
+            return None
+        try:
+            value = kind.validate_python(entry.facts.get(fact))
+        except ValidationError:
+            return None
+        self._store.note(key, entry.files)
+        return entry.made, value
 
     def _entry_key(self, request: Request, part: str) -> dict[str, object]:
         return {"part": part, **self.key(request)}

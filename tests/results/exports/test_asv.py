@@ -199,3 +199,28 @@ def test_a_run_with_an_odd_name_is_there_once(tmp_path: Path, name: str) -> None
     for _ in range(2):
         EXPORTS["asv"].write(odd, tmp_path / "asv")
     assert sum("fakelib-package" in line for line in commits(tmp_path / "asv")) == 1
+
+
+@pytest.mark.parametrize("damage", ["", "[1]", "{", "nothing"])
+def test_damaged_benchmarks_are_named_and_no_series_is_lost(tmp_path: Path, damage: str) -> None:
+    for day in (1, 2):
+        add(tmp_path / "asv", tmp_path, day)
+    file = tmp_path / "asv" / "results" / "benchmarks.json"
+    before = file.read_bytes()
+    file.write_text(damage)
+    with pytest.raises(
+        StoreError, match=r"benchmarks\.json: is damaged; restore it, or delete it and export every run"
+    ):
+        add(tmp_path / "asv", tmp_path, 3)
+    assert file.read_text() == damage
+    file.unlink()
+    for day in (1, 2, 3):
+        add(tmp_path / "asv", tmp_path, day)
+    assert file.read_bytes() == before
+
+
+def test_an_export_that_was_killed_at_its_first_file_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "asv").mkdir()
+    (tmp_path / "asv" / ".asv.conf.json.123-456.part").touch()
+    add(tmp_path / "asv", tmp_path, 1)
+    assert not list((tmp_path / "asv").glob(".*"))

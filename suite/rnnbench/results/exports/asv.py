@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rnnbench.disk import read_cached, read_plain, write_text
+from rnnbench.disk import is_as_empty, read_cached, read_plain, write_text
 from rnnbench.locks import locked_folder
 from rnnbench.results.exports.export import FolderExport
 from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
@@ -56,7 +56,7 @@ def _write(run: Run, folder: Path) -> None:
         raise StoreError(
             f"{run.path}: run.json has no time at which the run began, and asv sorts runs by it; choose another format"
         )
-    if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or not any(folder.iterdir()))):
+    if folder.exists() and not (folder.is_dir() and (_is_asv(folder) or is_as_empty(folder))):
         raise StoreError(f"{folder} is no folder that an export to asv made; choose an empty or a new one with -o")
     folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder):  # Of two exports at once, one would take the other one's commit off the branch.
@@ -90,7 +90,7 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
             "version": RESULT_VERSION,
         },
     )
-    benchmarks = _read(results / BENCHMARKS)
+    benchmarks = _benchmarks(results / BENCHMARKS)
     added = {_name(*figure): _benchmark(*figure) for figure in figures}
     _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
 
@@ -193,6 +193,14 @@ def _read(file: Path) -> dict[str, Any]:
     """The object in a file; empty where there is none."""
     content = read_cached(file, lambda path: json.loads(read_plain(path)))
     return content if isinstance(content, dict) else {}
+
+
+def _benchmarks(file: Path) -> dict[str, Any]:
+    """What earlier exports have said of their benchmarks. Raises StoreError where it is damaged: it would be lost."""
+    content = _read(file)
+    if not content and os.path.lexists(file):
+        raise StoreError(f"{file}: is damaged; restore it, or delete it and export every run again")
+    return content
 
 
 def _save(file: Path, content: Mapping[str, Any]) -> None:
