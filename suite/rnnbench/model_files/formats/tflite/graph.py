@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,15 @@ class Tensor:
         return dequantised
 
 
+class LeftOut:
+    """The options of an operator for which the file has none. Each is 0, as LiteRT fills them in."""
+
+    def __getattr__(self, name: str) -> Callable[[], int]:
+        if name.startswith("__"):  # What `copy` and `pickle` look for.
+            raise AttributeError(name)
+        return lambda: 0
+
+
 @dataclass(frozen=True)
 class Operator:
     name: str
@@ -89,7 +99,7 @@ class Operator:
     """Numbers of tensors; −1 is an input that is left out."""
     outputs: tuple[int, ...]
     options: Any
-    """The table of the schema, read in place; None where the operator has none."""
+    """The table of the schema, read in place; `LeftOut` where the file has none."""
     intermediates: tuple[int, ...] = ()
     """Tensors that are neither: a quantised LSTM has the ranges of values inside it there."""
 
