@@ -131,7 +131,10 @@ REFUSED = {
     "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
     "unprintable": (lambda: changed(unprintable_name), "up to 200 printable characters are read"),
-    "branch": (lambda: changed(branch_without_options), "its operator IF names no graphs: it has no options"),
+    "branch": (
+        lambda: changed(branch_without_options),
+        "its operator IF has no options of its own",
+    ),
     "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
 }
 
@@ -377,6 +380,9 @@ FORMS = [
     ("STRIDED_SLICE", [DRAWN, whole(0, 0, 1, 0), whole(1, 2, 3, 3), whole(1, 1, 1, 1)], (1, 2, 2, 3), "", {}),
     ("SUM", [DRAWN, whole(1)], (2, 6, 3), "", {}),
     ("GATHER", [DRAWN, whole(1, 0)], DRAWN.shape, "", {}),
+    # They are those of another operator.
+    ("ADD", [DRAWN, DRAWN + 1], DRAWN.shape, "MulOptions", {"fusedActivationFunction": 1}),
+    ("FULLY_CONNECTED", [DRAWN, DRAWN[0, 0, :5]], (48, 5), "ReshapeOptions", {}),
 ]
 """Further operators, and other forms of these."""
 

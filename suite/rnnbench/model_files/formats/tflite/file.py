@@ -308,12 +308,18 @@ def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:
     return (table.InputsLength(), table.Inputs), (table.OutputsLength(), table.Outputs)
 
 
+def _are_of_another(name: str, kind: str) -> bool:
+    """Whether options of this kind are another operator's, which LiteRT leaves aside. Some operators share a kind."""
+    own = f"{name.replace('_', '').lower()}options"
+    return kind.lower() != own and own in {known.lower() for known in names_of("BuiltinOptions").values()}
+
+
 def _options(name: str, operator: Any) -> Any:
     kind = names_of("BuiltinOptions").get(operator.BuiltinOptionsType(), "NONE")
     table = operator.BuiltinOptions()
-    if table is None or kind == "NONE":
+    if table is None or kind == "NONE" or _are_of_another(name, kind):
         if name in _NAMING_GRAPHS:
-            raise ModelFileError(f"its operator {name} names no graphs: it has no options; convert the network again")
+            raise ModelFileError(f"its operator {name} has no options of its own, so it names no graphs; export again")
         return LeftOut()
     options = getattr(require_schema(), kind)()
     options.Init(table.Bytes, table.Pos)

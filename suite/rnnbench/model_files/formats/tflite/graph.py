@@ -84,7 +84,7 @@ class Tensor:
 
 
 class LeftOut:
-    """The options of an operator for which the file has none. Each is 0, as LiteRT fills them in."""
+    """The options of an operator for which the file has none, or another operator's. Each is 0, as in LiteRT."""
 
     def __getattr__(self, name: str) -> Callable[[], int]:
         if name.startswith("__"):  # What `copy` and `pickle` look for.
