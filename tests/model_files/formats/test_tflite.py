@@ -112,6 +112,11 @@ def no_graph(writer):
     writer.model.signatureDefs[0].subgraphIndex = 7
 
 
+def branch_without_options(writer):
+    operator = writer.graph.operators[0]
+    writer.operator("IF", operator.inputs, operator.outputs[0])
+
+
 def unprintable_name(writer):
     writer.model.signatureDefs[0].outputs[0].name = b"y\x80" * 200
 
@@ -126,6 +131,10 @@ REFUSED = {
     "started variable": (lambda: changed(started_variable), "tensor 'W' is a variable that begins with a value"),
     "signatures": (lambda: changed(other_signatures), "it has the signatures a, b"),
     "unprintable": (lambda: changed(unprintable_name), "up to 200 printable characters are read"),
+    "branch": (
+        lambda: changed(branch_without_options),
+        "its operator IF has no options of its own",
+    ),
     "no graph": (lambda: changed(no_graph), "its signature is of graph 7, and it has 1"),
 }
 
@@ -362,6 +371,18 @@ FORMS = [
     ("RESIZE_BILINEAR", [DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeBilinearOptions", {"halfPixelCenters": True}),
     ("RESIZE_BILINEAR", [DRAWN, whole(7, 4)], (2, 7, 4, 3), "ResizeBilinearOptions", {"alignCorners": True}),
     ("L2_NORMALIZATION", [DRAWN * 1e-4], DRAWN.shape, "L2NormOptions", {}),
+    # The options are left out.
+    ("ADD", [DRAWN, DRAWN + 1], DRAWN.shape, "", {}),
+    ("MUL", [DRAWN, DRAWN + 1], DRAWN.shape, "", {}),
+    ("FULLY_CONNECTED", [DRAWN, DRAWN[0, 0, :5]], (48, 5), "", {}),
+    ("BATCH_MATMUL", [DRAWN, DRAWN.swapaxes(2, 3).copy()], (2, 4, 6, 6), "", {}),
+    ("CONCATENATION", [DRAWN, DRAWN + 1], (4, 4, 6, 3), "", {}),
+    ("STRIDED_SLICE", [DRAWN, whole(0, 0, 1, 0), whole(1, 2, 3, 3), whole(1, 1, 1, 1)], (1, 2, 2, 3), "", {}),
+    ("SUM", [DRAWN, whole(1)], (2, 6, 3), "", {}),
+    ("GATHER", [DRAWN, whole(1, 0)], DRAWN.shape, "", {}),
+    # They are those of another operator.
+    ("ADD", [DRAWN, DRAWN + 1], DRAWN.shape, "MulOptions", {"fusedActivationFunction": 1}),
+    ("FULLY_CONNECTED", [DRAWN, DRAWN[0, 0, :5]], (48, 5), "ReshapeOptions", {}),
 ]
 """Further operators, and other forms of these."""
 

@@ -18,13 +18,25 @@ _TORCHSCRIPT = "TorchScript, as in a {} file, is a program with pickles, so it i
 _COMPILED = "a {} file is made for one runtime; give the file that it was made of, such as the .onnx file"
 _WEIGHTS = "a {} file has weights and no program; export the network itself, as to .onnx, .pt2 or .keras"
 _PACKED = "a {} file is packed; unpack it, and give the model file in it"
+_TEXT = (
+    "a {} file has a network as text, which is not read; save it as bytes: onnx.save(model, 'net.onnx'), or "
+    "tf.saved_model.save for TensorFlow"
+)
+_PADDLE = (
+    "a {} file is PaddlePaddle's, which is not read; convert it to ONNX: paddle2onnx --model_dir FOLDER "
+    "--model_filename NETWORK --params_filename WEIGHTS --save_file net.onnx"
+)
+_EXECUTORCH = "a {} file is made for ExecuTorch; give the .pt2 file that it was made of (torch.export.save)"
+_BESIDE = "a {} file has weights of the file beside it; give that one, such as the .onnx file"
+_TFLITE = "a TFLite file is called .tflite here, and not {}; give it that suffix"
 _BYTES = (
     "a .bin file may be a pickle, which can run any program when it is loaded, or weights alone, so it is not read; "
     "give the file that has the network, or export it to ONNX or .pt2"
 )
-_TENSORFLOW_JS = (
-    "a .json file with a network is TensorFlow.js's, which is not read; give the SavedModel or the file of Keras that "
-    "it was made of, or make one: tensorflowjs_converter --input_format=tfjs_layers_model --output_format=keras"
+_JSON = (
+    "a .json file with a network is TensorFlow.js's or PaddlePaddle's, which are not read; give the SavedModel or the "
+    "file of Keras that it was made of, or make one: tensorflowjs_converter --input_format=tfjs_layers_model "
+    "--output_format=keras. paddle2onnx converts PaddlePaddle's to ONNX"
 )
 _MLIR = (
     "StableHLO is read as text; print it as MLIR (exported.mlir_module() in JAX, or iree-opt), and call the file .mlir"
@@ -32,11 +44,17 @@ _MLIR = (
 UNREAD = {
     **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt"), _PICKLE),
     ".bin": _BYTES,
-    ".json": _TENSORFLOW_JS,
+    ".json": _JSON,
     **dict.fromkeys((".ts", ".torchscript", ".jit", ".ptl"), _TORCHSCRIPT),
-    **dict.fromkeys((".ort", ".xml", ".engine", ".plan", ".trt", ".mlmodel", ".mlpackage", ".mnn", ".vmfb"), _COMPILED),
-    **dict.fromkeys((".safetensors", ".gguf", ".npz", ".npy"), _WEIGHTS),
-    **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz"), _PACKED),
+    **dict.fromkeys((".pdmodel", ".pdiparams"), _PADDLE),
+    ".pte": _EXECUTORCH,
+    **dict.fromkeys((".ort", ".xml", ".engine", ".plan", ".trt", ".mlmodel", ".mlpackage", ".mlmodelc"), _COMPILED),
+    **dict.fromkeys((".mnn", ".vmfb", ".param", ".blob", ".dlc", ".rknn", ".om", ".mindir", ".hef"), _COMPILED),
+    **dict.fromkeys((".safetensors", ".gguf", ".npz", ".npy", ".msgpack", ".weights", ".params", ".index"), _WEIGHTS),
+    ".data": _BESIDE,
+    **dict.fromkeys((".pbtxt", ".textproto", ".onnxtxt", ".onnxjson"), _TEXT),
+    **dict.fromkeys((".lite", ".tfl"), _TFLITE),
+    **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst", ".7z"), _PACKED),
     **dict.fromkeys((".stablehlo", ".mlirbc"), _MLIR),
 }
 """Files that are not read, by their suffix: why, and what to do."""
@@ -60,7 +78,8 @@ def format_of(path: Path) -> Format:
         raise ModelFileError(f"it is a folder, and not that of a SavedModel; {suffixes} files are read")
     if not os.path.exists(path):
         raise ModelFileError(absent(path))
-    raise ModelFileError(f"the suffix '{safe_text(suffix, 20)}' is not known; {suffixes} files are read")
+    told = f"the suffix '{safe_text(suffix, 20)}' is not known" if suffix else "its name has no suffix, such as .onnx"
+    raise ModelFileError(f"{told}; {suffixes} files are read. Export the network to one of them")
 
 
 def is_named_as_model(path: Path) -> bool:

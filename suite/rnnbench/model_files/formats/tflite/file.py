@@ -21,6 +21,7 @@ from rnnbench.model_files.file_bytes import read_bytes
 from rnnbench.model_files.formats.tflite.called_graph import names_of_ends, with_own_names
 from rnnbench.model_files.formats.tflite.graph import (
     Graph,
+    LeftOut,
     Operator,
     Quantisation,
     Tensor,
@@ -52,6 +53,8 @@ _COMPILED = {"edgetpu-custom-op": "an Edge TPU", "ethos-u": "an Arm Ethos-U"}
 """What the operators are for into which compilers of accelerators put whole networks."""
 _TENSORFLOW_PREFIX = "Flex"
 """How the names of operators begin that the converter takes from TensorFlow."""
+_NAMING_GRAPHS = frozenset(("WHILE", "IF", "CALL_ONCE"))
+"""Operators whose options are the numbers of graphs."""
 _APART = 1
 """A buffer whose `offset` is larger has its data after the flatbuffer."""
 
@@ -176,7 +179,8 @@ class _Reader:
             raise ModelFileError(f"it uses operator {index}, and names {len(self._operators)}")
         inputs, outputs = (self._numbers(count, get, tensors) for count, get in _ends(operator))
         inside = self._numbers(operator.IntermediatesLength(), operator.Intermediates, tensors)
-        return Operator(self._operators[index], inputs, outputs, _options(operator), inside)
+        name = self._operators[index]
+        return Operator(name, inputs, outputs, _options(name, operator), inside)
 
     def _numbers(self, count: int, get: Callable[[int], int], tensors: int) -> tuple[int, ...]:
         numbers = tuple(int(number) for number in self._vector(count, get))
@@ -304,11 +308,19 @@ def _ends(table: Any) -> tuple[tuple[int, Callable[[int], int]], ...]:
     return (table.InputsLength(), table.Inputs), (table.OutputsLength(), table.Outputs)
 
 
-def _options(operator: Any) -> Any:
+def _are_of_another(name: str, kind: str) -> bool:
+    """Whether options of this kind are another operator's, which LiteRT leaves aside. Some operators share a kind."""
+    own = f"{name.replace('_', '').lower()}options"
+    return kind.lower() != own and own in {known.lower() for known in names_of("BuiltinOptions").values()}
+
+
+def _options(name: str, operator: Any) -> Any:
     kind = names_of("BuiltinOptions").get(operator.BuiltinOptionsType(), "NONE")
     table = operator.BuiltinOptions()
-    if table is None or kind == "NONE":
-        return None
+    if table is None or kind == "NONE" or _are_of_another(name, kind):
+        if name in _NAMING_GRAPHS:
+            raise ModelFileError(f"its operator {name} has no options of its own, so it names no graphs; export again")
+        return LeftOut()
     options = getattr(require_schema(), kind)()
     options.Init(table.Bytes, table.Pos)
     return options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,15 @@ class Tensor:
         return dequantised
 
 
+class LeftOut:
+    """The options of an operator for which the file has none, or another operator's. Each is 0, as in LiteRT."""
+
+    def __getattr__(self, name: str) -> Callable[[], int]:
+        if name.startswith("__"):  # What `copy` and `pickle` look for.
+            raise AttributeError(name)
+        return lambda: 0
+
+
 @dataclass(frozen=True)
 class Operator:
     """A call of one of LiteRT's operators. Tensors are numbers in its graph."""
@@ -91,7 +101,7 @@ class Operator:
     """Numbers of tensors; −1 is an input that is left out."""
     outputs: tuple[int, ...]
     options: Any
-    """The table of the schema, read in place; None where the operator has none."""
+    """The table of the schema, read in place; `LeftOut` where the file has none."""
     intermediates: tuple[int, ...] = ()
     """Tensors that are neither: a quantised LSTM has the ranges of values inside it there."""
 
