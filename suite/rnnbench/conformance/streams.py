@@ -50,6 +50,9 @@ WEIGHED_AFTER = 4
 """Sessions that are opened between two readings of the memory."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 """Resets: at most, with `limits.enough`, at least, and the seconds of the check."""
+READ_BACK, READ_BACK_ENOUGH = 2_000, 800
+"""Resets and states that are set and read back without a call, within RESETS_S. With enough of them, a fault of every
+256th reset of a session shows: each fourth turn is a reset, and some 80 were made before."""
 IN_A_ROW = 9
 """The most resets, or states that are set, without a call between: more than a queue of eight places holds."""
 FILES = 4
@@ -314,16 +317,33 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
             if result.verdict == "fail":
                 return result
     if reference.is_stream:
-        for number in Budget("", planned, 0, RESETS_S):
-            state = (reference.start, reference.zeros)[number % 2]
-            session.set_state(state)
-            what, read = f"after states were set {number + 1} times", session.get_state()
-            result = same_bits((f"{what}, state {name}", array, state[name]) for name, array in read.items())
-            if result.verdict == "fail":
-                return result
+        result = _read_back(session, reference)
+        if result.verdict == "fail":
+            return result
     session.reset()
     outputs, expected = first_outputs(session, reference), undisturbed_outputs(open_session, reference)
     return budget.result(same_bits(output_pairs("after all resets, y of call", outputs, expected)))
+
+
+def _read_back(session: Session, reference: ReferenceTrajectories) -> CheckResult:
+    """Set states and reset in turn, and read the state each time. No call is made, so there is time for many."""
+    turns: tuple[tuple[str, Callable[[], None], Arrays], ...] = (
+        ("a state was set", lambda: session.set_state(reference.start), reference.start),
+        ("a reset", session.reset, reference.zeros),
+        ("a state was set", lambda: session.set_state(reference.start), reference.start),
+        ("zeros were set", lambda: session.set_state(reference.zeros), reference.zeros),
+    )
+    for number in Budget("", planned_turns(reference.trial.limits, READ_BACK, READ_BACK_ENOUGH), 0, RESETS_S):
+        what, turn, right = turns[number % len(turns)]
+        turn()
+        when = f"after {what}, in turn {number + 1} of states and resets"
+        read = session.get_state()
+        if turn == session.reset:  # Zeros may have either sign.
+            read = {name: np.where(array == 0, right[name], array) for name, array in read.items()}
+        result = same_bits((f"{when}, state {name}", array, right[name]) for name, array in read.items())
+        if result.verdict == "fail":
+            return result
+    return CheckResult(verdict="pass")
 
 
 STREAMS = (
