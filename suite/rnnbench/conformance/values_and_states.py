@@ -56,7 +56,7 @@ SMALL = 1 / 128
 SIZES, EQUAL_BEFORE, IN_TURN_S = (1, 16, 2, 7), 7, 0.05
 """Steps of calls that follow each other in every order, with those of a chunk; equal calls before one of other steps;
 and the most seconds for all of these."""
-LONGEST_DRAWN, DRAWN_S = 40, 0.02
+LONGEST_DRAWN, DRAWN_S = 32, 0.02
 """The longest of the calls of every length, which come in an order drawn from the seed, and the seconds for them. A
 program for which there is no time to make all of them makes others in a trial of another seed, chunk or target."""
 
