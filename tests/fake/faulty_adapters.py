@@ -6,6 +6,7 @@ import faulty_aftermath  # noqa: F401 each module enlists its faults
 import faulty_alike  # noqa: F401
 import faulty_arrays  # noqa: F401
 import faulty_contents  # noqa: F401
+import faulty_counts  # noqa: F401
 import faulty_edges  # noqa: F401
 import faulty_givens  # noqa: F401
 import faulty_kinds  # noqa: F401

@@ -24,6 +24,7 @@ def set_turns(monkeypatch: pytest.MonkeyPatch, check: str = "") -> None:
     for name, (module, planned, seconds, count) in COUNTS.items():
         monkeypatch.setattr(module, planned, count if name == check else FEW)
         monkeypatch.setattr(module, seconds, ENDLESS_S)
+    monkeypatch.setattr(streams, "READ_BACK", streams.READ_BACK_ENOUGH if check == "resets" else FEW)
     monkeypatch.setattr(edge_cases, "POISONED_S", ENDLESS_S)
-    for seconds in ("LONG_S", "IN_TURN_S"):
+    for seconds in ("LONG_S", "IN_TURN_S", "DRAWN_S"):
         monkeypatch.setattr(values_and_states, seconds, ENDLESS_S if check == "chunks" else 0.0)

@@ -11,6 +11,8 @@ import numpy as np
 from honest_adapter import HonestBound, HonestSession
 from waiting import PATIENCE_S
 
+from rnnbench.rnn.arithmetic import Arithmetic
+
 
 class KeepsItsLastInput(HonestSession):
     """And never reads it again."""
@@ -455,6 +457,35 @@ class RefusesInItsOwnWords(HonestSession):
             raise KeyError("the runtime says no") from None
 
 
+class NanInAnActivationIsAHalf(HonestSession):
+    """As where an activation is read from a table, with other ends than numbers have."""
+
+    class arithmetic(Arithmetic):
+        def activated(self, value):
+            return super().activated(np.where(np.isnan(value), np.float32(0.5), value))
+
+
+class CompilesEachLengthAtItsFirstCall(HonestSession):
+    """Of the program."""
+
+    def _in_chunks(self, x):
+        compiled = self._program.__dict__.setdefault("compiled", set())
+        if len(x) not in compiled:
+            compiled.add(len(x))
+            time.sleep(1e-3)
+        return super()._in_chunks(x)
+
+
+class KeepsAPoolThatFills(HonestSession):
+    """A block for each of the first 300 calls of the program, and none later."""
+
+    def compute(self, x):
+        pool = self._program.__dict__.setdefault("pool", [])
+        if len(pool) < 300:
+            pool.append(bytearray(1024))
+        return super().compute(x)
+
+
 VARIANTS = (
     KeepsItsLastInput,
     OutputsOfBuffersThatTheCallerDropped,
@@ -489,4 +520,7 @@ VARIANTS = (
     OneLockForAllSessions,
     LongCallsAreCutInTwo,
     RefusesInItsOwnWords,
+    NanInAnActivationIsAHalf,
+    CompilesEachLengthAtItsFirstCall,
+    KeepsAPoolThatFills,
 )

@@ -7,16 +7,24 @@ below `planned`, and if it is below `least`.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rnnbench.cases import Limits
+import numpy as np
+
+from rnnbench.cases import Limits, Trial
 from rnnbench.results import CheckResult
 
 
 def planned_turns(limits: Limits, most: int, enough: int) -> int:
     """`most` turns, or `enough` if the case has `limits.enough`: all known faults show within `enough` turns."""
     return most if limits.enough is None else min(most, enough)
+
+
+def drawn_for(trial: Trial) -> np.random.Generator:
+    """Random numbers of this trial: those of another one of the same seed are others, so more of them are tried."""
+    return np.random.default_rng([trial.seed, zlib.crc32(trial.id.encode())])
 
 
 @dataclass

@@ -23,7 +23,7 @@ from rnnbench.conformance.feeding import (
 from rnnbench.conformance.tolerance import Errors, same_bits, worst
 from rnnbench.conformance.trajectories import ReferenceTrajectories, Rows
 from rnnbench.results import CheckResult
-from rnnbench.rnn import DTYPES, run_reference
+from rnnbench.rnn import DTYPES, Model, run_reference
 
 POISONS = (np.nan, np.inf, -np.inf)
 RESET, STATE = "a reset", "a state that is set"
@@ -166,6 +166,8 @@ def _nan(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckRe
     _compare_neighbours(errors, open_session, reference)
     if (verdict := _read_back(session, reference)).verdict == "fail":
         return verdict
+    if lost := _lost_nan(open_session(), reference):
+        return CheckResult(verdict="fail", detail=lost)
     if not shares_scale(reference):
         _compare_poisoned_ring(errors, open_session, reference)
     return budget.result(errors.verdict())
@@ -181,6 +183,29 @@ def _read_back(session: Session, reference: ReferenceTrajectories) -> CheckResul
             detail = f"a state {name} with {value} has other numbers when it is read back"
             return CheckResult(verdict="fail", detail=detail)
     return CheckResult(verdict="pass")
+
+
+def _lost_nan(session: Session, reference: ReferenceTrajectories) -> str:
+    """A sentence if NaN in the y of a stack is not in its h, which is that y, or if a state of NaN is not continued.
+
+    Activations that are clipped may give a number for NaN. But they do so in every step: from a state that is NaN
+    alone, a step gives NaN where it did so from any other state.
+    """
+    trial, row, ring = reference.trial, reference.trial.batch - 1, reference.ring
+    if not (reference.is_stream and isinstance(trial.model, Model)) or DTYPES[trial.dtype].activations:
+        return ""
+    y, chunk, state_ends = np.empty(0, bool), trial.strategy.chunk, list[int]()
+    for x in (_with_row(ring[0]["x"], row, np.nan), ring[1]["x"], ring[2]["x"]):
+        of_call, state = np.isnan(session.step({"x": x})["y"][:, row]), session.get_state()
+        if (of_call[-1] != np.isnan(state["h"][-1, row])).any():
+            return f"after NaN in row {row} of x, NaN in the last y and in the state h, which has this y, differ"
+        y = np.append(y, of_call.all(axis=1))
+        if y[-1] and all(np.isnan(array[:, row]).all() for array in state.values()):
+            state_ends.append(len(y))
+    for end in state_ends:
+        if not y[end : end + min(end - 1, chunk)].all():
+            return f"after NaN in row {row} of x, the state is NaN after {end} steps, and y after that is not"
+    return ""
 
 
 def _compare_poisoned_ring(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:

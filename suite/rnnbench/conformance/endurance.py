@@ -20,7 +20,13 @@ from rnnbench.backends import Arrays, Session
 from rnnbench.conformance.budget import Budget, planned_turns
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.garbage import only_new_garbage
-from rnnbench.conformance.long_runs import exact_after, followed_calls, rounding_after
+from rnnbench.conformance.long_runs import (
+    calls_before_settled,
+    exact_after,
+    followed_calls,
+    rounding_after,
+    settled_start,
+)
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors
@@ -48,6 +54,8 @@ WINDOWS = 5
 """Parts of the calls. The first one warms up. A leak grows in each of the others."""
 NOISE = 64 << 10
 """Bytes by which each window may grow. An allocator takes memory in large pieces, but not in every window."""
+SUSPECTED = 256
+"""Bytes for each round by which memory must grow in each window to be measured in windows that are long enough."""
 SESSIONS = 4
 """Sessions per window. Earlier checks have opened many sessions, so that no first-time cost is left."""
 OTHERS, OTHERS_ENOUGH = 32, 20
@@ -68,10 +76,10 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     least = min(LEAST_FED, total)
     planned = planned_turns(limits, total, max(least, -(-STEPS_ENOUGH // chunk)))
     budget = Budget("calls", planned, least, limits.endurance, enough=limits.enough)
-    session = open_session()
-    bound, comparison = session.bind(reference.ring), _Comparison(reference, session)
+    session, before = open_session(), calls_before_settled(reference)
+    bound, comparison = session.bind(reference.ring), _Comparison(reference, session, before)
     if reference.is_stream:
-        session.set_state(reference.start)
+        session.set_state(settled_start(reference))
     seen = total - UNSEEN - total % RING if total >= 8 * UNSEEN else total
     for call in budget:
         if call < seen and call // RING % PUBLIC_EVERY == PUBLIC_EVERY - 1:
@@ -83,7 +91,7 @@ def _drift(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
             comparison.look(call + 1, bound.output()["y"])
     bound.sync()
     if reference.is_stream and budget.done == total:
-        _compare_long_call(comparison.errors, session, reference, total)
+        _compare_long_call(comparison.errors, session, reference, before + total)
     steps = budget.done * chunk
     verdict, figures = comparison.errors.verdict(), {"steps": float(steps), "compared": float(comparison.compared)}
     detail = f"fed {steps:,} steps in {budget.sentence()}, and compared {comparison.compared:,} calls"
@@ -108,17 +116,19 @@ def _compare_long_call(errors: Errors, session: Session, reference: ReferenceTra
 class _Comparison:
     """Compares a long run with the reference, call by call."""
 
-    def __init__(self, reference: ReferenceTrajectories, session: Session) -> None:
+    def __init__(self, reference: ReferenceTrajectories, session: Session, before: int) -> None:
+        """`before` is the number of calls after which the reference had the state from which the session began."""
         self.errors = Errors()
         self.largest: list[float] = []
         """The largest error of each comparison."""
         self.compared = 0
         self._reference = reference
         self._session = session
+        self._before = before
 
     def look(self, calls: int, y: np.ndarray) -> None:
         """Compare y after `calls` calls, and in the first pass and after each BLOCK of calls also the state."""
-        exact = exact_after(self._reference, calls)
+        exact = exact_after(self._reference, self._before + calls)
         if exact is None:
             return
         self.compared += 1
@@ -129,7 +139,7 @@ class _Comparison:
         self.largest.append(max(float(error.max()) for error in off.values()))
         # `errors.add` takes ten times as long as finding the largest error, so it is called for new errors only.
         for name, array in got.items():
-            rounding = rounding_after(self._reference, calls, name)
+            rounding = rounding_after(self._reference, self._before + calls, name)
             if calls <= RING or not (off[name] <= self.errors.rounding * rounding).all():
                 what = f"{name or 'y'} after {calls * self._reference.trial.strategy.chunk} steps"
                 self.errors.add(what, array, exact[name], rounding)
@@ -248,9 +258,17 @@ def _rounds_of_others(
 
 
 def _grown_twice(work: Callable[[], None], rounds: Callable[[], int]) -> _Growth:
-    """Measure growth, and if there is a leak, measure it again: a cache stops growing, a leak does not."""
-    grown = _growth(work, rounds())
-    return _growth(work, rounds()) if grown.leaks else grown
+    """Measure growth, and if there is a leak, measure it again: a cache stops growing, a leak does not.
+
+    Where every window grows, but by less than NOISE, there may be a leak in too few rounds: windows are then made so
+    long that it must show.
+    """
+    size = rounds()
+    grown = _growth(work, size)
+    if grown.leaks:
+        return _growth(work, rounds())
+    least = int(grown.windows["memory"].min())
+    return _growth(work, size * math.ceil(1.5 * NOISE / least)) if least >= SUSPECTED * size else grown
 
 
 def _growth(work: Callable[[], None], size: int) -> _Growth:

@@ -154,7 +154,25 @@ def fed_chunks(session: Session, x: np.ndarray, reference: ReferenceTrajectories
     If rows have lengths, they are those of the ring's first chunk, in `order`.
     """
     chunk, lengths = reference.trial.strategy.chunk, {n: a[order] for n, a in reference.ring[0].items() if n != "x"}
-    return np.concatenate([session.step({"x": x[at : at + chunk], **lengths})["y"] for at in range(0, len(x), chunk)])
+    calls = [{"x": x[at : at + chunk], **lengths} for at in range(0, len(x), chunk)]
+    return np.concatenate([called_publicly(session, inputs, reference) for inputs in calls])
+
+
+def called_publicly(session: Session, inputs: Arrays, reference: ReferenceTrajectories) -> np.ndarray:
+    """y of a public call.
+
+    Raises ValueError if the call writes to x, so that the reference would compute the numbers written, or if y has
+    another dtype than the program's, or one number for several places: comparing values does not show these.
+    """
+    before = inputs["x"].tobytes()
+    y = session.step(inputs)["y"]
+    if inputs["x"].tobytes() != before:
+        raise ValueError(f"x of a call of {len(inputs['x'])} steps was written to")
+    if y.dtype != reference.x.dtype:
+        raise ValueError(f"y of a call of {len(inputs['x'])} steps: expected {reference.x.dtype}, got {y.dtype}")
+    if any(stride == 0 and size > 1 for stride, size in zip(y.strides, y.shape, strict=True)):
+        raise ValueError(f"y of a call of {len(inputs['x'])} steps has one number in memory for several of its places")
+    return y
 
 
 def output_pairs(what: str, got: list[np.ndarray], expected: list[np.ndarray]) -> list[Pair]:

@@ -64,6 +64,11 @@ def settled_start(reference: ReferenceTrajectories) -> dict[str, np.ndarray]:
     return {name: array[-1].astype(reference.start[name].dtype) for name, array in ring.orbit_states.items()}
 
 
+def calls_before_settled(reference: ReferenceTrajectories) -> int:
+    """The calls from `start` to `settled_start`, in whole passes over the ring: 0 if the network does not forget it."""
+    return -(-reference.ring_trajectory.settled_after // RING) * RING if reference.is_stream else 0
+
+
 def compare_outputs(errors: Errors, what: str, outputs: Sequence[np.ndarray], reference: ReferenceTrajectories) -> None:
     """Add the errors of y of the calls of the ring from `settled_start`, of the worst call for each chunk.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.edge_cases import shares_scale
-from rnnbench.conformance.feeding import FEW_CALLS, compare_with_run, fed_chunks
+from rnnbench.conformance.feeding import FEW_CALLS, called, compare_with_run, fed_chunks
 from rnnbench.conformance.rounding import steps_measured
 from rnnbench.conformance.tolerance import FACTOR, Errors, worst
 from rnnbench.conformance.trajectories import ReferenceRun, ReferenceTrajectories
@@ -34,6 +34,8 @@ SEPARATE_CALLS = 4
 """With state `none`, the most calls over which MAGNITUDES are spread. Each call needs a run of the reference."""
 PINNED = 100.0
 """The input of a gate at which it is 1 (or 0, if negative) in every dtype, for any recurrent part."""
+CELL = "c"
+"""The state of an LSTM that enters no product with weights, so that it may be large while the input holds a gate."""
 NO_COUNTER = CheckResult(verdict="not-applicable", detail="a counter counts whole numbers")
 OF_8_BITS = CheckResult(verdict="not-applicable", detail="a step of 8 bits of large inputs leaves gates to chance")
 WHOLE_NUMBERS = CheckResult(verdict="not-applicable", detail="inputs of whole numbers have a range")
@@ -50,9 +52,17 @@ def _huge(reference: ReferenceTrajectories) -> float:
 
 
 def _scaled(scale: float, open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
-    x = reference.scaled(scale).x
-    y = fed_chunks(open_session(), x, reference)
-    return _compared(Errors(), f"of inputs scaled by {scale:g}", y, reference, x).verdict()
+    x, chunk = reference.scaled(scale).x, reference.trial.strategy.chunk
+    given, where = x.copy(), f"of inputs scaled by {scale:g}"
+    errors = _compared(Errors(), where, fed_chunks(open_session(), x, reference), reference, x)
+    ring = [{**reference.ring[0], "x": x[at : at + chunk]} for at in range(0, len(x) - chunk + 1, chunk)][:FEW_CALLS]
+    if ring:
+        bound = open_session().bind(ring)
+        y = np.concatenate([called(bound) for _ in ring])
+        if x.tobytes() != given.tobytes():
+            return CheckResult(verdict="fail", detail=f"a ring {where} was written to")
+        errors = _compared(errors, f"of bound calls {where}", y, reference, x, steps=len(ring) * chunk)
+    return errors.verdict()
 
 
 def _compared(
@@ -62,21 +72,26 @@ def _compared(
     reference: ReferenceTrajectories,
     x: np.ndarray,
     state: dict[str, np.ndarray] | None = None,
+    steps: int | None = None,
 ) -> Errors:
-    """Add the errors of y against the reference's run over x from `state`, and return all errors.
+    """Add the errors of y, of the first `steps` (None: all), against the reference's run over x from `state`, and
+    return all errors.
 
     A runtime may flush subnormal numbers to zero, and a function such as Sign then gives another value. So if y is
     wrong, it is also compared with a run over flushed x and state, and the better comparison counts.
     """
-    kept = replace(errors)
-    compare_with_run(kept, where, y, reference.run(x, state))
+
+    def compared(x: np.ndarray, state: dict[str, np.ndarray] | None) -> Errors:
+        run, added = reference.run(x, state), replace(errors)
+        compare_with_run(added, where, y, replace(run, y=run.y[:steps], rounding=run.rounding[:steps]))
+        return added
+
+    kept = compared(x, state)
     flushed_x, *flushed = (_flushed(array) for array in (x, *(state or {}).values()))
     pairs = zip((x, *(state or {}).values()), (flushed_x, *flushed), strict=True)
     if kept.rounding <= FACTOR or all(np.array_equal(one, other) for one, other in pairs):
         return kept
-    other = replace(errors)
-    flushed_state = None if state is None else dict(zip(state, flushed, strict=True))
-    compare_with_run(other, where, y, reference.run(flushed_x, flushed_state))
+    other = compared(flushed_x, None if state is None else dict(zip(state, flushed, strict=True)))
     return min(kept, other, key=lambda trajectory: trajectory.rounding)
 
 
@@ -100,7 +115,8 @@ def _saturation(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
     """Compare a stream that holds one unit's forget gate (a GRU's update gate) at 1, and one that holds it at 0.
 
-    At 1 the unit adds up all inputs and forgets nothing. At 0 it must not remember its start state.
+    At 1 the unit adds up all inputs and forgets nothing, so an LSTM keeps a large c. At 0 it must not remember its
+    start state.
     """
     errors = Errors()
     steps = (
@@ -108,16 +124,22 @@ def _pinned(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         if reference.is_stream
         else len(reference.ring[0]["x"])
     )
-    state = reference.start if reference.is_stream else None
-    for gate, preactivation in ((1, PINNED), (0, -PINNED)):
+    start = reference.start if reference.is_stream else None
+    runs = [(1, PINNED, start, ""), (0, -PINNED, start, "")]
+    if start is not None and CELL in start:  # A gate below 1 would make it small within a call.
+        large = {**start, CELL: _scaled_state(reference, CELL, (_huge(reference),))}
+        runs.append((1, PINNED, large, f", from a state whose {CELL} is {_huge(reference):g} times `start`"))
+    for gate, preactivation, state, begun in runs:
         driving = _driving(reference, preactivation)
         assert driving is not None, "the network has a gate that keeps the state"
         x = np.broadcast_to(driving, (steps, *driving.shape))
-        expected = reference.run(x, state)
+        expected, where = reference.run(x, state), f"with forget gates pinned at {gate}{begun}"
         session = open_session()
         if state is not None:
             session.set_state(state)
-        compare_with_run(errors, f"with forget gates pinned at {gate}", fed_chunks(session, x, reference), expected)
+        compare_with_run(errors, where, fed_chunks(session, x, reference), expected)
+        for name, array in session.get_state().items() if state is not None else ():
+            errors.add(f"state {name} {where}", array, expected.final[name], expected.final_rounding[name])
     return errors.verdict()
 
 

@@ -48,8 +48,8 @@ QUEUES = tuple(places + 3 for places in (8, 16, 32, 64, 128))
 has not forgotten a call that did not fit."""
 QUEUED, QUEUED_ENOUGH, QUEUED_S = sum(QUEUES), sum(QUEUES[:-1]), 0.02
 """All of these calls: at most, with `limits.enough`, and the seconds in which as many are made one by one."""
-LOOKS = 9
-"""Looks at one state and one output, one after the other."""
+LOOKS, MOST_LOOKS = 9, 67
+"""Looks at one output, one after the other, and looks at one state: a few more than 64."""
 BEFORE_RESET = 3
 """Bound calls before a reset or a state that is set: less than a pass over the ring."""
 
@@ -81,7 +81,7 @@ def _read_later(open_session: OpenSession, reference: ReferenceTrajectories) -> 
         bound.sync()
         yield f"of a bound call that was waited for {look + 1} times, y", bound.output()["y"], y
     yield from ((f"of a bound call, y at look {look}", bound.output()["y"], y) for look in range(LOOKS))
-    for look in range(LOOKS):
+    for look in range(MOST_LOOKS):
         yield from ((f"state {name} at look {look}", a, states[name]) for name, a in session.get_state().items())
     turns: dict[str, Callable[[], object]] = {
         "a look at the state": session.get_state,

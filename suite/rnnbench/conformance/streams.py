@@ -50,6 +50,9 @@ WEIGHED_AFTER = 4
 """Sessions that are opened between two readings of the memory."""
 RESETS, RESETS_ENOUGH, RESETS_LEAST, RESETS_S = 2_000, 110, 10, 0.02
 """Resets: at most, with `limits.enough`, at least, and the seconds of the check."""
+READ_BACK, READ_BACK_ENOUGH = 2_000, 800
+"""Resets and states that are set and read back without a call, within RESETS_S. With enough of them, a fault of every
+256th reset of a session shows: each fourth turn is a reset, and some 80 were made before."""
 IN_A_ROW = 9
 """The most resets, or states that are set, without a call between: more than a queue of eight places holds."""
 FILES = 4
@@ -305,7 +308,7 @@ def _resets(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
             return result
     more = _resets_in_a_row(session, reference, first, started)
     if reference.is_stream:
-        more = chain(more, _states_read_back(session, reference, planned))
+        more = chain(more, _states_read_back(session, reference))
     for result in more:
         if result.verdict == "fail":
             return result
@@ -328,13 +331,22 @@ def _resets_in_a_row(
             yield same_bits([(f"y after {count} {what} in a row", session.step(reference.ring[0])["y"], right)])
 
 
-def _states_read_back(session: Session, reference: ReferenceTrajectories, planned: int) -> Iterator[CheckResult]:
-    """States that are set in turn, without a call, and read back."""
-    for number in Budget("", planned, 0, RESETS_S):
-        state = (reference.start, reference.zeros)[number % 2]
-        session.set_state(state)
-        what, read = f"after states were set {number + 1} times", session.get_state()
-        yield same_bits((f"{what}, state {name}", array, state[name]) for name, array in read.items())
+def _states_read_back(session: Session, reference: ReferenceTrajectories) -> Iterator[CheckResult]:
+    """Set states and reset in turn, and read the state each time. No call is made, so there is time for many."""
+    turns: tuple[tuple[str, Callable[[], None], Arrays], ...] = (
+        ("a state was set", lambda: session.set_state(reference.start), reference.start),
+        ("a reset", session.reset, reference.zeros),
+        ("a state was set", lambda: session.set_state(reference.start), reference.start),
+        ("zeros were set", lambda: session.set_state(reference.zeros), reference.zeros),
+    )
+    for number in Budget("", planned_turns(reference.trial.limits, READ_BACK, READ_BACK_ENOUGH), 0, RESETS_S):
+        what, turn, right = turns[number % len(turns)]
+        turn()
+        when = f"after {what}, in turn {number + 1} of states and resets"
+        read = session.get_state()
+        if turn == session.reset:  # Zeros may have either sign.
+            read = {name: np.where(array == 0, right[name], array) for name, array in read.items()}
+        yield same_bits((f"{when}, state {name}", array, right[name]) for name, array in read.items())
 
 
 STREAMS = (

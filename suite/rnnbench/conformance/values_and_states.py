@@ -8,12 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from rnnbench.backends import Session
-from rnnbench.conformance.budget import FIRST, Budget
+from rnnbench.cases import Trial
+from rnnbench.conformance.budget import FIRST, Budget, drawn_for
 from rnnbench.conformance.coarse_states import coarse_state
 from rnnbench.conformance.definition import Check, OpenSession
 from rnnbench.conformance.feeding import (
     FEW_CALLS,
     called,
+    called_publicly,
     compare_expected,
     compare_steps,
     expected_outputs,
@@ -27,7 +29,7 @@ from rnnbench.conformance.feeding import (
 from rnnbench.conformance.long_runs import rounding_after, settled_start
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.timed_path import TimedPath
-from rnnbench.conformance.tolerance import Errors, same_bits, worst
+from rnnbench.conformance.tolerance import Errors, Pair, same_bits, worst
 from rnnbench.conformance.trajectories import LONG_RING, ReferenceTrajectories
 from rnnbench.results import CheckResult
 from rnnbench.rnn import Trajectory
@@ -54,6 +56,9 @@ SMALL = 1 / 128
 SIZES, EQUAL_BEFORE, IN_TURN_S = (1, 16, 2, 7), 7, 0.05
 """Steps of calls that follow each other in every order, with those of a chunk; equal calls before one of other steps;
 and the most seconds for all of these."""
+LONGEST_DRAWN, DRAWN_S = 32, 0.02
+"""The longest of the calls of every length, which come in an order drawn from the seed, and the seconds for them. A
+program for which there is no time to make all of them makes others in a trial of another seed, chunk or target."""
 
 
 def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
@@ -128,7 +133,8 @@ def _compare_one_call(errors: Errors, open_session: OpenSession, reference: Refe
 
 
 def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: ReferenceTrajectories) -> None:
-    """Compare many calls of one step, of one chunk with a bound call after them, and calls of up to 803 steps.
+    """Compare many calls of one step, of one chunk with a bound call after them, calls of up to 803 steps, and calls of
+    each length up to LONGEST_DRAWN.
 
     They begin where the network repeats itself with the ring, so that all numbers are known.
     """
@@ -140,6 +146,7 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
         ([chunk] * IN_A_ROW, IN_A_ROW, LONG_S),
         ([chunk] * FEW_IN_A_ROW + _long_calls(chunk), FEW_IN_A_ROW, LONG_S),
         (_in_every_order(chunk), 0, IN_TURN_S),
+        (_every_length(reference.trial), 0, DRAWN_S),
     )
     for lengths, before_bound, seconds in rows:
         session, fed, first = open_session(), 0, before_bound % RING
@@ -147,7 +154,7 @@ def _compare_many_calls(errors: Errors, open_session: OpenSession, reference: Re
         session.set_state(settled_start(reference))
         for call, steps in zip(Budget("", len(lengths), 0, seconds), lengths, strict=False):
             steps_of_ring = np.arange(fed, fed + steps) % len(x)
-            y = session.step({"x": x[steps_of_ring]})["y"]
+            y = called_publicly(session, {"x": x[steps_of_ring]}, reference)
             errors.add(f"y of call {call} of {steps} steps, after {fed} steps", y, exact[steps_of_ring], rounding)
             fed += steps
             if call + 1 == before_bound:
@@ -172,6 +179,11 @@ def _in_every_order(chunk: int) -> list[int]:
     while after[walk[-1]]:
         walk.append(after[walk[-1]].pop())
     return [*walk, *sorted(sizes, reverse=True), *SIZES[:2], SIZES[0], SIZES[-1], *[chunk] * EQUAL_BEFORE, SIZES[-1]]
+
+
+def _every_length(trial: Trial) -> list[int]:
+    """Steps of calls of each length once, in a random order."""
+    return [int(steps) for steps in drawn_for(trial).permutation(LONGEST_DRAWN) + 1]
 
 
 def _compare_calls_of_chunks(
@@ -233,7 +245,23 @@ def _repeat(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         if reference.is_stream:
             session.set_state(reference.start)
         runs.append(first_outputs(session, reference))
-    return same_bits(output_pairs("the second time, y of call", runs[1], runs[0]))
+    pairs = output_pairs("the second time, y of call", runs[1], runs[0])
+    return same_bits(pairs if reference.is_stream else [*pairs, *_of_joined_sequences(open_session, reference)])
+
+
+def _of_joined_sequences(open_session: OpenSession, reference: ReferenceTrajectories) -> Iterator[Pair]:
+    """With state `none`, y of a sequence that begins with the last step of the one before, on both paths: it begins
+    from zeros all the same."""
+    first, second = (dict(chunk) for chunk in reference.ring[:2])
+    second["x"] = np.concatenate([first["x"][-1:], second["x"][1:]])
+    session, alone = open_session(), open_session().step(second)["y"]
+    bound = open_session().bind([first, second])
+    session.step(first)
+    bound()
+    what = "of a sequence that begins with the last step of the one before, y"
+    yield what, session.step(second)["y"], alone
+    bound_alone = called(open_session().bind([second]))
+    yield f"{what} of a bound call", called(bound), bound_alone
 
 
 def _isolation(open_session: OpenSession, reference: ReferenceTrajectories) -> CheckResult:
