@@ -4,8 +4,8 @@ PYTHON ?= python3
 RUN := .venv
 NIGHT := .venv-night
 TEST := .venv-test
-# The jobs of `make test`, the longest first, so that none is left alone at the end. Four run side by side, two more than
-# two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
+# The jobs of `make test`, the longest first, so that none is left alone at the end. Five run side by side, more
+# than two cores have room for: many tests wait, for a limit or for another process. Give AT_ONCE for more cores.
 # Backends have processes of their own, as in a run: some frameworks abort where another one is loaded. Those with a
 # comma between them share one, and so do rooms: each start of a process and each import of a framework takes seconds of
 # the processor.
@@ -16,7 +16,7 @@ BACKENDS := tvm torch tensorflow,litert iree iree-vulkan jax onnxruntime,openvin
 comma := ,
 OTHER_ROOMS := $(filter-out $(subst $(comma), ,$(ROOMS)) backends benchmarks fake __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 JOBS := lint $(LONG) $(filter-out $(LONG),$(ROOMS:%=room-%) $(BACKENDS:%=backend-%))
-AT_ONCE ?= 4
+AT_ONCE ?= 5
 AT_MOST ?= 2400
 # A test that waits for ten minutes shows where each thread stands, and ends its job: the next jobs still have their time.
 PYTEST := $(TEST)/bin/python -m pytest -q -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
