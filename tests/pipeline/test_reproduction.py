@@ -88,6 +88,16 @@ def test_a_script_whose_packages_are_not_installed_says_what_to_install(folder):
     assert found.printed == "it needs one and two: pip install one==1.2 two"
 
 
+def test_of_a_package_in_two_folders_the_version_is_that_of_the_first_one(folder, tmp_path, monkeypatch):
+    """As in an environment that also sees the system's packages."""
+    for where, version in (("own", "2"), ("system", "1")):
+        info = tmp_path / where / f"two-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: two\nVersion: {version}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "own"), str(tmp_path / "system"), *sys.path])
+    assert reproduce(written(folder, "", HEAD.replace('"one==1.2", ', ""))).versions == ("two==2",)
+
+
 def test_a_script_that_fails_says_which_tools_it_needs_beside_its_packages(folder):
     head = HERE.replace('# ///\n"', '# [tool.rnnbench]\n# tools = "g++: apt-get install g++"\n# ///\n"')
     failed = reproduce(written(folder, "import nothing_of_this_name", head))

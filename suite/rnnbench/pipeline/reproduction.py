@@ -154,7 +154,8 @@ def _versions(requirements: Sequence[str], python: str) -> tuple[str, ...]:
     """The packages that this interpreter has. They may be older than the newest ones, because pip takes what fits."""
     here = python == sys.executable
     folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
-    versions = {canonicalize_name(package.name): package.version for package in distributions(path=folders)}
+    first = reversed(list(distributions(path=folders)))  # A package may be in several folders: the first is imported.
+    versions = {canonicalize_name(package.name): package.version for package in first}
     return tuple(
         f"{name}=={versions[canonicalize_name(name)]}"
         for name in _names(requirements)
