@@ -23,7 +23,7 @@ WARM_ENOUGH_S = 0.005
 """Seconds that are always enough for re-warming, if calls get no faster."""
 WARM_LIMIT_S = 0.03
 """Most seconds of re-warming. After other programs ran, an unrolled program of 7 MB gets faster for 7 calls and 13 ms,
-and a program with calls of 4 ms for 25 ms (docs/measurement.md)."""
+and a program with calls of 4 ms for 25 ms."""
 WARM_WINDOW_S = 0.0003
 """Seconds of one window: calls get faster if a window is faster than earlier ones. A longer call is its own window."""
 FASTER = 0.02
