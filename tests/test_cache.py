@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import multiprocessing
 import os
@@ -277,7 +279,8 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_fails_nobody(built, t
     assert cache.restore("iree", KEY, tmp_path / "store") is None
 
 
-def test_what_a_killed_writer_left_is_no_entry_and_is_removed_once_it_is_old(built, tmp_path):
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_what_a_killed_writer_left_is_no_entry_and_is_removed(built, tmp_path, monkeypatch, has_locks):
     """The writer is killed while it copies: the pipe that it copies from has no end."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -295,17 +298,28 @@ def test_what_a_killed_writer_left_is_no_entry_and_is_removed_once_it_is_old(bui
         return bool(opened)
 
     wait_until(is_read, "the writer does not read")
+    cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))
+    (left,) = (tmp_path / "cache/iree").glob(f"{MAKING}*")
+    cache.remove_abandoned()
+    assert left.exists(), "its writer lives"
     writer.send_signal(signal.SIGKILL)
     writer.wait(PATIENCE_S)
     os.close(*opened)
-    cache = Cache(CacheFolder(tmp_path / "cache", 1 << 20))
-    (left,) = (tmp_path / "cache/iree").glob(f"{MAKING}*")
     assert cache.uses() == []
     assert cache.restore("iree", KEY, tmp_path / "store") is None
-    os.utime(left, (time.time() - 2 * ABANDONED_S,) * 2)
-    cache.keep("iree", KEY, built, FACTS)
+    if not has_locks:
+        monkeypatch.setattr(fcntl, "flock", _no_locks)
+        cache.remove_abandoned()
+        assert left.exists(), "its writer may live"
+        os.utime(left, (time.time() - 2 * ABANDONED_S,) * 2)
+    cache.remove_abandoned()
     assert not left.exists()
+    cache.keep("iree", KEY, built, FACTS)
     assert cache.restore("iree", KEY, tmp_path / "store") is not None
+
+
+def _no_locks(descriptor: int, kind: int) -> None:
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
 def _use(folder: Path, number: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from damaged_shards import DAMAGES
 from faulty_adapters import FAULTS
-from interrupted_commands import COMMANDS, SHORT, SHORT_SIGNALS, SIGNALS_EACH
+from interrupted_commands import BLOWS_EACH, COMMANDS, SHORT, SHORT_BLOWS
 from moved_work import HONEST, LIARS
 from planted_sets import PLANTED
 from ways_of_dying import WAYS, Kind
@@ -53,9 +53,9 @@ def test_the_ways_of_dying_are_as_many_as_the_page_says():
 
 
 def test_the_long_commands_and_the_damages_are_as_many_as_the_page_says():
-    assert f"| {len(COMMANDS)} commands, {SIGNALS_EACH} signals each in `make bench` |" in PAGE
+    assert f"| {len(COMMANDS)} commands, {BLOWS_EACH} blows each in `make bench`: " in PAGE
     assert f"| {len(DAMAGES)} damages |" in PAGE
-    assert f"`cli/test_interruptions.py`: {len(SHORT)} commands, {SHORT_SIGNALS} signals each" in PAGE
+    assert f"`cli/test_interruptions.py`: {len(SHORT)} commands, {SHORT_BLOWS} blows each" in PAGE
 
 
 def test_every_page_has_the_number_of_planted_faults_and_of_checks():

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from rnnbench.content_digest import intact, text_with_digest
 from rnnbench.disk import read_cached, read_plain, remove_anything, write_bytes, write_text
 from rnnbench.file_copies import Content, DamagedError, copy, copy_verified, read_content
-from rnnbench.locks import locked
+from rnnbench.locks import is_free, locked, locked_folder
 
 FORMAT = 3
 """The format of an entry. An entry of another format is not found."""
@@ -34,7 +34,8 @@ ENTRY, FILES = "entry.json", "files"
 MAKING = ".making-"
 """Begins the name of an entry that is being written."""
 ABANDONED_S = 3600.0
-"""Age of such a folder at which its writer is taken to have been killed. The largest artifact is written in seconds."""
+"""Age at which its writer is taken to have been killed on a file system without locks. The largest artifact is written
+in seconds. Elsewhere a writer holds the lock of its folder."""
 PATIENCE_S = 30.0
 """Seconds after which a run goes on without the cache, whose lock another process holds. It needs the lock for
 milliseconds, or seconds for the largest artifact, and may have been stopped."""
@@ -143,8 +144,7 @@ class Cache:
             if sum(path.stat().st_size for path in files.values()) > self._folder.bound:
                 return
             place.parent.mkdir(parents=True, exist_ok=True)
-            making = Path(tempfile.mkdtemp(prefix=MAKING, dir=place.parent))
-            try:
+            with _making(place.parent) as making:
                 contents = {name: copy(path, making / FILES / name) for name, path in files.items()}
                 now = datetime.now(UTC).isoformat(timespec="seconds")
                 entry = Entry(place=_place_of(place), made=now, of=dict(of), facts=dict(facts), files=contents)
@@ -153,8 +153,6 @@ class Cache:
                     remove_anything(place)
                     making.rename(place)
                     self._note_growth(entry.nbytes)
-            finally:
-                shutil.rmtree(making, ignore_errors=True)
 
     def find(self, kind: str, of: Mapping[str, Any]) -> Entry | None:
         """An entry that has no files. None where there is no such entry, or a damaged one, which is removed."""
@@ -187,6 +185,13 @@ class Cache:
             self._total.unlink(missing_ok=True)
         return len(entries)
 
+    def remove_abandoned(self) -> None:
+        """Remove what killed writers left, as far as that is allowed."""
+        for left in self._being_written():
+            with suppress(OSError):
+                if is_free(left) or time.time() - left.stat().st_mtime > ABANDONED_S:
+                    shutil.rmtree(left, ignore_errors=True)
+
     def _note_growth(self, nbytes: int) -> None:
         """Count new bytes, and remove entries where there are too many. Nobody else counts meanwhile.
 
@@ -200,7 +205,7 @@ class Cache:
 
     def _evict(self) -> int:
         """Remove what was used longest ago while there is more than the bound. Returns the bytes that are left."""
-        self._remove_abandoned()
+        self.remove_abandoned()
         entries = sorted(self._entries())
         total = sum(entry.nbytes for entry in entries)
         if total <= self._folder.bound:
@@ -211,12 +216,6 @@ class Cache:
             shutil.rmtree(entry.path, ignore_errors=True)
             total -= entry.nbytes
         return total
-
-    def _remove_abandoned(self) -> None:
-        for left in self._being_written():
-            with suppress(OSError):
-                if time.time() - left.stat().st_mtime > ABANDONED_S:
-                    shutil.rmtree(left, ignore_errors=True)
 
     def _being_written(self) -> list[Path]:
         return [left for kind in self._kinds() for left in kind.glob(f"{MAKING}*") if _is_own(left)]
@@ -250,6 +249,18 @@ class Cache:
         """Shared while an entry is read; alone while entries come to their place or are removed. Raises OSError."""
         with locked(self._root / ".lock", shared=shared, patience_s=patience_s):
             yield
+
+
+@contextmanager
+def _making(kind: Path) -> Iterator[Path]:
+    """A folder for an entry that is being written. Raises OSError, also where `remove_abandoned` of another process
+    came before the lock."""
+    making = Path(tempfile.mkdtemp(prefix=MAKING, dir=kind))
+    try:
+        with locked_folder(making):
+            yield making
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
 
 
 def _is_own(place: Path) -> bool:

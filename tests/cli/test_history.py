@@ -36,7 +36,7 @@ def test_a_comparison_is_added_by_its_verdicts_and_neither_side_becomes_a_night(
     content = {**sides, "differences": [], "verdicts": [verdict]}
     (folder / "run-b" / "verdicts.json").write_text(json.dumps(content))
     added = rnnbench("history", "add", "run-a", "run-b")
-    assert added.stderr == "warning: run-a: is side a of a comparison, and no night; side b has its verdicts\n"
+    assert added.stderr == "warning: run-a: is side a of a comparison, and no night; its verdicts are in run-b\n"
     assert added.stdout == "run-b: added as a comparison (1 verdict)\n"
     assert not (folder / "results" / "history" / "runs").exists()
     assert len(list((folder / "results" / "history" / "comparisons").iterdir())) == 1
@@ -53,7 +53,8 @@ def test_the_sides_of_an_interrupted_comparison_become_no_night(rnnbench, folder
         shutil.copytree(STORED, folder / f"run-{side}")
         info = json.loads((STORED / "run.json").read_text())
         (folder / f"run-{side}" / "run.json").write_text(json.dumps({**info, "side": side}))
-    assert "is side a of a comparison, and no night" in rnnbench("history", "add", "run-a").stderr
+    said = rnnbench("history", "add", "run-a").stderr
+    assert "is side a of a comparison, and no night; no side b beside it has verdicts; compare again" in said
     assert "did not come to its verdicts; compare again" in rnnbench("history", "add", "run-b", status=2).stderr
     assert not (folder / "results" / "history" / "runs").exists()
 

@@ -1,4 +1,6 @@
-"""Long commands that get a signal at a random moment, again and again, and what is looked at after each.
+"""Long commands that get a blow at a random moment, again and again, and what is looked at after each.
+
+A blow is a signal to the command, two of them, or a kill of one of the processes that it has started.
 
 Each runs in a process of its own, fresh or forked. The fake backend has releases of its own there, and reports have no
 pictures.
@@ -15,24 +17,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import psutil
 import yaml
 from forked_commands import start_forked
-from killed_runs import MARK, Command, left_of
+from killed_runs import MARK, Command, left_of, unfinished
 from waiting import PATIENCE_S, wait_until
 
 from rnnbench.history import Alerts, AlertsError, History
 from rnnbench.night import read_state
 from rnnbench.results import StoreError, read_run
 
-SIGNALS_EACH = 32
+BLOWS_EACH = 36
 """That each command gets in the whole proof."""
-SHORT_SIGNALS = 2
+SHORT_BLOWS = 2
 """That `make test` gives to those of SHORT."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+OF_THE_FAKE = "rnnbench-test-"
+"""Begins the names of temporary folders of `few_checks`, which nobody removes after a kill."""
+BETWEEN_S = 0.3
+"""The longest time between the first and the second of two signals."""
 RELEASES = {"1.0": "", "1.1": "", "1.2": "RNNBENCH_FAKE_SLOWDOWN=9.0"}
 """With the variables of their environments."""
 CASE = """\
@@ -76,12 +84,17 @@ class LongCommand:
     arguments: tuple[str, ...]
     prepare: Callable[[Path], None] = lambda folder: None
     """In a new folder."""
+    resumes: bool = False
+    """Whether a run that has not ended is resumed, in place of the same command again."""
     is_done: Callable[[Path], bool] = lambda folder: False
     """Whether there is nothing left for it to do, and the folder has to be a new one."""
 
     @property
     def program(self) -> str:
         return (_WITH_THE_FAKE if "tiny.yaml" in self.arguments else "") + _BEGIN
+
+    def arguments_in(self, folder: Path) -> tuple[str, ...]:
+        return ("run", "--resume", "latest") if self.resumes and unfinished(folder) else self.arguments
 
 
 def _add_runs(folder: Path) -> None:
@@ -124,7 +137,12 @@ def _night_is_over(folder: Path) -> bool:
     return read_state(folder / "results" / "night.yaml").night is None
 
 
+def _run_is_over(folder: Path) -> bool:
+    return any(folder.glob("results/[!.]*/run.json")) and not unfinished(folder)
+
+
 COMMANDS = (
+    LongCommand("run", ("run", "tiny.yaml", "--backend=fake:honest,numpy"), is_done=_run_is_over, resumes=True),
     _night("--filter=chunk=4"),
     LongCommand("ab", ("ab", *_FAKE, _ONE, "--budget=50ms")),
     LongCommand("check", ("check", *_FAKE)),
@@ -151,6 +169,7 @@ COMMANDS = (
     ),
     LongCommand("history alerts", ("history", "alerts"), _add_history),
     LongCommand("site", ("site",), _add_history),
+    LongCommand("report", ("report", *(f"2026010{day}T020000Z-fake" for day in (1, 2))), _add_runs),
     LongCommand("merge", ("merge", *(f"shards/2026013{n}T120000Z-fake_case-{n}-of-4" for n in (1, 2, 3))), _add_shards),
 )
 
@@ -163,18 +182,54 @@ SHORT = (
 
 @dataclass
 class Interrupted:
-    """What a series of signals to one command led to."""
+    """What a series of blows to one command led to."""
 
-    signals: int = 0
+    blows: int = 0
     ended_before: int = 0
-    """Commands that had ended when their signal came."""
+    """Commands that had ended when their blow came."""
     wrong: list[str] = field(default_factory=list)
     slowest_end_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class Blow:
+    """What a command gets at a random moment."""
+
+    name: str
+    give: Callable[[Command, Path, random.Random], object]
+    statuses: tuple[int, ...]
+    """What the command may end with, beside the statuses of one that has ended before, or goes on."""
+
+
+def _signal(number: signal.Signals, status: int) -> Blow:
+    return Blow(number.name, lambda process, folder, draw: process.send_signal(number), (status,))
+
+
+def _two_signals(process: Command, folder: Path, draw: random.Random) -> None:
+    process.send_signal(draw.choice(SIGNALS))
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(draw.uniform(0, BETWEEN_S))
+    process.send_signal(draw.choice(SIGNALS))
+
+
+def _kill_of_another(process: Command, folder: Path, draw: random.Random) -> None:
+    """One of the processes that the command has started: a worker, an adapter, the supervisor, or a child of theirs."""
+    if others := [other for other in left_of(folder) if other.pid != process.pid]:
+        with suppress(psutil.NoSuchProcess):
+            draw.choice(others).kill()
+
+
+BLOWS = (
+    *(_signal(number, 130) for number in SIGNALS),
+    _signal(signal.SIGKILL, -signal.SIGKILL),
+    Blow("two signals", _two_signals, (130,)),
+    Blow("a kill of another process", _kill_of_another, ()),
+)
+
+
 def start_fresh(command: LongCommand, folder: Path) -> Command:
     return subprocess.Popen(
-        [sys.executable, "-c", command.program, *command.arguments],
+        [sys.executable, "-c", command.program, *command.arguments_in(folder)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -186,7 +241,7 @@ def start_fresh(command: LongCommand, folder: Path) -> Command:
 
 def fork_here(command: LongCommand, folder: Path) -> Command:
     """In a process that is forked from this one: see `fake/forked_commands.py`."""
-    return start_forked(folder, command.program, command.arguments, _variables(folder), _AS_IN_A_TERMINAL)
+    return start_forked(folder, command.program, command.arguments_in(folder), _variables(folder), _AS_IN_A_TERMINAL)
 
 
 _AS_IN_A_TERMINAL = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
@@ -204,34 +259,35 @@ def interrupt(
     took_s: float | None = None,
     begin: Callable[[LongCommand, Path], Command] = start_fresh,
 ) -> Interrupted:
-    """Give the command so many signals, each up to `took_s` after its begin: by default what it takes as a whole.
+    """Give the command so many blows, each up to `took_s` after its begin: by default what it takes as a whole.
 
     After each, the same command is given again. At the end it is left alone, and must end well.
     """
     done, folder = Interrupted(), _new(command, top)
     if took_s is None:
         took_s = _whole(command, folder, done, begin)
-    while done.signals < count:
+    while done.blows < count:
         if command.is_done(folder):
             folder = _new(command, top)
-        number = SIGNALS[done.signals % len(SIGNALS)]
+        blow: Blow | None = BLOWS[done.blows % len(BLOWS)]
         before = _finished(folder)
         process = _begun(command, folder, begin)
         try:
             process.wait(draw.uniform(0, took_s))
             done.ended_before += 1
-            number = None
+            blow = None
         except subprocess.TimeoutExpired:
-            done.signals += 1
-            process.send_signal(number)
-        sent = time.monotonic()
+            done.blows += 1
+            blow.give(process, folder, draw)
+        given = time.monotonic()
         _, errors = process.communicate(timeout=PATIENCE_S)
-        wait_until(lambda at=folder: not left_of(at), f"{command.name} left a process")
-        done.slowest_end_s = max(done.slowest_end_s, time.monotonic() - sent)
-        done.wrong += [
-            f"{command.name}, {number}: {what}" for what in _look(process.returncode, errors, number, folder)
-        ]
-        done.wrong += [f"{command.name}, {number}: {what} is lost" for what in _lost(folder, before)]
+        _wait_for_the_rest(command, folder)
+        if blow is None or blow.statuses:
+            done.slowest_end_s = max(done.slowest_end_s, time.monotonic() - given)
+        name = blow.name if blow else "none"
+        wrong = [*_look(process.returncode, errors, blow, folder)]
+        done.wrong += [f"{command.name}, {name}: {what}" for what in wrong]
+        done.wrong += [f"{command.name}, {name}: {what} is lost" for what in _lost(folder, before)]
     if command.is_done(folder):
         folder = _new(command, top)
     _whole(command, folder, done, begin)
@@ -264,21 +320,25 @@ def _whole(
     begun = time.monotonic()
     _, errors = process.communicate(timeout=PATIENCE_S)
     seconds = time.monotonic() - begun
-    wait_until(lambda: not left_of(folder), f"{command.name} left a process")
+    _wait_for_the_rest(command, folder)
     done.wrong += [f"{command.name}, whole: {what}" for what in _look(process.returncode, errors, None, folder)]
     return seconds
 
 
-def _look(status: int, errors: str, number: signal.Signals | None, folder: Path) -> Iterator[str]:
-    """What is wrong after a command that got this signal, or none."""
+def _wait_for_the_rest(command: LongCommand, folder: Path) -> None:
+    wait_until(lambda: not left_of(folder), f"{command.name} left a process")
+
+
+def _look(status: int, errors: str, blow: Blow | None, folder: Path) -> Iterator[str]:
+    """What is wrong after a command that got this blow, or none."""
     ended = (0, 1, 3)
-    """A command may have ended when the signal came. 1 and 3 are what nights and comparisons of the fake end with."""
-    expected = ended if number is None else (-number, *ended) if number == signal.SIGKILL else (130, *ended)
-    if status not in expected or "Traceback" in errors:
+    """A command may have ended when the blow came. 1 and 3 are what nights and comparisons of the fake end with."""
+    if status not in (*ended, *(blow.statuses if blow else ())) or "Traceback" in errors:
         yield f"status {status}: {errors[-2000:]}"
-    if status == 130 and errors.count("Interrupted.") != 1:
+    if status == 130 and errors.count("Interrupted.") != 1 and not (blow and blow.give is _two_signals):
         yield f"it says {errors!r}"
-    for left in [*(folder / "tmp").iterdir(), *folder.rglob("*.before")]:
+    temporary = [path for path in (folder / "tmp").iterdir() if not path.name.startswith(OF_THE_FAKE)]
+    for left in [*temporary, *folder.rglob("*.before")]:
         yield f"{left.name} is left"
         shutil.rmtree(left, ignore_errors=True)
     yield from _damaged(folder)
@@ -320,7 +380,7 @@ def _lost(folder: Path, before: dict[str, frozenset[str]]) -> Iterator[str]:
 def summary(done: dict[str, Interrupted]) -> str:
     """A line for each command."""
     return "\n".join(
-        f"{name}: {one.signals} signals, {one.ended_before} commands that had ended before, {len(one.wrong)} wrong, "
+        f"{name}: {one.blows} blows, {one.ended_before} commands that had ended before, {len(one.wrong)} wrong, "
         f"the slowest end {one.slowest_end_s:.2f} s"
         for name, one in done.items()
     )

@@ -111,12 +111,12 @@ def kill_and_resume(
     done = Killed()
     before: dict[str, list[bytes]] = {}
     while done.kills < kills:
-        arguments = ("run", "--resume", "latest") if _unfinished(folder) else first
+        arguments = ("run", "--resume", "latest") if unfinished(folder) else first
         process = begin(folder, *arguments, code=codes[done.kills] if codes else "")
         wait(process)
         if process.poll() is None:
             done.kills += 1
-            done.at_risk += _unfinished(folder) and written(folder) > 0
+            done.at_risk += unfinished(folder) and written(folder) > 0
             done.with_workers += len(left_of(folder)) > 1
         process.kill()
         process.communicate(timeout=PATIENCE_S)
@@ -124,7 +124,7 @@ def kill_and_resume(
         after = {str(path): path.read_bytes().split(b"\n")[:-1] for path in _files(folder)}
         done.lost += sum(after.get(path, [])[: len(lines)] != lines for path, lines in before.items())
         before = after
-    if _unfinished(folder):
+    if unfinished(folder):
         process = begin(folder, "run", "--resume", "latest", code=codes[-1] if codes else "")
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in errors, errors
@@ -158,7 +158,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("results/[!.]*/records.jsonl"))
 
 
-def _unfinished(folder: Path) -> bool:
+def unfinished(folder: Path) -> bool:
     """Whether there is a run that can be resumed."""
     infos = sorted(folder.glob("results/[!.]*/run.json"))
     return bool(infos) and json.loads(infos[-1].read_text())["finished"] is None

@@ -16,8 +16,10 @@ from harness_command import run_command
 from quick_tests import for_proof
 
 from rnnbench import pipeline
+from rnnbench.history import VERDICTS_FILE
 from rnnbench.results import append_record, compare_runs, not_believed, read_run
 from rnnbench.sampling import pair_sampling
+from rnnbench.worker.trial_process import RunFolders
 
 pytest.importorskip("scipy")
 
@@ -152,6 +154,18 @@ def test_a_trial_that_failed_on_one_side_decides_the_status_where_nothing_regres
 
     monkeypatch.setattr(pipeline, "compare_sides", compare)
     ab(status=3)
+
+
+@pytest.mark.proof
+def test_a_comparison_that_is_interrupted_while_it_clears_its_folders_has_its_verdicts(ab, monkeypatch, tmp_path):
+    def interrupt(folders):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolders, "clear", interrupt)
+    ab("--budget=10ms", status=130)
+    a, b = sorted((tmp_path / "results").iterdir())
+    assert all(read_run(side).info.finished for side in (a, b))
+    assert json.loads((b / VERDICTS_FILE).read_text())["a"]["run"] == a.name
 
 
 def test_a_budget_that_is_spent_ends_undecided(spent):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rnnbench.cache import MAKING
 from rnnbench.pipeline import CacheError, usable_cache, user_cache
 from rnnbench.pipeline.cache_folder import FOLDER, SIZE
 
@@ -40,6 +41,13 @@ def test_it_is_made_for_its_owner_alone(tmp_path):
     cache = usable_cache(warnings.append)
     assert cache is not None
     assert (cache.path.stat().st_mode & 0o777, warnings) == (0o700, [])
+
+
+def test_what_killed_runs_left_half_written_goes_when_the_next_run_begins(tmp_path):
+    left = tmp_path / "home/rnnbench/artifacts/numpy" / f"{MAKING}x"
+    (left / "files").mkdir(parents=True)
+    assert usable_cache(pytest.fail) is not None
+    assert not left.exists()
 
 
 def test_a_size_of_0_is_no_cache(monkeypatch, tmp_path):

@@ -64,6 +64,26 @@ def test_a_killed_process_leaves_no_temporary_file(tmp_path, monkeypatch, way):
     wait_until(lambda: not list(tmp_path.iterdir()), "a temporary file is left")
 
 
+def test_one_that_was_killed_is_replaced_at_the_end_of_the_suite(tmp_path, monkeypatch):
+    """Nobody removes its folder else."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RNNBENCH_USERS_TMPDIR", raising=False)
+    code = (
+        "import psutil, time\n"
+        "from rnnbench.worker import supervisor\n"
+        "supervisor.supervise()\n"
+        "for one in psutil.process_iter(['cmdline']):\n"
+        "    if supervisor.SUITE in (one.info['cmdline'] or ()):\n"
+        "        one.kill()\n"
+        f"until = time.monotonic() + {PATIENCE_S}\n"
+        "while supervisor._supervisor.is_alive and time.monotonic() < until:\n"
+        "    time.sleep(0.01)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    wait_until(lambda: not list(tmp_path.iterdir()), "the folder of the killed one is left")
+
+
 def test_a_fork_has_a_mark_and_a_supervisor_of_its_own(none_yet):
     """Else the end of one process would kill the workers of the other."""
     supervisor.supervise().remove()

@@ -81,12 +81,14 @@ def add(runs: tuple[str, ...], compress: bool, history_folder: Path, results: Pa
 
 
 def _add_side(side: str, folder: Path, history_folder: Path) -> None:
-    """Add the verdicts of a comparison, which the run of side b has."""
-    from rnnbench.history import History
+    """Add the verdicts of a comparison. Side b has them if it came to its end."""
+    from rnnbench.history import History, side_b_of
     from rnnbench.spelling import count
 
     if side == "a":
-        tell(f"warning: {folder}: is side a of a comparison, and no night; side b has its verdicts", is_error=True)
+        side_b = side_b_of(folder)
+        where = f"its verdicts are in {side_b}" if side_b else "no side b beside it has verdicts; compare again"
+        tell(f"warning: {folder}: is side a of a comparison, and no night; {where}", is_error=True)
         return
     entry = History(history_folder).add_comparison(folder)
     tell(f"{folder}: added as a comparison ({count(len(entry.verdicts), 'verdict')})")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import SERIES_DEVICE
-    from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict, side_of
+    from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict, side_b_of, side_of
     from rnnbench.history.database import Table, require_history
     from rnnbench.history.entry import RunEntry, entry_of
     from rnnbench.history.events import Event, find_events

@@ -75,9 +75,17 @@ def side_of(folder: Path) -> Literal["a", "b"] | None:
         return "b"
     if side := read_info(folder)[0].side:
         return "b" if side == "b" else "a"
-    others = folder.absolute().parent.glob(f"*-b/{VERDICTS_FILE}") if folder.name.endswith("-a") else ()
-    runs = (read_cached(file, lambda path: json.loads(intact(read_plain(path)))["a"]["run"]) for file in others)
-    return "a" if folder.name in runs else None
+    return "a" if folder.name.endswith("-a") and side_b_of(folder) else None
+
+
+def side_b_of(folder: Path) -> Path | None:
+    """The run beside that of side a which has the verdicts of their comparison. None where the comparison was
+    interrupted, or side b lies elsewhere. Raises OSError where the disk is broken.
+    """
+    for file in folder.absolute().parent.glob(f"*-b/{VERDICTS_FILE}"):
+        if read_cached(file, lambda path: json.loads(intact(read_plain(path)))["a"]["run"]) == folder.name:
+            return folder.parent / file.parent.name
+    return None
 
 
 def verdict_rows(entry: ComparisonEntry) -> Iterator[dict[str, object]]:

@@ -80,10 +80,11 @@ def compare_sides(both: SideBySide, budget: PairBudget, observer: Observer, *, t
                 for journal, sampled in zip(journals, trial.sides, strict=True):
                     journal.write(sampled)
             judged += map(without_disbelieved, of_group)
-    for run, of_side in zip(both.runs, folders, strict=True):
+    for run in both.runs:
         end_run(run, wall_time.seconds(), watch.conditions())
-        of_side.clear()
     _write_verdicts(both, judged)
+    for of_side in folders:  # It may take long, and the comparison is whole if it is interrupted.
+        of_side.clear()
     return _comparison(both, judged, budget)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rnnbench.cache import CacheFolder
+from rnnbench.cache import Cache, CacheFolder
 from rnnbench.cases import parse_size
 
 FOLDER, SIZE = "RNNBENCH_CACHE", "RNNBENCH_CACHE_SIZE"
@@ -40,6 +40,8 @@ def user_cache(*, reads: bool = True) -> CacheFolder:
 def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheFolder | None:
     """The cache; None if its size is 0, or if it cannot be written or has no place, which gives a warning.
 
+    What killed runs left half written in it is removed.
+
     Only its owner can open the folder, since the programs in it are run. One that others can write into is not used.
     Raises CacheError.
     """
@@ -59,7 +61,9 @@ def usable_cache(warn: Callable[[str], object], *, reads: bool = True) -> CacheF
             )
             return None
         with tempfile.TemporaryFile(dir=cache.path):
-            return cache
+            pass
+        Cache(cache).remove_abandoned()
+        return cache
     except OSError as error:
         warn(
             f"{cache.path} cannot be written ({error.strerror}): every program is built, and none is kept; "

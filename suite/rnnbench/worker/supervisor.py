@@ -6,6 +6,7 @@ started. The supervisor waits for the end of the suite, and then kills every pro
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import shutil
@@ -134,6 +135,14 @@ def own_folder() -> Iterator[Path]:
             yield Path(folder)
     finally:
         outer.remove()
+
+
+@atexit.register
+def _replace_a_killed_one() -> None:
+    """At the end of the suite: nobody else would remove the folder of a supervisor that was killed."""
+    if _supervisor is not None and not _supervisor.is_alive:
+        with suppress(OSError, subprocess.SubprocessError):
+            supervise().remove()
 
 
 def _started(temporary: TemporaryFolder) -> _Supervisor:
