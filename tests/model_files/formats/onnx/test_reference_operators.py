@@ -83,7 +83,7 @@ def test_parts_of_a_split_are_those_of_onnxruntime(tmp_path, sizes, opset, attri
 
 @pytest.mark.parametrize("sizes", [(3, 3), (3, 5), (8, -1)])
 def test_parts_that_are_not_the_whole_are_refused(tmp_path, sizes):
-    """ONNX's reference computes them, and so does OpenVINO; ONNX Runtime refuses them."""
+    """ONNX's reference computes them, and OpenVINO those with a size below zero; ONNX Runtime refuses them."""
     with pytest.raises(ModelFileError, match="their sum has to be 7, without a size below zero"):
         oracle_of(split(tmp_path, sizes)).run({"x": drawn(2, 7)})
 
