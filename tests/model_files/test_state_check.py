@@ -311,6 +311,14 @@ def test_a_shape_that_the_file_declares_wrongly_is_named(tmp_path, declared):
         checked(tmp_path, files.model(nodes, inputs, outputs))
 
 
+def test_a_width_that_the_file_declares_wrongly_is_named_where_it_equals_the_steps(tmp_path):
+    """The number of steps in a call may stand along the axis of time alone."""
+    proto = files.recurrent("LSTM", hidden=STEPS)
+    proto.graph.output[0].type.tensor_type.shape.dim[-1].dim_value = 7
+    with pytest.raises(ModelFileError, match=r"y has the shape .* and the file declares .*7\]; correct that"):
+        checked(tmp_path, proto)
+
+
 def test_a_state_that_matters_on_one_side_of_a_condition_is_not_lost(tmp_path):
     """One call in four has inputs with which an output depends on it."""
     nodes = [

@@ -255,12 +255,16 @@ class _Calls:
         """
         section = self._section
         chosen = {size for axis, size in ((section.time, STEPS), (section.batch, self.rows)) if axis is not None}
+        known = all((array.time, array.batch) == (section.time, section.batch) for array in self._streams)
         for array in self._made:
             shape = outputs[array.name].shape
             fits = array.shape is None or len(array.shape) == len(shape)
-            sizes = zip(array.shape or (), shape, strict=False)
+            axes = {array.time, array.batch}
+            may_differ = axes if known and None not in axes else set(range(len(shape)))
+            sizes = enumerate(zip(array.shape or (), shape, strict=False))
             if not fits or any(
-                isinstance(declared, int) and declared != actual and actual not in chosen for declared, actual in sizes
+                isinstance(declared, int) and declared != actual and not (axis in may_differ and actual in chosen)
+                for axis, (declared, actual) in sizes
             ):
                 raise ModelFileError(
                     f"{array.name} has the shape {list(shape)}, and the file declares {array.shown_shape}; correct that"

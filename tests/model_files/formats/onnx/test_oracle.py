@@ -154,6 +154,13 @@ def test_a_batch_first_operator_is_the_other_one_transposed(tmp_path):
     np.testing.assert_array_equal(batch_first["hn"], time_first["hn"].swapaxes(0, 1))
 
 
+def test_a_layout_that_onnx_does_not_have_is_refused(tmp_path):
+    proto = files.recurrent("LSTM")
+    proto.graph.node[0].attribute.append(helper.make_attribute("layout", 7))
+    with pytest.raises(ModelFileError, match="LSTM has layout = 7; it is 0"):
+        oracle_of(files.saved(proto, tmp_path / "network.onnx"))
+
+
 @pytest.mark.parametrize(("hidden", "rows"), [(7, 16), (4, 24)])
 def test_a_hidden_size_that_is_not_that_of_the_weights_is_refused(tmp_path, hidden, rows):
     """As exporters write an LSTM with a projection, which ONNX does not have."""

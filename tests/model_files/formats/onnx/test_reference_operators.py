@@ -54,6 +54,40 @@ def test_sizes_of_a_pad_below_zero_take_elements_away(tmp_path, mode):
     assert_agrees(tmp_path, "Pad", x, [whole(2, -3), None, whole(-1)], opset=18, mode=mode)
 
 
+def split(tmp_path, sizes, opset=13, outputs=("y", "rest"), **attributes):
+    """x [2, 7] in parts along its last axis."""
+    sizes = whole(*sizes) if sizes and opset >= 13 else sizes
+    inputs, weights = ["x"], []
+    if isinstance(sizes, np.ndarray):
+        inputs, weights = ["x", "sizes"], [files.weight("sizes", sizes)]
+    elif sizes:
+        attributes["split"] = sizes
+    node = helper.make_node("Split", inputs, outputs, axis=-1, **attributes)
+    ends = files.arrays(*((name, (2, None)) for name in outputs))
+    proto = files.model([node], files.arrays(("x", (2, 7))), ends, weights, opset=opset)
+    return files.saved(proto, tmp_path / "split.onnx")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "opset", "attributes"),
+    [((3, 4), 11, {}), ((7, 0), 13, {}), ((2, 5), 18, {}), ((), 18, {"num_outputs": 2})],
+    ids=["attribute", "empty part", "sizes", "uneven"],
+)
+def test_parts_of_a_split_are_those_of_onnxruntime(tmp_path, sizes, opset, attributes):
+    path, x = split(tmp_path, sizes, opset, **attributes), drawn(2, 7)
+    theirs = onnxruntime.InferenceSession(str(path)).run(["y", "rest"], {"x": x})
+    ours = oracle_of(path).run({"x": x})
+    for name, part in zip(("y", "rest"), theirs, strict=True):
+        np.testing.assert_array_equal(ours[name].astype(np.float32), part)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (3, 5), (8, -1)])
+def test_parts_that_are_not_the_whole_are_refused(tmp_path, sizes):
+    """ONNX's reference computes them, and OpenVINO those with a size below zero; ONNX Runtime refuses them."""
+    with pytest.raises(ModelFileError, match="their sum has to be 7, without a size below zero"):
+        oracle_of(split(tmp_path, sizes)).run({"x": drawn(2, 7)})
+
+
 @pytest.mark.parametrize("opset", [7, 11])
 def test_the_axes_of_an_older_squeeze_are_of_one_array(tmp_path, opset):
     axes = [-3, -2] if opset == 11 else [2, 1]

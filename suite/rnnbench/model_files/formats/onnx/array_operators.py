@@ -6,6 +6,7 @@ Squeeze, Unsqueeze before version 13: it takes the axes one after the other, tho
 OneHot: its depth has to be an array without axes.
 SequenceInsert: it puts what goes behind the last element before the first one.
 Scatter, the older name of ScatterElements: it has none.
+Split: it leaves out what is behind the last part, and counts sizes below zero from the end.
 Source: onnx/reference/ops/op_*.py of each operator (onnx 1.23), and the texts of the operators.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.onnx.file import require_onnx
 
 
@@ -55,6 +57,32 @@ def padded(
     if mode != "constant":
         return (np.pad(data, added, mode),)  # type: ignore[call-overload]
     return (np.pad(data, added, constant_values=value if constant is None else np.ravel(constant)[0]),)
+
+
+def parted(
+    self: Any,
+    x: np.ndarray,
+    given: np.ndarray | None = None,
+    *,
+    axis: int = 0,
+    split: Sequence[int] = (),
+    num_outputs: int | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Split. Before version 13 the sizes of the parts are an attribute. Without sizes all parts but the last are equal.
+
+    Raises ModelFileError if the parts are not the whole.
+    """
+    size, count = x.shape[axis], len(self.onnx_node.output)
+    sizes = [int(part) for part in (split if given is None else given)]
+    if not sizes:
+        each = -(-size // count)
+        sizes = [*[each] * (count - 1), size - each * (count - 1)]
+    if len(sizes) != count or min(sizes) < 0 or sum(sizes) != size or num_outputs not in (None, count):
+        raise ModelFileError(
+            f"Split makes {count} parts of the sizes {sizes} of {list(x.shape)} along axis {axis}; their sum has to be "
+            f"{size}, without a size below zero"
+        )
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
 
 def squeezed(self: Any, x: np.ndarray, *, axes: Sequence[int] = ()) -> tuple[np.ndarray]:

@@ -50,7 +50,9 @@ def recurrent_operator(node: Any, arithmetic: Arithmetic, attributes: dict[str, 
     has_peepholes = len(node.input) > _PEEPHOLES and bool(node.input[_PEEPHOLES])
     chosen = None if has_peepholes or attributes.get("input_forget") else _activations(operator, attributes)
     cell = _cell(operator, attributes) if chosen is None else None
-    batch_first = attributes.get("layout", 0) == 1
+    if (layout := attributes.get("layout", 0)) not in (0, 1):
+        raise ModelFileError(f"{operator} has layout = {layout}; it is 0 (steps come first) or 1 (rows come first)")
+    batch_first = layout == 1
 
     def run(x: np.ndarray, w: np.ndarray, r: np.ndarray, *rest: np.ndarray | None) -> tuple[np.ndarray, ...]:
         b, lengths, h, c, p = [*rest, *[None] * 5][:5]
