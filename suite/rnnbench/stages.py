@@ -16,7 +16,7 @@ from rnnbench.backends import Allocated, Probe, Support
 from rnnbench.cases import Trial
 from rnnbench.conformance import TIMED
 from rnnbench.measure import Block, EnergyUse, GrowthStep, Roof, Served
-from rnnbench.results import MOST, Anchor, Artifact, CheckResult, Finding, Outcome, Warmup
+from rnnbench.results import MOST, Artifact, CheckResult, CommonTrial, Finding, Outcome, Warmup
 
 Size = Annotated[int, Field(ge=0, le=MOST)]
 """Bytes or a count that a worker sends."""
@@ -312,7 +312,7 @@ class Sampled:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Each figure that could not be measured on this machine, and why."""
     roof: RoofReadings = RoofReadings()
-    anchor: Anchor | None = None
+    common_trial: CommonTrial | None = None
     findings: tuple[Finding, ...] = ()
     """All findings, those of the earlier stages included."""
     failure: Failure | None = None

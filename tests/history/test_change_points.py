@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rnnbench.history.change_points import (
+    HAMPEL_NIGHTS,
     LEAST_BEFORE,
     PUBLISH,
     SCREEN,
@@ -92,6 +93,13 @@ def test_an_outlier_is_clipped_and_the_last_nights_are_not() -> None:
     clipped = clip(values, noise(values))
     assert abs(clipped[20]) < 0.02
     assert clipped[-1] == values[-1]
+
+
+@pytest.mark.parametrize(("nights", "clipped"), [(HAMPEL_NIGHTS - 1, False), (HAMPEL_NIGHTS, True)])
+def test_an_outlier_needs_as_many_nights_as_the_filter_looks_at(nights: int, clipped: bool) -> None:
+    values = np.zeros(nights)
+    values[nights // 2] = 1.0
+    assert clip(values, 0.01)[nights // 2] == (0.0 if clipped else 1.0)
 
 
 def test_an_outlier_is_one_by_the_noise_of_its_series() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quick_tests import examples
 
 from rnnbench.results.ranking import Ranking, judge_bound, rank
-from rnnbench.results.record import Anchor, Record
+from rnnbench.results.record import CommonTrial, Record
 from rnnbench.results.verdict import judge_apart, judge_once
 from rnnbench.results.views import Entry, view_runs
 
@@ -203,7 +203,9 @@ def test_trials_that_were_sampled_in_turn_are_judged_process_by_process_and_othe
         return judgement.verdict, judgement.interval[1]
 
     def in_group(record: Record, group: int) -> Record:
-        return record.model_copy(update={"anchor": Anchor(trial="anchor", group=group, groups=2, bound=1e-4)})
+        return record.model_copy(
+            update={"common_trial": CommonTrial(trial="common", group=group, groups=2, bound=1e-4)}
+        )
 
     on_gpu = second.model_copy(update={"params": second.params.model_copy(update={"device": "cuda"})})
     assert judged(first, second) == (in_turn.verdict, pytest.approx(in_turn.interval[1]))

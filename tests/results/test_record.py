@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from quick_tests import examples
 
-from rnnbench.results.record import SCHEMA, CheckResult, Environment, Record
+from rnnbench.results.record import SCHEMA, CheckResult, CommonTrial, Environment, Record
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import Timing
 
@@ -60,6 +60,15 @@ def test_the_keys_on_disk_are_the_documented_ones() -> None:
     assert content["schema"] == SCHEMA
     assert "schema_" not in content
     assert json.loads(fake.info().model_dump_json())["schema"] == SCHEMA
+
+
+def test_the_common_trial_of_sampling_groups_is_the_field_anchor_in_a_file():
+    common = CommonTrial(trial="first", group=1, groups=2, bound=1e-4)
+    record = fake.record().model_copy(update={"common_trial": common})
+    line = record.model_dump_json()
+    assert json.loads(line)["anchor"]["trial"] == "first"
+    assert "common_trial" not in json.loads(line)
+    assert Record.model_validate_json(line).common_trial == common
 
 
 def test_an_error_that_is_not_a_number_is_kept_as_such() -> None:

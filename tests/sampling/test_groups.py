@@ -1,4 +1,4 @@
-"""Trials are sampled together where memory holds them, and otherwise in groups that share an anchor."""
+"""Trials are sampled together where memory holds them, and otherwise in groups that share one common trial."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rnnbench.measure.caches import eviction_bytes
 from rnnbench.pipeline import not_sampled, record_of
 from rnnbench.plan import examine
 from rnnbench.sampling import groups as sampling_groups
-from rnnbench.sampling.groups import MEMORY_SHARE, anchor_of, device_holds, memory_of, split_by_memory
-from rnnbench.sampling.interleaved import anchor_figure
+from rnnbench.sampling.groups import MEMORY_SHARE, common_trial_of, device_holds, memory_of, split_by_memory
+from rnnbench.sampling.interleaved import common_trial_figure
 from rnnbench.stages import Built, Checked, Failure, ImportFigures, LoadFigures, PathSamples, Sampled
 
 IMPORT, TRIAL = 100, 10
@@ -36,7 +36,7 @@ def checked(target="fake:honest", chunk=1, measure=Measure()):  # noqa: B008 fro
 
 
 def split(trials, available=None):
-    return list(split_by_memory(trials, anchor_of(trials), memory_of, available))
+    return list(split_by_memory(trials, common_trial_of(trials), memory_of, available))
 
 
 def names(groups):
@@ -65,21 +65,21 @@ def test_trials_that_memory_holds_stay_together():
     assert list(group.members) == trials
 
 
-def test_trials_that_memory_does_not_hold_are_split_with_the_anchor_in_every_group():
+def test_trials_that_memory_does_not_hold_are_split_with_the_common_trial_in_every_group():
     trials = [*(checked(chunk=chunk) for chunk in (1, 2, 3)), checked("numpy:eager")]
     groups = split(trials, available=round((2 * IMPORT + 3 * TRIAL) / MEMORY_SHARE))
     assert names(groups) == [[("numpy", 1), ("fake", 1), ("fake", 2)], [("numpy", 1), ("fake", 3)]]
-    assert all(group.anchor is trials[-1] for group in groups)
+    assert all(group.common is trials[-1] for group in groups)
 
 
-def test_a_trial_too_large_for_memory_is_in_a_group_with_the_anchor_alone():
+def test_a_trial_too_large_for_memory_is_in_a_group_with_the_common_trial_alone():
     groups = split([checked(chunk=chunk) for chunk in (1, 2, 3)], available=1)
     assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
 
 
 def test_trials_that_their_device_does_not_hold_are_split():
     trials = [on_a_device(checked(chunk=chunk)) for chunk in (1, 2, 3)]
-    groups = split_by_memory(trials, anchor_of(trials), memory_of, 1 << 40, device_holds)
+    groups = split_by_memory(trials, common_trial_of(trials), memory_of, 1 << 40, device_holds)
     assert names(groups) == [[("fake", 1), ("fake", 2)], [("fake", 1), ("fake", 3)]]
 
 
@@ -120,11 +120,11 @@ def on_a_device(one, memory=100, of_trial=20):
     return replace(one, built=replace(one.built, examined=examined), device_memory=of_trial)
 
 
-def test_the_baseline_s_first_trial_is_the_anchor_or_else_the_first_trial():
+def test_the_baseline_s_first_trial_is_the_common_trial_or_else_the_first_trial():
     trials = [checked(chunk=1), checked(chunk=2)]
-    assert anchor_of(trials) is trials[0]
+    assert common_trial_of(trials) is trials[0]
     baseline = [checked("numpy:eager", 1), checked("numpy:eager", 2)]
-    assert anchor_of([*trials, *baseline]) is baseline[0]
+    assert common_trial_of([*trials, *baseline]) is baseline[0]
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -134,17 +134,17 @@ def test_without_a_limit_given_the_machine_s_memory_counts(count):
     assert list(group.members) == trials
 
 
-def test_an_anchor_s_figure_has_its_median_in_that_group():
-    anchor = checked()
-    figure = anchor_figure(sampled(anchor, 2.0), 1, 3)
-    assert (figure.trial, figure.group, figure.groups, figure.bound) == (anchor.trial.id, 1, 3, 2.0)
+def test_a_common_trial_s_figure_has_its_median_in_that_group():
+    common = checked()
+    figure = common_trial_figure(sampled(common, 2.0), 1, 3)
+    assert (figure.trial, figure.group, figure.groups, figure.bound) == (common.trial.id, 1, 3, 2.0)
 
 
-def test_an_anchor_that_was_not_measured_has_no_figure():
-    anchor = checked()
-    assert anchor_figure(sampled(anchor), 0, 2).bound is None
-    crashed = replace(sampled(anchor, 2.0), failure=Failure("sample", "crashed", "died of SIGSEGV"))
-    assert anchor_figure(crashed, 0, 2).bound is None
+def test_a_common_trial_that_was_not_measured_has_no_figure():
+    common = checked()
+    assert common_trial_figure(sampled(common), 0, 2).bound is None
+    crashed = replace(sampled(common, 2.0), failure=Failure("sample", "crashed", "died of SIGSEGV"))
+    assert common_trial_figure(crashed, 0, 2).bound is None
 
 
 def test_a_runtime_that_tells_no_peak_is_taken_by_what_it_has_now():

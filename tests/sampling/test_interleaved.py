@@ -19,7 +19,7 @@ from rnnbench.plan import examine
 from rnnbench.results.samples import SAMPLE_COLUMNS, read_samples
 from rnnbench.sampling import TrialSampling, dispatch_floor, groups, interleaved
 from rnnbench.sampling.dispatch_floor import DispatchFloor
-from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, anchor_figure
+from rnnbench.sampling.interleaved import InterleavedSampling, ProcessSet, common_trial_figure
 from rnnbench.stages import Built, Checked, Examined, Failure, PathSamples, Sampled
 
 pytestmark = pytest.mark.usefixtures("few_checks")
@@ -159,12 +159,12 @@ def test_a_smallest_program_that_needs_another_environment_is_no_floor(monkeypat
 
 
 @pytest.mark.parametrize(("outcome", "bound"), [("nonconforming", 1e-3), ("crashed", None)])
-def test_an_anchor_that_died_has_no_figure(outcome, bound):
+def test_a_common_trial_that_died_has_no_figure(outcome, bound):
     """Of half of its processes there is none that compares with those of other groups."""
     paths = {"bound": PathSamples(((Block(0.0, 0, np.full(3, 1e-3)),),))}
     checked = Checked(Built(examine(make_trial())))
-    anchor = anchor_figure(Sampled(checked, paths, failure=Failure("sample", outcome, "why")), 1, 2)
-    assert (anchor.group, anchor.groups, anchor.bound) == (1, 2, bound)
+    common = common_trial_figure(Sampled(checked, paths, failure=Failure("sample", outcome, "why")), 1, 2)
+    assert (common.group, common.groups, common.bound) == (1, 2, bound)
 
 
 def test_a_trial_that_fails_while_the_next_set_is_prepared_is_left_out_of_it():
@@ -282,16 +282,16 @@ def test_every_metric_is_in_the_record(everything):
 
 
 @pytest.mark.proof
-def test_groups_share_an_anchor_that_is_sampled_in_each(monkeypatch, tmp_path):
+def test_groups_share_a_common_trial_that_is_sampled_in_each(monkeypatch, tmp_path):
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
     measure = Measure(budget=0.1, processes=1)
     trials = [make_trial("numpy:eager", chunk=chunk, measure=measure) for chunk in (1, 2, 4)]
     _, records = run_trials(trials, tmp_path)
-    anchors = [records[trial.id].anchor for trial in trials]
-    assert [anchor.group for anchor in anchors] == [0, 0, 1]
-    assert {anchor.trial for anchor in anchors} == {trials[0].id}
-    assert all(anchor.bound > 0 for anchor in anchors)
-    assert anchors[0].bound == records[trials[0].id].latency("bound").median
+    commons = [records[trial.id].common_trial for trial in trials]
+    assert [common.group for common in commons] == [0, 0, 1]
+    assert {common.trial for common in commons} == {trials[0].id}
+    assert all(common.bound > 0 for common in commons)
+    assert commons[0].bound == records[trials[0].id].latency("bound").median
     for trial in trials:
         assert len(records[trial.id].latency("bound").process_medians) == 1, "as the case asks"
 

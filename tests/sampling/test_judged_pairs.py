@@ -288,23 +288,23 @@ def test_trials_are_judged_in_the_order_given(checked: Checker, folder: Path, mo
         assert trial.ratios.keys() == trial.judgements.keys() == set(COMPARED)
         assert trial.seconds > 0
         assert all(side.is_measured and side.roof == NO_ROOF for side in trial.sides)
-        assert all(side.anchor is None for side in trial.sides), "memory holds both trials"
+        assert all(side.common_trial is None for side in trial.sides), "memory holds both trials"
 
 
 @pytest.mark.proof
-def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_anchor(folder, monkeypatch) -> None:
+def test_pairs_that_memory_does_not_hold_are_split_and_each_side_has_its_common_trial(folder, monkeypatch) -> None:
     monkeypatch.setattr(pair_sampling, "BLOCK_S", 0.002)
     monkeypatch.setattr(groups, "MEMORY_SHARE", 0.0)
     context = context_in(folder)
     trials = [(one, one) for one in (check_trial(make_trial(chunk=chunk), context) for chunk in (1, 2, 3))]
     judged = judge_trials(trials, (context, context), PairBudget(0.1, 0.03), seed=0)
     for side in range(2):
-        anchors = [trial.sides[side].anchor for trial in judged]
-        assert [anchor.group for anchor in anchors] == [0, 0, 1]
-        assert {anchor.groups for anchor in anchors} == {2}
-        assert {anchor.trial for anchor in anchors} == {trials[0][0].trial.id}
-        assert anchors[0].bound == anchors[1].bound
-        assert anchors[0].bound == record_of(judged[0].sides[side]).latency("bound").median
+        commons = [trial.sides[side].common_trial for trial in judged]
+        assert [common.group for common in commons] == [0, 0, 1]
+        assert {common.groups for common in commons} == {2}
+        assert {common.trial for common in commons} == {trials[0][0].trial.id}
+        assert commons[0].bound == commons[1].bound
+        assert commons[0].bound == record_of(judged[0].sides[side]).latency("bound").median
 
 
 def test_what_is_not_believed_has_its_cost_and_no_verdict() -> None:

@@ -33,6 +33,7 @@ class Process:
 
     def __init__(self, answers: int, outcome: str = "unavailable") -> None:
         self.answers, self.outcome, self.asked = answers, outcome, 0
+        self.is_closed = False
 
     def ready(self, timeout):
         self.ask(None, timeout)
@@ -43,7 +44,8 @@ class Process:
             raise WorkerError(self.outcome, "The fake has no probe.", alive=False)
         return RoofReading(((1024, 2e9),), 3e9, 4e-6, 512, (("L2", 2048),))
 
-    def close(self): ...
+    def close(self):
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -77,6 +79,14 @@ def test_a_probe_that_fails_is_asked_no_more_and_its_reason_is_told(probe, outco
         worker.read()
     assert (len(log.processes[0]), process.asked) == (2, 3)
     assert log.unmeasured == told
+
+
+def test_the_probe_s_process_ends_with_its_worker(probe):
+    process = Process(1)
+    worker, _ = probe(process)
+    assert not process.is_closed
+    worker.close()
+    assert process.is_closed
 
 
 def test_the_working_sets_of_all_trials_are_measured(monkeypatch, tmp_path):

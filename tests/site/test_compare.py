@@ -13,7 +13,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from rnnbench.history import History
-from rnnbench.results import Anchor, Record, judge_apart, judge_once, read_run
+from rnnbench.results import CommonTrial, Record, judge_apart, judge_once, read_run
 from rnnbench.site import write_site
 
 SHOWN = "() => document.getElementById('answer').textContent"
@@ -139,7 +139,7 @@ def test_one_program_that_was_measured_once_has_no_ratio_to_itself(page, tmp_pat
 def test_trials_that_were_not_sampled_in_turn_have_the_interval_of_two_runs(page, tmp_path, groups, stored):
     sides = [fake.record(time=time, spread=0.05, processes=5, seed=k) for k, time in enumerate(("looped", "unrolled"))]
     sampled = [
-        record.model_copy(update={"anchor": Anchor(trial=sides[0].trial, group=group, groups=2, bound=1e-4)})
+        record.model_copy(update={"common_trial": CommonTrial(trial=sides[0].trial, group=group, groups=2, bound=1e-4)})
         for record, group in zip(sides, groups, strict=True)
     ]
     run, history = fake.write_run(tmp_path / "run", sampled), History(tmp_path / "history")

@@ -15,8 +15,8 @@ pytest.importorskip("duckdb")
 from rnnbench.devices import Device
 from rnnbench.history import History
 from rnnbench.results import (
-    Anchor,
     CheckResult,
+    CommonTrial,
     ExpectedFailureResult,
     LatencyFloor,
     MemoryUse,
@@ -47,7 +47,7 @@ def full_records():
                 ExpectedFailureResult(what="values", verdict="failed", reason="known", upstream="a/b#1"),
             ),
             "outcome": "nonconforming",
-            "anchor": Anchor(trial=record.trial, group=1, groups=2, bound=1e-6),
+            "common_trial": CommonTrial(trial=record.trial, group=1, groups=2, bound=1e-6),
         }
     )
 

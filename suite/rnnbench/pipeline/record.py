@@ -127,7 +127,7 @@ def record_of(
         conformance=results,
         checked=checked.figures.checked if checked.figures else "",
         timing=timing,
-        anchor=measured.anchor,
+        common_trial=measured.common_trial,
         memory=_memory(sampled),
         metrics=_metrics(sampled, measured),
         energy=_energy(measured.energy),

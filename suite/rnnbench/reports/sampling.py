@@ -69,27 +69,30 @@ def _sampled(latency: Latency) -> Iterator[str]:
 
 
 def groups_table(entries: Sequence[Entry]) -> Table:
-    """Bound latencies as ratios to the anchor's, for a workload whose trials did not fit in memory together."""
+    """Bound latencies as ratios to the common trial's, for a workload whose trials did not fit in memory together."""
     rows = [
         (
             program(entry),
             strategy(entry),
             entry.chunk_label,
-            f"{anchor.group + 1} of {anchor.groups}",
+            f"{common.group + 1} of {common.groups}",
             units.seconds(bound.median),
-            units.seconds(anchor.bound),
-            units.ratio(bound.median / anchor.bound if anchor.bound else None),
+            units.seconds(common.bound),
+            units.ratio(bound.median / common.bound if common.bound else None),
         )
         for entry in entries
-        if entry.measured and not entry.shares and (anchor := entry.measured.anchor) and (bound := entry.bound)
+        if entry.measured and not entry.shares and (common := entry.measured.common_trial) and (bound := entry.bound)
     ]
-    anchors = {entry.measured.anchor.trial for entry in entries if entry.measured and entry.measured.anchor}
+    common_trials = {
+        entry.measured.common_trial.trial for entry in entries if entry.measured and entry.measured.common_trial
+    }
     return Table(
         "Sampled in groups",
-        ("program", "strategy", "chunk", "group", "bound/call", "anchor", "÷ anchor"),
+        ("program", "strategy", "chunk", "group", "bound/call", "common trial", "÷ common"),
         tuple(rows),
         text=2,
         note=f"These trials did not fit in memory together, so they were sampled in groups. Each group includes the "
-        f"same anchor trial, {', '.join(anchors)}. Compare trials of different groups by the last column. A verdict on "
-        f"two of different groups is that of two runs: by Welch's interval, at {100 * (1 - ERROR_RATE):.0f} %.",
+        f"same trial, the common trial: {', '.join(common_trials)}. Compare trials of different groups by the last "
+        f"column. A verdict on two of different groups is that of two runs: by Welch's interval, at "
+        f"{100 * (1 - ERROR_RATE):.0f} %.",
     )

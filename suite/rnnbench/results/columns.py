@@ -214,11 +214,11 @@ def environment_columns() -> Iterator[Column]:
     )
     yield Column("load", "number", "One-minute load average when sampling ended.", lambda r, i: r.environment.load)
     for column, name, unit, meaning in (
-        ("anchor", "trial", "text", "Anchor trial, where trials were sampled in groups."),
+        ("anchor", "trial", "text", "Trial common to all sampling groups, where there were several."),
         ("anchor_group", "group", "number", "Group in which the trial was sampled."),
-        ("anchor_bound_s", "bound", "s", "Bound latency of the anchor in that group."),
+        ("anchor_bound_s", "bound", "s", "Bound latency of the common trial in that group."),
     ):
-        yield Column(column, unit, meaning, field("anchor", name))
+        yield Column(column, unit, meaning, field("common_trial", name))
 
 
 def _machine(name: str, record: Record, info: RunInfo) -> Value:

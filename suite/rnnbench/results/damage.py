@@ -95,8 +95,8 @@ def without_impossible(record: Record) -> tuple[Record, tuple[str, ...]]:
         changes["device_state"] = _clean(record.device_state, "device_state", names)
     if record.floor is not None:
         changes["floor"] = _clean(record.floor, "floor", names)
-    if record.anchor is not None:
-        changes["anchor"] = _clean(record.anchor, "anchor", names)
+    if record.common_trial is not None:
+        changes["common_trial"] = _clean(record.common_trial, "anchor", names)
     if record.artifact is not None and not 0 <= record.artifact.nbytes <= MOST:
         names.append("artifact.nbytes")
         changes["artifact"] = None

@@ -79,8 +79,8 @@ def judge_bound(first: Entry, second: Entry) -> Judgement:
 
 def _sitting(entry: Entry) -> tuple[object, ...]:
     """What trials have in common that were sampled in turn: the run or shard, the workload and the sampling group."""
-    anchor = entry.measured.anchor if entry.measured else None
-    return entry.run, entry.workload, anchor.group if anchor else 0
+    common = entry.measured.common_trial if entry.measured else None
+    return entry.run, entry.workload, common.group if common else 0
 
 
 def _places(entries: Iterable[Entry]) -> Iterator[Place]:

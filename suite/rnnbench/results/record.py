@@ -102,7 +102,7 @@ class ExpectedFailureResult(FrozenModel):
     upstream: str
 
 
-class Anchor(FrozenModel):
+class CommonTrial(FrozenModel):
     """The trial that is sampled with every group of trials, where all trials do not fit in memory together."""
 
     trial: str
@@ -110,7 +110,7 @@ class Anchor(FrozenModel):
     """Group in which the record's trial was sampled, from 0 to `groups` - 1."""
     groups: int
     bound: float | None
-    """The anchor's median in that group, in seconds per call. Trials of different groups compare as ratios to it."""
+    """The common trial's median in that group, in seconds per call. Ratios to it compare trials of different groups."""
 
 
 class MemoryUse(FrozenModel):
@@ -270,8 +270,8 @@ class Record(FrozenModel):
     expected_failures: tuple[ExpectedFailureResult, ...] = ()
     """The known failures that the trial was tested for."""
     timing: Timing = Timing()
-    anchor: Anchor | None = None
-    """None where the trials of its workload were sampled in one group."""
+    common_trial: CommonTrial | None = Field(default=None, validation_alias="anchor", serialization_alias="anchor")
+    """Written as `anchor`, its name in all records. None where the trials of its workload were sampled in one group."""
     memory: MemoryUse = MemoryUse()
     floor: LatencyFloor | None = None
     metrics: dict[str, float] = Field(default_factory=dict)

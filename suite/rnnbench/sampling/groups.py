@@ -1,4 +1,4 @@
-"""Sampling groups: as many trials loaded side by side as memory allows. Groups of one workload share an anchor."""
+"""Sampling groups: as many trials loaded side by side as memory allows. Groups of one workload share a trial."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ class SamplingGroup(Generic[T]):
     """Trials, or pairs of trials, that are sampled together."""
 
     members: tuple[T, ...]
-    anchor: T
+    common: T
     """One of the members. It is in every group of its workload, so that groups can be compared."""
 
 
 def split_by_memory(
     members: Sequence[T],
-    anchor: T,
+    common: T,
     memory: Callable[[Sequence[T]], int],
     available: int | None = None,
     holds: Callable[[Sequence[T]], bool] = lambda group: True,
 ) -> Iterator[SamplingGroup[T]]:
     """Split members into groups whose `memory` fits in MEMORY_SHARE of the `available` bytes (default: the machine's).
 
-    Each group has the anchor, and at least one more member of any size. `holds` tells whether a group fits on the
+    Each group has the common trial, and at least one more member of any size. `holds` tells whether a group fits on the
     device.
     """
     limit = MEMORY_SHARE * (free_memory() if available is None else available)
-    group = [anchor]
+    group = [common]
     for member in members:
-        if member is anchor:
+        if member is common:
             continue
         together = [*group, member]
         if len(group) > 1 and (memory(together) > limit or not holds(together)):
-            yield SamplingGroup(tuple(group), anchor)
-            group = [anchor]
+            yield SamplingGroup(tuple(group), common)
+            group = [common]
         group.append(member)
-    yield SamplingGroup(tuple(group), anchor)
+    yield SamplingGroup(tuple(group), common)
 
 
 def device_holds(trials: Sequence[Checked]) -> bool:
@@ -83,7 +83,7 @@ def _on_device(checked: Checked) -> int:
     return checked.device_memory or 0
 
 
-def anchor_of(trials: Sequence[Checked]) -> Checked:
+def common_trial_of(trials: Sequence[Checked]) -> Checked:
     """The baseline's first trial, or else the first."""
     return next((checked for checked in trials if checked.examined.probe.baseline), trials[0])
 

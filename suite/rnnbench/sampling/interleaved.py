@@ -16,11 +16,11 @@ from functools import partial
 
 from rnnbench.measure import STATE_COPY, overall_median, requested
 from rnnbench.plan import close_adapters
-from rnnbench.results import Anchor
+from rnnbench.results import CommonTrial
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.dispatch_floor import DispatchFloor
 from rnnbench.sampling.energy import EnergyMeter
-from rnnbench.sampling.groups import anchor_of, device_holds, memory_of, split_by_memory
+from rnnbench.sampling.groups import common_trial_of, device_holds, memory_of, split_by_memory
 from rnnbench.sampling.path_sampling import PathSampling
 from rnnbench.sampling.roof import RoofLog, RoofWorker
 from rnnbench.sampling.sampling_worker import SamplingWorker
@@ -38,25 +38,25 @@ STATE_COPY_S = 0.004
 def sample_trials(trials: Sequence[Checked], context: Context, seed: int) -> list[Sampled]:
     """Sample trials that are compared, in an order drawn from `seed`. Returns them in the order given.
 
-    If memory does not hold all of them at once, they are sampled in groups that share an anchor.
+    If memory does not hold all of them at once, they are sampled in groups that share one trial, the common trial.
     """
-    groups = list(split_by_memory(trials, anchor_of(trials), memory_of, holds=device_holds))
+    groups = list(split_by_memory(trials, common_trial_of(trials), memory_of, holds=device_holds))
     sampled: dict[str, Sampled] = {}
     for number, group in enumerate(groups):
         turns = InterleavedSampling(group.members, context, seed)
         of_group = turns.sample()
         if len(groups) > 1:
-            anchor = anchor_figure(of_group[group.members.index(group.anchor)], number, len(groups))
-            of_group = [replace(member, anchor=anchor) for member in of_group]
+            common = common_trial_figure(of_group[group.members.index(group.common)], number, len(groups))
+            of_group = [replace(member, common_trial=common) for member in of_group]
         for member in of_group:
             sampled.setdefault(member.trial.id, member)
     return [sampled[checked.trial.id] for checked in trials]
 
 
-def anchor_figure(anchor: Sampled, group: int, groups: int) -> Anchor:
-    """The anchor's median latency in one of the groups."""
-    bound = overall_median(anchor.paths["bound"].processes) if anchor.is_measured else None
-    return Anchor(trial=anchor.trial.id, group=group, groups=groups, bound=bound)
+def common_trial_figure(common: Sampled, group: int, groups: int) -> CommonTrial:
+    """The common trial's median latency in one of the groups."""
+    bound = overall_median(common.paths["bound"].processes) if common.is_measured else None
+    return CommonTrial(trial=common.trial.id, group=group, groups=groups, bound=bound)
 
 
 @dataclass(frozen=True)

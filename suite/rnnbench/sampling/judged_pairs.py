@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from rnnbench.cases import Trial
 from rnnbench.results import LOOKS, SMALLEST, Judgement
 from rnnbench.sampling.context import Context
-from rnnbench.sampling.groups import anchor_of, device_holds, memory_of, split_by_memory
-from rnnbench.sampling.interleaved import anchor_figure
+from rnnbench.sampling.groups import common_trial_of, device_holds, memory_of, split_by_memory
+from rnnbench.sampling.interleaved import common_trial_figure
 from rnnbench.sampling.pair_sampling import PairSampling, TrialPair
 from rnnbench.sampling.started_ahead import StartedAhead, sets_at_once
 from rnnbench.sampling.trial_sampling import TrialSampling
@@ -65,9 +65,9 @@ def judge_trials(
     trials: Sequence[CheckedPair], contexts: tuple[Context, Context], budget: PairBudget, seed: int
 ) -> list[JudgedTrial]:
     """Sample trials of one workload on both sides until each latency has a verdict. Returns them in the order given."""
-    anchor_a = anchor_of([a for a, _ in trials])
-    anchor = next(pair for pair in trials if pair[0] is anchor_a)
-    groups = list(split_by_memory(trials, anchor, _memory_of_pairs, holds=_device_holds_pairs))
+    common_a = common_trial_of([a for a, _ in trials])
+    common = next(pair for pair in trials if pair[0] is common_a)
+    groups = list(split_by_memory(trials, common, _memory_of_pairs, holds=_device_holds_pairs))
     judged: dict[str, JudgedTrial] = {}
     for number, group in enumerate(groups):
         pairs = [_pair_of(a, b, budget) for a, b in group.members]
@@ -76,8 +76,8 @@ def judge_trials(
             decide(pairs, budget, PairSampling(contexts, seed, started=started, beside=beside).sample_pair)
         of_group = [_judged(checked, pair) for checked, pair in zip(group.members, pairs, strict=True)]
         if len(groups) > 1:
-            of_anchor = of_group[group.members.index(group.anchor)]
-            of_group = [_with_anchor(member, of_anchor, number, len(groups)) for member in of_group]
+            of_common = of_group[group.members.index(group.common)]
+            of_group = [_with_common_trial(member, of_common, number, len(groups)) for member in of_group]
         for member in of_group:
             judged.setdefault(member.sides[0].trial.id, member)
     return [judged[a.trial.id] for a, _ in trials]
@@ -144,9 +144,9 @@ def _judged(checked: CheckedPair, pair: TrialPair) -> JudgedTrial:
     return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds)
 
 
-def _with_anchor(judged: JudgedTrial, anchor: JudgedTrial, group: int, groups: int) -> JudgedTrial:
+def _with_common_trial(judged: JudgedTrial, common: JudgedTrial, group: int, groups: int) -> JudgedTrial:
     a, b = (
-        replace(side, anchor=anchor_figure(of_anchor, group, groups))
-        for side, of_anchor in zip(judged.sides, anchor.sides, strict=True)
+        replace(side, common_trial=common_trial_figure(of_common, group, groups))
+        for side, of_common in zip(judged.sides, common.sides, strict=True)
     )
     return replace(judged, sides=(a, b))

@@ -188,13 +188,13 @@ def _row(record: Record, run: Run) -> NightRow:
         low, high = (latency.interval if latency else None) or (None, None)
         latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
     facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
-    artifact, anchor = record.artifact, record.anchor
+    artifact, common = record.artifact, record.common_trial
     setting = Setting(
         artifact.origin if artifact else "",
         artifact.math if artifact else "",
         record.device_model,
         record.node,
-        anchor.group if anchor else 0,
+        common.group if common else 0,
     )
     figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
     software = ", ".join(f"{word} {flat[column]}".strip() for word, column in _SOFTWARE.items() if flat[column])

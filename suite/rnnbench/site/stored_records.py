@@ -50,7 +50,7 @@ def record_of(row: Row) -> Record:
             for name in _names(row.get("expected_failures", ""))
         ],
         "timing": _timing(row),
-        "anchor": _anchor(row),
+        "common_trial": _common_trial(row),
         "memory": {name: _whole(row.get(f"memory_{name}"), name) for name in MemoryUse.model_fields},
         "floor": _floor(row),
         "metrics": {name: row[f"metric_{name}"] for name in METRICS if f"metric_{name}" in row},
@@ -82,7 +82,7 @@ def _timing(row: Row) -> Content:
     return {**once, **sides, "latency": {path: _latency(row, path) for path in PATHS if f"{path}_median_s" in row}}
 
 
-def _anchor(row: Row) -> Content | None:
+def _common_trial(row: Row) -> Content | None:
     """Without it, trials of two sampling groups would be judged as if they had been sampled in turn."""
     if "anchor_group" not in row:
         return None
