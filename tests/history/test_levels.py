@@ -10,8 +10,9 @@ import pytest
 
 from rnnbench.history import level_alerts
 from rnnbench.history.alert import Detection
+from rnnbench.history.causes import NEAR
 from rnnbench.history.change_points import PUBLISH, SCREEN
-from rnnbench.history.changes import NEAR, Change
+from rnnbench.history.changes import Change
 from rnnbench.history.level_alerts import Levels
 
 A, B, C = "case/a", "case/b", "case/c"

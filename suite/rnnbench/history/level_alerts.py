@@ -13,8 +13,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from rnnbench.history.alert import Detection, Evidence
+from rnnbench.history.causes import NEAR
 from rnnbench.history.change_points import PUBLISH, REACH, SCREEN, Array
-from rnnbench.history.changes import NEAR, Change, changes_of
+from rnnbench.history.changes import Change, changes_of
 from rnnbench.history.measures import MEASURES
 from rnnbench.history.series import Trials
 
