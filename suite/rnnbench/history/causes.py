@@ -31,7 +31,7 @@ class Causes:
 
     def environment(self, step: Step, members: Sequence[int]) -> str:
         """Why the program did not cause a step of these trials; empty where it may have."""
-        moves = [move for move in self.moves if abs(move.index - step.index) <= NEAR]
+        moves = [m for m in self.moves if self.trials.runs_between(members, m.index, step.index) <= NEAR]
         for move in moves:
             if abs(step.size) < MACHINE_SHARE * abs(move.size):
                 return f"the machine moved by {_percent(move.size)} at that time, and programs differ in how much"
