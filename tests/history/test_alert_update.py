@@ -12,7 +12,7 @@ import pytest
 from decisions import accept, report
 
 from rnnbench.history import Alert, Alerts, Detection, Measured, update
-from rnnbench.history.changes import NEAR
+from rnnbench.history.causes import NEAR
 
 FOUND = Detection(
     machine="m",

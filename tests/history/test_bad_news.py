@@ -11,7 +11,7 @@ import pytest
 
 from rnnbench.history.alert import Alert, Detection, Measured, new_id
 from rnnbench.history.alert_update import News
-from rnnbench.history.changes import NEAR
+from rnnbench.history.causes import NEAR
 from rnnbench.history.events import Event
 from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
 from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, level_has_returned

@@ -134,6 +134,15 @@ def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     assert find_steps([values], SCREEN)[0], "it is worth a measurement before"
 
 
+@pytest.mark.parametrize("slow", [5, 6])
+@pytest.mark.parametrize("since", [2, 3, 5])
+def test_a_step_that_is_over_is_not_told_while_the_nights_since_are_few(slow: int, since: int) -> None:
+    values = scatter(3, nights=60 + slow + since)
+    values[60 : 60 + slow] += 0.05
+    assert find_steps([values], PUBLISH) == [()]
+    assert find_steps([values[:-since]], SCREEN)[0], "it was worth a measurement while it was there"
+
+
 def steps_told(values: np.ndarray) -> int:
     return sum(map(len, find_steps(list(values), PUBLISH)))
 

@@ -21,7 +21,7 @@ from rnnbench.history import (
     machines_without_anchors,
     without_anchors,
 )
-from rnnbench.history.changes import NEAR
+from rnnbench.history.causes import NEAR
 from rnnbench.history.series import trials_of_machines
 from rnnbench.results import Finding, FindingKind, Record
 
@@ -397,3 +397,41 @@ def test_a_backend_has_a_series_from_three_trials_on(tmp_path: Path, trials: int
 
     changes = bound(made.make(tmp_path, NIGHTS, night))
     assert {change.level for change in changes} == ({"backend", "trial"} if has_series else {"trial"})
+
+
+def all_but_anchors(of_anchors: float, of_programs: float, new: tuple[str, ...] = ("fakemlir",)) -> made.Night:
+    """From STEP on, anchors and programs take so many times as long, and these backends have another version."""
+
+    def night(n: int, record: Record) -> Record:
+        factor = of_anchors if record.backend == "fakebase" else of_programs
+        slower = made.slower(record, factor if n >= STEP else 1)
+        return made.of_version(slower, "2.0") if n >= STEP and record.backend in new else slower
+
+    return night
+
+
+@pytest.mark.parametrize(("programs", "cause"), [(1.06, "environment"), *for_proof((1.0, None))])
+def test_a_new_version_that_moved_as_programs_that_did_not_change_is_not_accused(
+    tmp_path: Path, programs: float, cause: str | None
+) -> None:
+    night = all_but_anchors(1.0, programs, new=("fakelib",))
+    changes = [change for change in bound(made.make(tmp_path, NIGHTS, night)) if change.backend == "fakelib"]
+    assert {change.cause for change in changes} == ({cause} if cause else set())
+    assert all("programs that did not change moved by +" in change.reason for change in changes)
+
+
+def test_a_new_version_that_moved_by_far_more_than_the_others_is(tmp_path: Path) -> None:
+    def night(n: int, record: Record) -> Record:
+        record = all_but_anchors(1.0, 1.03, new=("fakelib",))(n, record)
+        return made.slower(record, 1.06 if record.backend == "fakelib" and n >= STEP else 1)
+
+    changes = [change for change in bound(made.make(tmp_path, NIGHTS, night)) if change.backend == "fakelib"]
+    assert {change.cause for change in changes} == {"program"}
+
+
+@pytest.mark.proof
+def test_anchors_that_moved_alone_accuse_no_backend(tmp_path: Path) -> None:
+    history = made.make(tmp_path, NIGHTS, all_but_anchors(0.9, 1.0, new=("fakemlir", "fakelib")))
+    reasons = {change.reason for change in bound(history) if change.backend == "fakelib"}
+    assert reasons
+    assert all("the anchors alone moved by -" in reason for reason in reasons)

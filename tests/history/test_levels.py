@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from rnnbench.history import level_alerts
 from rnnbench.history.alert import Detection
+from rnnbench.history.causes import NEAR
 from rnnbench.history.change_points import PUBLISH, SCREEN
-from rnnbench.history.changes import NEAR, Change
+from rnnbench.history.changes import Change
 from rnnbench.history.level_alerts import Levels
+from rnnbench.history.series import Trials
 
 A, B, C = "case/a", "case/b", "case/c"
 NIGHTS = 60
@@ -41,13 +44,15 @@ def change(subject: str = A, day: int = 20, **changes: Any) -> Change:
 
 
 def levels(*changes: Change, published: tuple[Change, ...] = (), **series: np.ndarray) -> Levels:
-    """Of a machine with three trials of one backend, which were measured each night but for NaN."""
+    """Of a machine with three trials of one backend, which were measured each night but for NaN in a series given."""
     values = np.stack([series.get(name[-1], np.full(NIGHTS, np.nan)) for name in (A, B, C)])
+    program = np.stack([np.isfinite(series.get(name[-1], np.zeros(NIGHTS))) for name in (A, B, C)])
     trials = SimpleNamespace(
         names=(A, B, C),
         backends=("fake", "fake", "other"),
         runs=[SimpleNamespace(run=night(day)["run"], started=night(day)["night"]) for day in range(NIGHTS)],
-        program=np.isfinite(values),
+        program=program,
+        runs_between=partial(Trials.runs_between, SimpleNamespace(program=program)),
         divided=lambda _: values,
         backend_series=lambda _: {"fake": values[0]},
     )
@@ -61,6 +66,14 @@ def members(found: Levels) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(("runs", "alerts"), [(NEAR, [(A, B)]), (NEAR + 1, [(A,), (B,)])])
 def test_trials_of_a_backend_that_rise_at_about_one_time_are_one_alert(runs: int, alerts: list[tuple[str]]) -> None:
     assert members(levels(change(A, ratio=1.2), change(B, 20 + runs))) == alerts
+
+
+def test_runs_without_a_trial_do_not_part_its_change_from_that_of_its_backend() -> None:
+    """The trial was missing for a week, and its change is dated on its last night before."""
+    missing = np.full(NIGHTS, 0.1)
+    missing[13:20], missing[:12] = np.nan, 0.0
+    whole = change("fake", 20, level="backend", ratio=1.1, together=(B,))
+    assert members(levels(whole, change(A, 12), a=missing)) == [(A, B)]
 
 
 def test_the_trial_that_moved_most_stands_for_all() -> None:

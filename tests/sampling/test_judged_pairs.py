@@ -58,7 +58,7 @@ def sampler(planned: dict[int, list[float]], requests: list[list[int]]) -> Calla
 
 def judged_trial(pair: TrialPair) -> JudgedTrial:
     a, b = (Sampled(Checked(Built(sampling.examined))) for sampling in pair.sides)
-    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds)
+    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds, pair.mean_judgements)
 
 
 def test_a_trial_that_is_decided_has_no_more_pairs_and_the_others_go_on() -> None:
@@ -344,6 +344,20 @@ def test_a_ratio_is_b_over_a_round_by_round() -> None:
     pair.note_ratios(["bound"])
     assert pair.ratios["bound"] == [pytest.approx(1.1)]
     assert pair.scatters["bound"] == [pytest.approx(0.0)]
+
+
+def test_few_slow_calls_are_in_the_ratio_of_the_means_alone() -> None:
+    pair, _ = planned_pair(0.0, 0.0)
+    for _ in range(LOOKS[0]):
+        for sampling, slow in ((pair.a, 1.0), (pair.b, 9.0)):
+            blocks = blocks_of(sampling)
+            for _ in range(3):
+                blocks.add(Block(0.0, 0, np.array([1.0, 1.0, slow, 1.0])))
+        pair.note_ratios(["bound"])
+    pair.judge()
+    assert pair.judgements["bound"].verdict == "SAME"
+    assert pair.mean_judgements["bound"].verdict == "SLOWER"
+    assert pair.mean_judgements["bound"].ratio == pytest.approx(3.0)
 
 
 def test_the_ratio_of_a_pair_is_that_of_its_own_processes() -> None:

@@ -3,6 +3,7 @@
     store, entry, columns, database      `History`: runs are added once, rows are kept in Parquet, and queried by SQL
     measures, series                     what is watched as a number, and its series: a value a run, anchors divided out
     change_points                        where the level of a series changed
+    causes                               whether the program or the machine changed it
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
     alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
     level_alerts, fact_alerts, alert_update   `News` and `update`: what is new, what has returned

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from rnnbench.history.alert import SILENCE, Alert, Detection, new_id
 from rnnbench.history.alerts import Alerts
-from rnnbench.history.changes import NEAR
+from rnnbench.history.causes import NEAR
 from rnnbench.history.fact_alerts import Facts, Silences
 from rnnbench.history.level_alerts import LAST, Levels
 from rnnbench.history.series import trials_of_machines

@@ -29,6 +29,8 @@ HAMPEL_LIMIT = 3.5
 """A value is an outlier where it is so many deviations of the noise away from the median of the nights around it."""
 LEAST_NIGHTS = 3
 """Nights of a piece. With two, every bad night beside an outlier would be a change."""
+OVER_NIGHTS = 2
+"""Newest nights that all have the old level again, after which a step is not told: nobody can do anything about it."""
 LEAST_BEFORE = 5
 """Nights before a change: its level must be known."""
 REACH = 28
@@ -175,6 +177,7 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
         steps = [step for step, _ in found]
         failing = [step for step, has_passed in found if not has_passed]
         failing = failing or list(_at_short_levels(steps, len(values), criteria.nights))
+        failing = failing or [step for step in steps[-1:] if _is_over(step, values)]
         if not failing:
             return steps
         worst = max(failing, key=lambda step: (step.p, -abs(step.size)))
@@ -208,6 +211,12 @@ def _began_later(values: Array, cuts: Sequence[int]) -> bool:
     """Whether the last piece is as short as a piece can be, and its first night still has the level before."""
     old, new = values[[0, *cuts][-2] : cuts[-1]], values[cuts[-1] :]
     return len(new) == LEAST_NIGHTS and abs(new[0] - _median(old)) < abs(new[0] - _median(new[1:]))
+
+
+def _is_over(step: Step, values: Array) -> bool:
+    """Whether each of the newest nights has the level before the last step again. They are too few to be a level."""
+    newest, new = values[-OVER_NIGHTS:], _median(values[step.index :][:REACH])
+    return bool((np.abs(newest - (new - step.size)) < np.abs(newest - new)).all())
 
 
 def _at_short_levels(steps: Sequence[Step], end: int, nights: int) -> Iterator[Step]:

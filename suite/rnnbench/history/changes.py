@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from rnnbench.history.causes import NEAR, Causes, program_change
 from rnnbench.history.change_points import PUBLISH, SCREEN, Array, ChangeCriteria, Step, find_steps
 from rnnbench.history.measures import MEASURES, Measure
 from rnnbench.history.series import Trials, trials_of_machines
@@ -18,11 +19,6 @@ from rnnbench.history.store import History
 Level = Literal["machine", "backend", "trial"]
 Cause = Literal["program", "environment"]
 LEVELS: tuple[Level, ...] = ("machine", "backend", "trial")
-NEAR = 3
-"""Runs by which a change may be dated wrongly: the noise of a few runs at its edge."""
-MACHINE_SHARE = 0.5
-"""A move of the machine changes programs by different amounts, with a standard deviation of some 15 % of the move. So
-after the division, a step of up to three deviations is still taken for the machine's."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +82,7 @@ def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH)
     for series_step in series_steps:
         if series_step.level == "machine":
             moves.setdefault(series_step.measure.name, []).append(series_step.step)
+    causes = {name: Causes(trials, m, moves.get(m.anchored_by or "", ())) for name, m in MEASURES.items()}
     nearby: dict[tuple[str, int], list[_SeriesStep]] = {}
     for series_step in series_steps:
         if series_step.level == "trial":
@@ -97,7 +94,7 @@ def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH)
             machine,
             trials,
             series_step,
-            _environment(series_step, trials, moves.get(series_step.measure.anchored_by or "", ())),
+            _environment(series_step, causes),
             _together(series_step, nearby),
         )
         for series_step in series_steps
@@ -133,32 +130,11 @@ def _series(machine: str, trials: Trials) -> Iterator[tuple[_SeriesStep, Array]]
                 yield _SeriesStep(measure, "trial", trials.names[k], (k,), no_step), values
 
 
-def _environment(series_step: _SeriesStep, trials: Trials, moves: Sequence[Step]) -> str:
+def _environment(series_step: _SeriesStep, causes: Mapping[str, Causes]) -> str:
     """Why the program did not cause a step; empty where it may have."""
     if series_step.level == "machine":
         return "the anchors moved, whose versions did not change"
-    for move in moves:
-        near = abs(move.index - series_step.step.index) <= NEAR
-        if near and abs(series_step.step.size) < MACHINE_SHARE * abs(move.size):
-            moved = 100 * (math.exp(move.size) - 1)
-            return f"the machine moved by {moved:+z.1f} % at that time, and programs differ in how much"
-    if series_step.measure.anchored_by and _program_change(series_step, trials) is None:
-        return "the same program with the same versions: digest, packages, rnnbench and Python did not change"
-    return ""
-
-
-def _program_change(series_step: _SeriesStep, trials: Trials) -> tuple[str, str] | None:
-    """Versions before and after the change of the program that is nearest to the step; None where there is none."""
-    nearest: tuple[int, str, str] | None = None
-    for k in series_step.members:
-        measured = np.flatnonzero(trials.program[k])
-        at = int(np.searchsorted(measured, series_step.step.index))
-        for new in range(max(at - NEAR, 1), min(at + NEAR + 1, len(measured))):
-            old_run, new_run = measured[new - 1], measured[new]
-            distance = abs(new - at)
-            if trials.program[k, old_run] != trials.program[k, new_run] and (not nearest or distance < nearest[0]):
-                nearest = distance, trials.versions[k, old_run], trials.versions[k, new_run]
-    return nearest and nearest[1:]
+    return causes[series_step.measure.name].environment(series_step.step, series_step.members)
 
 
 def _together(series_step: _SeriesStep, nearby: Mapping[tuple[str, int], Sequence[_SeriesStep]]) -> tuple[str, ...]:
@@ -187,7 +163,7 @@ def _change(machine: str, trials: Trials, series_step: _SeriesStep, reason: str,
         run=trials.runs[at].run,
         night=trials.runs[at].started,
         last_run=trials.runs[last].run,
-        versions=_program_change(series_step, trials) or (same, same),
+        versions=program_change(trials, series_step.members, at) or (same, same),
         ratio=math.exp(step.size),
         interval=(math.exp(step.low), math.exp(step.high)),
         cause="environment" if reason else "program",

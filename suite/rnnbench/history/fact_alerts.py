@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from rnnbench.history.alert import SILENCE, Detection
-from rnnbench.history.changes import NEAR
+from rnnbench.history.causes import NEAR
 from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events

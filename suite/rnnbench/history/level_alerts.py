@@ -13,8 +13,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from rnnbench.history.alert import Detection, Evidence
+from rnnbench.history.causes import NEAR
 from rnnbench.history.change_points import PUBLISH, REACH, SCREEN, Array
-from rnnbench.history.changes import NEAR, Change, changes_of
+from rnnbench.history.changes import Change, changes_of
 from rnnbench.history.measures import MEASURES
 from rnnbench.history.series import Trials
 
@@ -79,11 +80,7 @@ class Levels:
 
     def distance(self, a: Detection, b: Detection) -> int:
         """Runs between the first nights of two alerts in which the trials of the first were measured."""
-        first, second = sorted((self._index(a), self._index(b)))
-        rows = self._rows(a)
-        if not rows:
-            return second - first
-        return int(np.count_nonzero(self.trials.program[rows, first + 1 : second + 1].any(axis=0)))
+        return self.trials.runs_between(self._rows(a.members), self._index(a), self._index(b))
 
     def has_returned(self, detection: Detection) -> bool:
         """Whether the newest runs are at the level before the change again: of its backend, or of all its trials."""
@@ -103,16 +100,16 @@ class Levels:
         if of_backend is not None:
             yield of_backend
         else:
-            yield from self.trials.divided(measure)[self._rows(detection)]
+            yield from self.trials.divided(measure)[self._rows(detection.members)]
 
     @cached_property
     def _of_backends(self) -> Callable[[str], dict[str, Array]]:
         """The series of the backends, by the name of a measure."""
         return cache(lambda measure: self.trials.backend_series(MEASURES[measure]))
 
-    def _rows(self, detection: Detection) -> list[int]:
-        members = set(detection.members)
-        return [k for k, name in enumerate(self.trials.names) if name in members]
+    def _rows(self, members: Iterable[str]) -> list[int]:
+        names = set(members)
+        return [k for k, name in enumerate(self.trials.names) if name in names]
 
     def _index(self, detection: Detection) -> int:
         """Index of the alert's run; where the history has it no more, that of the first run after it."""
@@ -127,10 +124,9 @@ class Levels:
     def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:
         clusters: dict[tuple[str, str], list[_Cluster]] = {}
         for change in sorted(changes, key=_importance):
-            at = self._number[change.run, change.night]
             of_backend = clusters.setdefault((change.backend, change.measure), [])
             near = [
-                (abs(self._number[other.first.run, other.first.night] - at), k)
+                (self._runs_apart(change, other.first), k)
                 for k, other in enumerate(of_backend)
                 if change.level == "trial" and change.subject not in {c.subject for c in other.changes}
             ]
@@ -168,7 +164,12 @@ class Levels:
     def _is_near(self, a: Change, b: Change) -> bool:
         """Whether two changes are one, as two criteria date it."""
         same = (a.level, a.subject, a.measure, a.ratio > 1) == (b.level, b.subject, b.measure, b.ratio > 1)
-        return same and abs(self._number[a.run, a.night] - self._number[b.run, b.night]) <= NEAR
+        return same and self._runs_apart(a, b) <= NEAR
+
+    def _runs_apart(self, a: Change, b: Change) -> int:
+        """Runs between two changes in which the trial of the first was measured: it may be dated before a gap."""
+        rows = self._rows([a.subject]) if a.level == "trial" else []
+        return self.trials.runs_between(rows, *(self._number[change.run, change.night] for change in (a, b)))
 
 
 def _importance(change: Change) -> tuple[bool, float, str, str]:

@@ -51,6 +51,13 @@ class Trials:
             versions=self.versions[:, runs],
         )
 
+    def runs_between(self, members: Sequence[int], a: int, b: int) -> int:
+        """Runs from one run to another in which any of these trials was measured; all runs, where there are none."""
+        first, second = sorted((a, b))
+        if not members:
+            return second - first
+        return int(np.count_nonzero(self.program[list(members), first + 1 : second + 1].any(axis=0)))
+
     @cached_property
     def _anchors(self) -> dict[str, Array]:
         """[runs]: the anchors' common trend by measure; NaN where a run has none."""

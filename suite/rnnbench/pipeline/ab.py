@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from rnnbench.pipeline.run import note_versions, of_one_version
 from rnnbench.plan import RunPlan, begin_run, end_run, group_by_workload
 from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
+from rnnbench.spelling import count
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
 
@@ -143,6 +145,7 @@ def _write_verdicts(both: SideBySide, judged: Sequence[JudgedTrial]) -> None:
                 "trial": trial.sides[0].trial.id,
                 "path": path,
                 **asdict(judgement),
+                "mean": asdict(trial.means[path]),
                 "ratios": trial.ratios[path],
                 "scatters": trial.scatters[path],
                 "seconds": trial.seconds,
@@ -169,4 +172,24 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBud
     # Versions differ on purpose here, and `about` names them.
     warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
     about = (*both.describe(), verdict_cost(judged))
+    warnings = (*warnings, *slow_calls(judged))
     return replace(compared, latencies=tuple(changes), paired=True, warnings=warnings, about=about)
+
+
+def slow_calls(judged: Sequence[JudgedTrial]) -> Iterator[str]:
+    """A sentence for each side of which some calls are slow: the mean changed, and the median certainly did not."""
+    for name, verdict in zip("BA", ("SLOWER", "FASTER"), strict=True):
+        found = [
+            (trial.sides[0].trial.id, path, trial.means[path])
+            for trial in judged
+            for path, judgement in trial.judgements.items()
+            if trial.means[path].verdict == verdict and judgement.verdict not in (verdict, "UNDECIDED")
+        ]
+        if found:
+            trial, path, mean = max(found, key=lambda one: abs(math.log(one[2].ratio)))
+            low, high = mean.interval or (mean.ratio, mean.ratio)
+            yield (
+                f"some calls of {name} are slow in {count(len(found), 'latency', 'latencies')}, which verdicts on "
+                f"medians do not count: in {trial}, {path}, the mean of B is {mean.ratio:.3f} times that of A "
+                f"({low:.3f} to {high:.3f}); see mean, p90 and p99 in the records"
+            )

@@ -42,6 +42,8 @@ class JudgedTrial:
     """For each latency path, the scatter of the rounds of each pair."""
     seconds: float
     """Wall time of its pairs, divided evenly among the trials in the same processes."""
+    means: Mapping[str, Judgement]
+    """For each latency path, what the verdict on the mean of the calls would be."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _device_holds_pairs(pairs: Sequence[CheckedPair]) -> bool:
 
 def _judged(checked: CheckedPair, pair: TrialPair) -> JudgedTrial:
     a, b = (sampling.sampled(side, NO_ROOF) for side, sampling in zip(checked, pair.sides, strict=True))
-    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds)
+    return JudgedTrial((a, b), pair.judgements, pair.ratios, pair.scatters, pair.seconds, pair.mean_judgements)
 
 
 def _with_common_trial(judged: JudgedTrial, common: JudgedTrial, group: int, groups: int) -> JudgedTrial:

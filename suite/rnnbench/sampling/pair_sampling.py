@@ -48,6 +48,9 @@ class TrialPair:
     """Smallest relative change of latency that matters."""
     ratios: dict[str, list[float]] = field(default_factory=dict)
     scatters: dict[str, list[float]] = field(default_factory=dict)
+    mean_ratios: dict[str, list[float]] = field(default_factory=dict)
+    mean_scatters: dict[str, list[float]] = field(default_factory=dict)
+    """The same of the blocks' means, which have the calls that medians leave out."""
     judgements: dict[str, Judgement] = field(default_factory=dict)
     calls_per_sample: dict[str, int] = field(default_factory=dict)
     """Calls per sample on either side, from the first pair: so many that the clock's cost does not hide a change."""
@@ -85,6 +88,14 @@ class TrialPair:
                 if judged.observations in counts and (before is None or judged.observations > before.observations):
                     self.judgements[path] = judged
 
+    @property
+    def mean_judgements(self) -> dict[str, Judgement]:
+        """Of each latency path, the verdict on the mean of the calls at the last look at their median."""
+        return {
+            path: judge_pairs(ratios, self.smallest_change, self.mean_scatters[path])
+            for path, ratios in self.mean_ratios.items()
+        }
+
     def note_ratios(self, paths: Sequence[str]) -> None:
         """Note the ratio and the scatter of each of these paths in the last pair of processes.
 
@@ -98,6 +109,9 @@ class TrialPair:
             medians = [[float(np.median(block.seconds)) for block in of_side] for of_side in blocks]
             self.ratios.setdefault(path, []).append(pair_ratio(*medians))
             self.scatters.setdefault(path, []).append(pair_scatter(*medians))
+            means = [[float(np.mean(block.seconds)) for block in of_side] for of_side in blocks]
+            self.mean_ratios.setdefault(path, []).append(pair_ratio(*means))
+            self.mean_scatters.setdefault(path, []).append(pair_scatter(*means))
 
     def _forget_empty(self) -> None:
         for sampling in self.sides:
