@@ -29,7 +29,11 @@ from rnnbench.site import write_site
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 SMALLEST_PHONE = {"width": 320, "height": 640}
 LISTED = ("index", "chooser", "compare", "trials", "conformance", "alerts", "releases", "machines", "method")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"],
+    "rules": {"focus-order-semantics": {"enabled": True}},
+    "resultTypes": ["violations"],
+}
 COMMITTED = Path(__file__).parents[2] / "reports" / "site"
 LOADED = """() => {
   const told = Array.from(document.querySelectorAll("[role=status]"));
@@ -330,17 +334,17 @@ def test_tables_sort_by_figures_and_go_back(made, desktop):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "rules", "names"),
+    ("scheme", "rules", "names", "size"),
     [
-        ("light", RULES, ("index", "chooser", "trials")),
-        ("dark", {**RULES, "runOnly": ["color-contrast"]}, ("index", "alerts")),
-        *for_proof(("light", RULES, LISTED)),
+        ("light", RULES, ("index", "chooser", "trials"), SMALLEST_PHONE),
+        ("dark", {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}, ("index", "alerts"), DESKTOP),
+        *for_proof(("light", RULES, LISTED, DESKTOP), ("light", RULES, LISTED, SMALLEST_PHONE)),
     ],
 )
-def test_contrast_and_structure_pass_axe(made, watched, scheme, rules, names):
+def test_contrast_and_structure_pass_axe(made, watched, scheme, rules, names, size):
     pytest.importorskip("axe_playwright_python")
     axe = (files("axe_playwright_python") / "axe.min.js").read_text()
-    watched.show_on(DESKTOP, scheme)
+    watched.show_on(size, scheme)
     for name in (*(f"{name}.html" for name in names), trial_page(made, "fakemlir")):
         page = watched.open(made.root, name)
         page.evaluate(axe)
@@ -736,6 +740,14 @@ def test_a_chart_whose_files_are_missing_says_so_alone(made, desktop, lacking):
     page.goto((made.root / trial_page(made, "fakemlir")).as_uri())
     page.wait_for_function("() => document.getElementById('reading')?.textContent.startsWith('Nothing can be shown: ')")
     assert not page.locator("#chart").is_visible()
+
+
+def test_a_browser_whose_language_is_no_language_draws_a_chart(made, own_page):
+    own_page.page.add_init_script("Object.defineProperty(Navigator.prototype, 'language', { get: () => 'C' })")
+    page = own_page.open(made.root, trial_page(made, "fakemlir"))
+    assert page.locator("#chart canvas").is_visible()
+    assert "µs" in page.inner_text("#reading")
+    assert own_page.complaints == []
 
 
 @pytest.mark.proof
