@@ -243,11 +243,17 @@ const rnnbench = (function () {
     table.hidden = true;
   }
 
-  /* A region that scrolls is reached by the keyboard. */
+  /* A region that scrolls is reached by the keyboard. One around a table has the table's name, and says that it is not its section. */
   function reachable() {
     document.querySelectorAll(".scroll, .document table, pre").forEach(function (region) {
-      if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
-      else region.removeAttribute("tabindex");
+      const scrolls = region.scrollWidth > region.clientWidth;
+      const table = region.matches(".scroll") && region.querySelector("table[aria-labelledby]");
+      const heading = table && document.getElementById(table.getAttribute("aria-labelledby"));
+      const named = heading ? { role: "region", "aria-label": heading.textContent.trim() + ": table" } : {};
+      for (const [name, value] of Object.entries({ tabindex: 0, ...named })) {
+        if (scrolls) region.setAttribute(name, value);
+        else region.removeAttribute(name);
+      }
     });
   }
 
@@ -296,7 +302,17 @@ const rnnbench = (function () {
     });
   }
 
+  /* uPlot asks for numbers in the browser's language. WebKit names one that is none ("C") where the system has no locale. */
+  function spoken() {
+    try {
+      Intl.getCanonicalLocales(navigator.language);
+    } catch (error) {
+      Object.defineProperty(navigator, "language", { value: root.lang, configurable: true });
+    }
+  }
+
   function start() {
+    spoken();
     named();
     document.querySelectorAll("form[data-filters]").forEach(function (form) {
       bind(form);
