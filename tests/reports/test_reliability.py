@@ -13,7 +13,7 @@ from rnnbench.reports.reliability import (
     unfinished_warnings,
 )
 from rnnbench.reports.sampling import groups_table, sampling_table
-from rnnbench.results.record import Anchor, Record
+from rnnbench.results.record import CommonTrial, Record
 from rnnbench.results.run_info import Conditions
 from rnnbench.results.store import Run
 from rnnbench.results.timing import Latency, Sampling, Warmup
@@ -158,7 +158,7 @@ def test_parts_compare_as_ratios_to_their_anchor(tmp_path):
     assert bound is not None
     parted = [
         record.model_copy(
-            update={"anchor": Anchor(trial="the-anchor", group=group, groups=2, bound=bound.median / factor)}
+            update={"common_trial": CommonTrial(trial="the-anchor", group=group, groups=2, bound=bound.median / factor)}
         )
         for record, group, factor in ((one, 0, 2), (other, 1, 4))
     ]
