@@ -170,9 +170,9 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBud
     thresholds = {} if budget.smallest_change is None else {"latency": budget.smallest_change}
     compared = compare_runs(base, new, thresholds)
     # Versions differ on purpose here, and `about` names them.
-    warnings = tuple(warning for warning in compared.warnings if not warning.startswith("versions "))
+    of_runs = (warning for warning in compared.warnings if not warning.startswith("versions "))
+    warnings = (*of_runs, *slow_calls(judged))
     about = (*both.describe(), verdict_cost(judged))
-    warnings = (*warnings, *slow_calls(judged))
     return replace(compared, latencies=tuple(changes), paired=True, warnings=warnings, about=about)
 
 
