@@ -114,7 +114,7 @@ def cut(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit 
 def test_what_an_h100_would_hold(
     keys: dict[str, object], of_block: list[int], held: tuple[Held, ...], read_mib: int
 ) -> None:
-    """docs/backends/tvm.md has these numbers."""
+    """docs/backends/tvm_kernels.md has these numbers."""
     plan = Plan(Model.model_validate({"input": 64, **keys}), "none", 1, 1, Gpu.of("sm_90", 132))
     assert [matrix.rows for matrix in plan.recurrent] == of_block
     assert (plan.held(*plan.recurrent), plan.read_bytes) == (held, read_mib << 20)
