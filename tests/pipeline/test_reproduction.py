@@ -44,6 +44,13 @@ def test_every_script_has_its_packages_a_title_and_a_report():
         assert "Ready to report to" in report
 
 
+def test_the_index_has_every_fault_with_its_title():
+    index = (module.FOLDERS[0] / "README.md").read_text()
+    for one in reproductions():
+        assert f"| [{one.name}]({one.name}.md) | {one.title} |" in index
+    assert index.count("\n| [") == len(reproductions())
+
+
 def test_readme_counts_the_scripts():
     """Each shows a fault, but for one that compares two releases and shows a slowdown."""
     faults = len([one for one in reproductions() if not one.earlier])
