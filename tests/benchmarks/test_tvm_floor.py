@@ -1,4 +1,5 @@
-"""The looped TensorIR kernel takes little longer than reading its weights once a step (a minute; docs/backends/tvm_kernels.md).
+"""The looped TensorIR kernel takes little longer than reading its weights once a step (a minute;
+docs/backends/tvm_kernels.md).
 
 Kernel and readers run in turn, in short blocks, pinned to one CPU, on the very buffer of the program's weights. A
 figure is the median over the rounds of a block's median.
