@@ -32,7 +32,7 @@ def test_check_times_nothing_and_prints_what_fails(rnnbench, folder):
     assert found == {("honest", "ok"), ("wrong-third-step", "nonconforming"), ("build-fails", "build-failed")}
     assert all(not r["timing"]["latency"] and r["timing"]["build_s"] is None for r in records_in(folder))
     assert "✓ all" in done.stdout
-    assert "values" in done.stdout
+    assert "  values: Every output and the final state equal the reference's." in done.stdout
     assert "expected ';'" in done.stdout
     (run,) = Store(folder / "results").runs()
     assert read_run(run).info.case_files == ("tiny.yaml",), "wherever it stood in the command"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from rnnbench_fake import FakeBackend
 from rnnbench.backends import request_of
 from rnnbench.conformance import (
     CHECK_NAMES,
+    CHECK_SENTENCES,
     CHECKS,
     CHECKS_BY_NAME,
     TIMED,
@@ -133,6 +135,12 @@ def test_a_program_that_cannot_run_at_all_is_not_called_wrong(verdicts, monkeypa
 def test_every_check_has_a_name_and_a_sentence():
     assert len(set(CHECK_NAMES)) == len(CHECK_NAMES) == len(CHECKS) + 1, "and that of the timed path"
     assert all(check.sentence.endswith(".") for check in CHECKS)
+
+
+def test_the_docs_list_every_check_with_its_sentence():
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    rows = [f"| `{name}` | {sentence} |" for name, sentence in CHECK_SENTENCES.items()]
+    assert "\n".join(rows) in page
 
 
 def test_a_check_that_cannot_be_begun_has_failed(verdicts, monkeypatch):

@@ -46,6 +46,7 @@ def test_every_outcome_reaches_terminal_and_junit(tiny, junit):
         [
             "nonconforming: * checks failed: values, chunks*",
             "values * off by 0.001 *× expected rounding)",
+            "values * Every output and the final state equal the reference's.",
             "program    fake:wrong-third-step (rnnbench-fake 1.0), strategy: looped, stitched, 2 steps a call; "
             "lowered form: looped 1",
             "reproduce  rnnbench check tiny.yaml --backend=fake:wrong-third-step --endurance=0 --only *",

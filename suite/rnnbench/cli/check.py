@@ -25,7 +25,7 @@ from rnnbench.cli.options import (
     open_cache,
     place_of,
 )
-from rnnbench.cli.output import tell, tell_left
+from rnnbench.cli.output import tell, tell_failed_checks, tell_left
 from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def _show_results(folder: Path, reports: Path, smallest: Sequence[str], left: Se
 
     finished = read_run(folder)
     print_conformance(finished, console())
+    tell_failed_checks(finished.records)
     for sentence in smallest:
         tell(sentence)
     if finished.info.finished:  # Otherwise nodes of a cluster have left trials, and nothing is known of its seconds.

@@ -16,6 +16,7 @@ import click
 
 if TYPE_CHECKING:
     from rnnbench.fleet import UnfinishedTrials
+    from rnnbench.results import Record
 
 LONGEST_LINE = 4_000
 """Most characters of a line: as many as the longest text from outside that is kept (`outside_text`)."""
@@ -72,6 +73,17 @@ def tell_left(left: Sequence[UnfinishedTrials], how_to_go_on: str) -> None:
     reasons = "; ".join(dict.fromkeys(one.reason for one in left))
     tell(f"\n{without} without a record: {reasons}.", is_error=True)
     tell(f"To continue: {how_to_go_on}", is_error=True)
+
+
+def tell_failed_checks(records: Iterable[Record]) -> None:
+    """Say what each check asks that failed, expected failures included."""
+    from rnnbench.conformance import CHECK_SENTENCES
+
+    failed = {name for record in records for name in record.failed_checks}
+    if asked := [f"  {name}: {sentence}" for name, sentence in CHECK_SENTENCES.items() if name in failed]:
+        tell("Of a program that passes a check, this is true (docs/conformance.md):")
+        for line in asked:
+            tell(line)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from rnnbench.cli.options import (
     open_cache,
     place_of,
 )
-from rnnbench.cli.output import tell, tell_left, tell_warnings
+from rnnbench.cli.output import tell, tell_failed_checks, tell_left, tell_warnings
 from rnnbench.cli.selection import Selection, selection
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ def _carry_out(
         left = measure(plan, progress)
     finished = read_run(plan.folder)
     print_summary(finished, terminal)
+    tell_failed_checks(finished.records)
     report = write_report([finished], reports / finished.name)
     tell(f"\nrecords  {plan.folder}\nreport   {report}")
     tell(_time(finished))

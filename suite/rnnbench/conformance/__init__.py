@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from rnnbench.conformance.garbage import freeze_for_good
     from rnnbench.conformance.kept_references import KeptReferences
     from rnnbench.conformance.ring_trajectory import RING
-    from rnnbench.conformance.suite import CHECK_NAMES, CHECKS, CHECKS_BY_NAME, TIMED, checks_without_result, run_checks
+    from rnnbench.conformance.suite import (
+        CHECK_NAMES,
+        CHECK_SENTENCES,
+        CHECKS,
+        CHECKS_BY_NAME,
+        TIMED,
+        checks_without_result,
+        run_checks,
+    )
     from rnnbench.conformance.timed_path import PublicPath, TimedPath
     from rnnbench.conformance.tolerance import worst
     from rnnbench.conformance.trajectories import ReferenceTrajectories

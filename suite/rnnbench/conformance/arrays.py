@@ -336,13 +336,13 @@ class Watcher:
 
 
 ARRAYS = (
-    Check("untouched", "Inputs, weights, earlier outputs and earlier states stay as they were.", _untouched),
-    Check("owned", "What a caller does to the arrays it gave and got changes nothing.", _owned),
+    Check("untouched", "Inputs, weights, earlier outputs and earlier states do not change.", _untouched),
+    Check("owned", "If the caller changes arrays that it gave or received, nothing else changes.", _owned),
     Check("watched", "Inputs, rings and given states are not written to, not even during a call.", _watched),
-    Check("layout", "An input and a state may lie in memory in any order.", _layout),
+    Check("layout", "The layout of an input or a state in memory changes nothing.", _layout),
     Check(
         "signature",
-        "What is returned has the dtype and shape that the signature says, and may be written to.",
+        "Returned arrays have the dtype and shape of the signature, and the caller may write to them.",
         _signature,
     ),
 )

@@ -217,5 +217,10 @@ def _negative_zeros(zeros: np.ndarray) -> np.ndarray:
 
 
 CONTENTS = (
-    Check("contents", "Zeros, equal rows and equal steps give the reference's numbers.", _contents, compares=True),
+    Check(
+        "contents",
+        "Special inputs, such as zeros, equal rows and equal steps, give the reference's numbers.",
+        _contents,
+        compares=True,
+    ),
 )

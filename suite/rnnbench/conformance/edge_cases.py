@@ -292,7 +292,7 @@ def _beginning(reference: ReferenceTrajectories, *, from_start: bool = False) ->
 
 
 EDGE_CASES = (
-    Check("lengths", "Beyond a row's length y is zero, and whatever x is there changes nothing.", _lengths),
-    Check("batch", "A row of a batch does not depend on the others, nor on its place.", _batch, compares=True),
-    Check("nan", "What is not a number stays in its row, and a reset clears it.", _nan, compares=True),
+    Check("lengths", "Beyond a row's length, y is zero, and x there changes nothing.", _lengths),
+    Check("batch", "A row of a batch does not depend on the other rows, nor on its place.", _batch, compares=True),
+    Check("nan", "NaN and infinity stay in their row, and a reset clears them.", _nan, compares=True),
 )

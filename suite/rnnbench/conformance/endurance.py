@@ -301,14 +301,14 @@ def _window(call: Callable[[], None], budget: Budget) -> int:
 ENDURANCE = (
     Check(
         "drift",
-        "Over ten thousand steps no call is off by more than the rounding expected.",
+        "Over 10,000 steps no output is off by more than the expected rounding.",
         _drift,
         long_running=True,
         compares=True,
     ),
     Check(
         "memory",
-        "Over ten thousand calls, and with sessions that come and go, the process does not hold more and more.",
+        "Over 10,000 calls, and as sessions open and close, the process does not hold more and more memory.",
         _memory,
         long_running=True,
     ),

@@ -85,7 +85,7 @@ def _folder(reference: ReferenceTrajectories) -> Path:
 EXCHANGED_STATES = (
     Check(
         "exchange",
-        "A state that the reference or another backend has come to goes on here.",
+        "A state of the reference, or of another backend, continues here.",
         _exchange,
         streams_only=True,
         compares=True,

@@ -66,7 +66,7 @@ def _left_alone(open_session: OpenSession, reference: ReferenceTrajectories) -> 
 LEFT_ALONE = (
     Check(
         "left-alone",
-        "A stream that was left alone while all other checks ran goes on, and what it gave is as it was.",
+        "A stream goes on that was left alone while all other checks ran, and its earlier results are unchanged.",
         _left_alone,
         begin=_begin,
         compares=True,

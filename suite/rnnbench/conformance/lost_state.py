@@ -58,5 +58,5 @@ def _later_calls(open_session: OpenSession, reference: ReferenceTrajectories) ->
 
 
 LOST_STATE = (
-    Check("state-lost", "A state goes from call to call: the export or the importer has not lost it.", _state_lost),
+    Check("state-lost", "A state goes from call to call: no export and no importer has lost it.", _state_lost),
 )

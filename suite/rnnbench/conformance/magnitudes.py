@@ -304,7 +304,10 @@ def _scaled_state(reference: ReferenceTrajectories, name: str, scales: Sequence[
 MAGNITUDE_CHECKS = (
     Check("saturation", "Inputs of a million give the reference's numbers.", _saturation, compares=True),
     Check(
-        "denormals", "Inputs too small to be normal numbers give the reference's numbers.", _denormals, compares=True
+        "denormals",
+        "Inputs too small to be normal numbers give the reference's numbers for them, or for zeros.",
+        _denormals,
+        compares=True,
     ),
     Check(
         "magnitudes", "Inputs and states from 1e-40 to 1e6 give the reference's numbers.", _magnitudes, compares=True

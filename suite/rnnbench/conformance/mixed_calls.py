@@ -251,5 +251,5 @@ def _start_again(session: Session, reference: ReferenceTrajectories, *, from_sta
 
 
 MIXED_CALLS = (
-    Check("mixed", "Calls of every kind, looks and resets between them go on with one stream.", _mixed, compares=True),
+    Check("mixed", "Calls of every kind, reads and resets in any order make one stream.", _mixed, compares=True),
 )

@@ -144,7 +144,7 @@ def _set(state: Arrays) -> Turn:
 REWINDING = (
     Check(
         "rewind",
-        "A stream goes back to a state that its session gave, and of resets and states the last one counts.",
+        "A session goes back to a state that it returned. Of resets and states that are set, the last one counts.",
         _rewind,
         streams_only=True,
     ),

@@ -157,7 +157,7 @@ def _follow(plan: RingPlan, session: Session, errors: Errors, reference: Referen
 RINGS = (
     Check(
         "rings",
-        "Rings bound in one session, and its public path, go on with one stream in any turn.",
+        "Rings that are bound in one session, and its public path, share one stream in any order.",
         _rings,
         compares=True,
     ),

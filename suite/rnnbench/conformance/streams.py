@@ -350,10 +350,10 @@ def _states_read_back(session: Session, reference: ReferenceTrajectories) -> Ite
 
 
 STREAMS = (
-    Check("refilled", "The caller may refill one buffer for every call.", _refilled),
+    Check("refilled", "The caller may refill one buffer for all calls.", _refilled),
     *RINGS,
-    Check("closing", "Sessions go on after others are closed, and what those returned stays.", _closing),
-    Check("kept", "The results of thousands of calls are right, and stay as they were returned.", _kept, compares=True),
+    Check("closing", "Sessions go on while others are closed, and results of a closed one stay valid.", _closing),
+    Check("kept", "Results of thousands of calls are right, and do not change later.", _kept, compares=True),
     Check("sessions", "A thousand sessions begin alike, and one that stays open goes on.", _sessions),
     Check("resets", "A thousand resets begin alike.", _resets),
 )

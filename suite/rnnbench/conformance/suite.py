@@ -57,6 +57,11 @@ TIMED = "timed"
 given state."""
 CHECK_NAMES = (*(check.name for check in CHECKS), TIMED)
 """The names of all results that a record may have."""
+CHECK_SENTENCES = {
+    **{check.name: check.sentence for check in CHECKS},
+    TIMED: "The timed calls led to the right state, before and after sampling.",
+}
+"""What is true of a program that passes, by the name of each check."""
 CHECKS_BY_NAME = {
     **{name: (name,) for name in CHECK_NAMES},
     "numbers": (*(check.name for check in CHECKS if check.compares), TIMED),

@@ -358,26 +358,24 @@ def _splits(steps: int, chunk: int, seed: int) -> Iterator[list[int]]:
 
 
 VALUES_AND_STATES = (
-    Check("values", "Every output and the final state are the reference's.", _values, compares=True),
+    Check("values", "Every output and the final state equal the reference's.", _values, compares=True),
     Check(
         "chunks",
-        "Any split of the stream gives the same numbers, a ragged rest included.",
+        "Every way to split the stream into calls gives the same numbers, also with a remainder.",
         _chunks,
         streams_only=True,
         compares=True,
     ),
-    Check("start", "A stream may start from a state that is not zero.", _start, streams_only=True, compares=True),
-    Check("reset", "After a reset the first run comes again, to the bit.", _reset),
-    Check("repeat", "The same calls from the same state give the same bits.", _repeat),
-    Check("isolation", "Two open sessions do not touch each other, nor a closed one the next.", _isolation),
+    Check("start", "A stream can start from a state that is not zero.", _start, streams_only=True, compares=True),
+    Check("reset", "After a reset the first run repeats, to the bit.", _reset),
+    Check("repeat", "The same calls from the same state give the same numbers, to the bit.", _repeat),
+    Check("isolation", "Sessions do not affect each other.", _isolation),
     Check(
         "state",
-        "A state is the reference's, and taken out of one session goes on in another.",
+        "A state equals the reference's, and continues in another session.",
         _state,
         streams_only=True,
         compares=True,
     ),
-    Check(
-        "bound", "The path that is timed computes the reference over a ring of distinct chunks.", _bound, compares=True
-    ),
+    Check("bound", "The timed path computes the reference, over a ring of different chunks.", _bound, compares=True),
 )

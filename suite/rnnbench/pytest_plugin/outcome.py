@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rnnbench.cases import expected_failures_of
+from rnnbench.conformance import CHECK_SENTENCES
 from rnnbench.pipeline import record_of
 from rnnbench.reports import multiple
 from rnnbench.results import NO_ANSWER, CheckResult, Record
@@ -90,7 +91,9 @@ def _failed_checks(record: Record) -> list[str]:
     ran = [figure for figure in record.conformance.values() if figure.verdict not in NO_ANSWER]
     width = max(map(len, failed), default=0)
     head = f"nonconforming: {len(failed)} of {count(len(ran), 'check')} failed: {', '.join(failed)}"
-    return [head, "", *(f"{name:<{width}}  {_figures(figure)}" for name, figure in failed.items())]
+    asked = [f"{name:<{width}}  {CHECK_SENTENCES[name]}" for name in failed if name in CHECK_SENTENCES]
+    found = [f"{name:<{width}}  {_figures(figure)}" for name, figure in failed.items()]
+    return [head, "", *found, "", "Of a program that passes, this is true:", *asked]
 
 
 def _figures(figure: CheckResult) -> str:
