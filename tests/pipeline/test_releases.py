@@ -35,6 +35,11 @@ def test_the_index_s_releases_are_ordered_by_version_and_filtered(index):
     assert versions(newest_of_minors(list_releases("fakepackage"))) == ["1.8.0", "1.9.2", "1.10.0"]
 
 
+def test_a_version_without_a_minor_number_is_of_minor_0(index):
+    index("Available versions: 2.1, 2.0.1, 2, 1.0\n")
+    assert versions(newest_of_minors(list_releases("fakepackage"))) == ["1.0", "2.0.1", "2.1"]
+
+
 def test_versions_that_are_named_need_no_index(monkeypatch):
     monkeypatch.setattr(releases, "run_helper", None)
     assert versions(list_releases("fakepackage", "1.10, 1.9.1rc1")) == ["1.9.1rc1", "1.10"]
