@@ -125,6 +125,13 @@ def test_an_open_verdict_shows_that_a_large_change_has_gone(alerts, ratio, width
     assert is_mended(alerts, alert(), outcome(*verdicts)) == returned
 
 
+@pytest.mark.parametrize("ratio", [None, 1.0])
+def test_of_an_alert_whose_ratio_a_person_has_taken_out_a_clear_verdict_decides(alerts, ratio):
+    assert is_mended(alerts, alert(ratio=ratio), outcome(*SAME))
+    undecided = [verdict("UNDECIDED", 1.0, 0.01, trial) for trial in TRIALS]
+    assert not is_mended(alerts, alert(ratio=ratio), outcome(*undecided))
+
+
 def test_a_trial_without_an_interval_has_not_returned(alerts):
     verdicts = [one.model_copy(update={"low": None, "high": None}) for one in SAME]
     assert not is_mended(alerts, alert(), outcome(*verdicts))

@@ -16,7 +16,7 @@ from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events
 from rnnbench.history.store import History
-from rnnbench.results import fact_direction
+from rnnbench.results import fact_direction, sql_literal
 
 GONE = "measured"
 """The fact of a trial that is measured no longer."""
@@ -190,10 +190,10 @@ class Silences:
 
 
 def _trials_of(history: History, run: RunEntry, case: str) -> frozenset[str]:
-    run_id = run.run_id.replace("'", "''")
-    rows = history.sql(f"SELECT \"case\", trial FROM rows WHERE run_id = '{run_id}'").rows
+    where = f'run_id = {sql_literal(run.run_id)} AND "case" = {sql_literal(case)}'
+    trials = [trial for (trial,) in history.sql(f"SELECT trial FROM rows WHERE {where}").rows]
     # The digest at the end is of the case's name, too.
-    return frozenset(trial[len(case) + 1 :].rpartition("-")[0] for of_case, trial in rows if of_case == case)
+    return frozenset(trial[len(case) + 1 :].rpartition("-")[0] for trial in trials)
 
 
 def _usual(runs: Sequence[RunEntry]) -> timedelta:

@@ -42,7 +42,7 @@ from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerpr
 from rnnbench.site import write_site
 from rnnbench.spelling import count
 
-MEANS = {
+ANSWER_MEANS = {
     "refuted": "refuted, the second comparison found no change",
     "undecided": "undecided, the next night compares again",
 }
@@ -276,7 +276,7 @@ def _summary(
 def _not_confirmed(slower: Slower) -> str:
     detection = slower.found
     trials = count(len(detection.members), "trial")
-    return f"{detection.backend}, {detection.what} latency, {trials}: {MEANS[slower.answer]}"
+    return f"{detection.backend}, {detection.what} latency, {trials}: {ANSWER_MEANS[slower.answer]}"
 
 
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:

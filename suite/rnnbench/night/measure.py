@@ -145,14 +145,17 @@ class _Measuring:
                 continue
             good = self.state.good.get(backend)
             # A run that was begun continues with the versions that it began with.
-            is_begun = self.night.run and progress.measured
+            is_begun = bool(self.night.run) and progress.measured is not None
             for build in filter(None, (progress.measured or progress.newest, None if is_begun else good)):
                 try:
                     self.sides[backend] = self._open(backend, build)
                 except SideError as error:
                     progress = progress.model_copy(update={"problem": str(error)})
                 else:
-                    progress = progress.model_copy(update={"measured": build.alone()})
+                    is_newest = build.alone() == progress.newest
+                    progress = progress.model_copy(
+                        update={"measured": build.alone(), "problem": "" if is_newest else progress.problem}
+                    )
                     break
             if progress.problem:
                 self.tell(f"{backend}: {progress.problem}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, LatencyVerdict
+from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, Detection, LatencyVerdict
 from rnnbench.night.state import BackendNight, Build, Slower
 from rnnbench.results import Record, versions_text
 
@@ -117,23 +117,25 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
     if outcome.versions == before:
         return f"{before} is the newest again"
     of_alert = _compared_again(alert, outcome)
-    back = [verdict for verdict in of_alert if _is_back(verdict, alert.found.ratio or 1.0)]
+    back = [verdict for verdict in of_alert if _is_back(verdict, alert.found)]
     if any(verdict.verdict == "SLOWER" for verdict in of_alert) or 2 * len(back) <= len(of_alert):
         return ""
     middle = sorted(back, key=lambda verdict: verdict.ratio)[(len(back) - 1) // 2]
     return f"{outcome.versions} beside {before}: ratio {middle.ratio:.3f} ({middle.low:.3f} to {middle.high:.3f})"
 
 
-def _is_back(now: LatencyVerdict, ratio: float) -> bool:
-    """Whether a trial is as fast as before a change of this ratio: it is not SLOWER, and little of the change is left.
+def _is_back(now: LatencyVerdict, found: Detection) -> bool:
+    """Whether a trial is as fast as before a change: it is not SLOWER, and little of the change is left.
 
     A busy machine may be UNDECIDED about 3 %, and still show that a change of 50 % has gone. It has gone if less than
     REST of it is left, and the interval excludes HALF of it.
     """
     if now.low is None or now.high is None:
         return False
-    left, most = math.log(now.ratio) / math.log(ratio), math.log(now.high) / math.log(ratio)
-    return now.verdict in ("SAME", "FASTER") or (now.verdict == "UNDECIDED" and left < REST and most < HALF)
+    size = math.log(found.ratio or 1.0)  # A person may have edited the ratio.
+    if now.verdict == "UNDECIDED" and size:
+        return math.log(now.ratio) / size < REST and math.log(now.high) / size < HALF
+    return now.verdict in ("SAME", "FASTER")
 
 
 def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, is_held: bool) -> bool:
