@@ -31,13 +31,12 @@ def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
     Its verdict is SLOWER or FASTER, so its interval is on one side of 1.
     """
     judged = step.judged
-    low, high = judged.interval or (judged.ratio, judged.ratio)
     rose = judged.ratio > 1
     on = f" on {series.device}" if series.device else ""
-    bounds = sorted(100 * abs(bound - 1) for bound in (low, high))
+    low, high = sorted(100 * abs(bound - 1) for bound in judged.bounds)
     return (
         f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial}{on} "
-        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({bounds[0]:.1f} % to {bounds[1]:.1f} %)"
+        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({low:.1f} % to {high:.1f} %)"
     )
 
 
