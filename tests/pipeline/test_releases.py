@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rnnbench.pipeline import Release, SideError, between, find_release, list_releases, newest_of_minors, releases
-from rnnbench.pipeline.releases import released_package, require_release
+from rnnbench.pipeline.releases import newest_release, released_package, require_release
 
 ANSWER = "fakepackage (1.10.0)\nAvailable versions: 1.10.0, 1.9.2, 1.9.1, 1.8.0\n"
 
@@ -38,6 +38,14 @@ def test_the_index_s_releases_are_ordered_by_version_and_filtered(index):
 def test_a_version_without_a_minor_number_is_of_minor_0(index):
     index("Available versions: 2.1, 2.0.1, 2, 1.0\n")
     assert versions(newest_of_minors(list_releases("fakepackage"))) == ["1.0", "2.0.1", "2.1"]
+
+
+def test_the_newest_release_is_a_pre_release_only_where_that_is_asked_for(index):
+    index("Available versions: 2.0rc1, 1.10.0, 1.9.2\n")
+    assert [newest_release("fakepackage", pre=pre).version for pre in (False, True)] == ["1.10.0", "2.0rc1"]
+    index("Available versions: 2.0rc1\n")
+    with pytest.raises(SideError, match="has pre-releases only; ask for them with --pre"):
+        newest_release("fakepackage")
 
 
 def test_versions_that_are_named_need_no_index(monkeypatch):

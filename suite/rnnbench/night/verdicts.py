@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, Detection, LatencyVerdict
-from rnnbench.night.state import BackendNight, Build, Slower
+from rnnbench.night.state import BackendNight, Build, Slowdown
 from rnnbench.results import Record, versions_text
 
 HALF = 0.5
@@ -51,23 +51,23 @@ class BackendOutcome:
         return Counter(verdict.verdict for verdict in self.comparison.verdicts) if self.comparison else {}
 
 
-def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
+def note_slowdown(alerts: Alerts, slowdown: Slowdown, identity: str) -> Alerts:
     """With what a night found slower. What was refuted or undecided makes no new alert.
 
     One that is there already, of the same backend, measure and version before, is the same alert.
     """
-    open_alert = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slower)), None)
-    if slower.measured is None or slower.answer == "undecided":
+    open_alert = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slowdown)), None)
+    if slowdown.measured is None or slowdown.answer == "undecided":
         return alerts
     if open_alert is not None and open_alert.state == "new":
-        transition = alerts.confirm if slower.answer == "confirmed" else alerts.refute
-        return transition(open_alert.id, slower.measured)
-    if open_alert is not None or slower.answer == "refuted":
+        transition = alerts.confirm if slowdown.answer == "confirmed" else alerts.refute
+        return transition(open_alert.id, slowdown.measured)
+    if open_alert is not None or slowdown.answer == "refuted":
         return alerts
     ids = {alert.id for alert in alerts.all}
     if identity in ids:  # This night is collected a second time.
         return alerts
-    return alerts.put(Alert(id=identity, state="new", found=slower.found)).confirm(identity, slower.measured)
+    return alerts.put(Alert(id=identity, state="new", found=slowdown.found)).confirm(identity, slowdown.measured)
 
 
 def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
@@ -78,8 +78,8 @@ def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
     return alerts
 
 
-def _is_same(alert: Alert, slower: Slower) -> bool:
-    old, new = alert.found, slower.found
+def _is_same(alert: Alert, slowdown: Slowdown) -> bool:
+    old, new = alert.found, slowdown.found
     return (old.backend, old.what, old.versions[0]) == (new.backend, new.what, new.versions[0])
 
 
