@@ -83,6 +83,7 @@ def test_a_version_that_is_none_is_named_with_its_place(index, tmp_path):
         ("1.x", None, r"expected a version such as"),
         (">=3", None, r"no release is >=3; the releases are 1.8.0, 1.9.1, 1.9.2, 1.10.0"),
         ("", "1.8 yesterday\n", r"list:1: expected a version, and its day"),
+        ("", "1.9\n1.8 2026-02-17 yanked\n", r"list:2: expected a version, and its day"),
         ("", "newest\n", r"list: .*newest.*expected a version"),
         ("1." + "9" * 5000, None, r"expected a version such as"),
         (">=1." + "9" * 5000, None, r"expected a specifier such as"),

@@ -41,6 +41,7 @@ class News:
         return [*changes, *self.facts.worse(), *self.silences.worse(self.facts.last)]
 
     def has_returned(self, detection: Detection) -> bool:
+        """Whether it holds no more: the level is the old one again, the fact is over, or the machine runs again."""
         if detection.what == SILENCE:
             return self.silences.has_returned(detection)
         if detection.is_level:

@@ -35,6 +35,7 @@ class BackendOutcome:
 
     @property
     def conforms(self) -> bool:
+        """Whether the night measured it, and no trial failed that was not expected to."""
         return bool(self.records) and all(
             record.outcome in ("ok", "unsupported") or record.fails_as_expected for record in self.records
         )

@@ -49,6 +49,7 @@ def source_digest() -> str:
 
 
 def describe(command: Describe) -> EnvironmentFacts:
+    """The content of the running environment, and its adapters' answers on the command's trials."""
     examined = tuple(examine_all(command.trials))
     close_adapters()
     # If both layers of an environment have a package, the first one is imported. A pip that was interrupted may leave
