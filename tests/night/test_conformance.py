@@ -81,11 +81,12 @@ def test_the_site_shows_what_no_longer_conforms(nights, monkeypatch):
     assert next(iter(nights.alerts)) in (shown / "alerts.html").read_text()
 
 
-def failing(*symptoms):
-    """A check in which one trial fails with each of these outcomes."""
+def checked(*outcomes):
+    """The check of trials that end with these outcomes."""
     failed = [
         FailedTrial(trial=f"case/{number}", outcome=outcome, failed_checks=(), reason="planted")
-        for number, outcome in enumerate(symptoms)
+        for number, outcome in enumerate(outcomes)
+        if outcome != "ok"
     ]
     return CheckEntry(
         run_id="0" * 16,
@@ -96,7 +97,7 @@ def failing(*symptoms):
         backend="fake",
         versions="rnnbench-fake 1.1",
         cases=(),
-        trials=tuple(one.trial for one in failed),
+        trials=tuple(f"case/{number}" for number in range(len(outcomes))),
         expected_failures=0,
         unexpected_passes=0,
         unsupported=0,
@@ -106,8 +107,18 @@ def failing(*symptoms):
 
 def test_trials_that_fail_in_different_ways_are_different_alerts_also_if_their_ids_are_alike(tmp_path, monkeypatch):
     monkeypatch.setattr("rnnbench.history.alert.ID_DIGITS", 0)
-    alerts = note_failed(Alerts.read(tmp_path / "alerts.yaml"), failing("crashed", "timed-out", "crashed"), None)
+    alerts = note_failed(Alerts.read(tmp_path / "alerts.yaml"), checked("crashed", "timed-out", "crashed"), None)
     assert [alert.found.members for alert in alerts.all] == [("case/0", "case/2"), ("case/1",)]
+
+
+def test_trials_that_did_not_fail_alike_in_the_check_before_are_different_alerts(tmp_path):
+    before, now = checked("ok", "nonconforming"), checked("crashed", "crashed", "crashed")
+    alerts = note_failed(Alerts.read(tmp_path / "alerts.yaml"), now, before)
+    assert [(alert.found.members, alert.found.before) for alert in alerts.all] == [
+        (("case/0",), "ok"),
+        (("case/1",), "nonconforming"),
+        (("case/2",), "not checked"),
+    ]
 
 
 def test_a_version_that_conforms_again_mends_the_alert(nights):
