@@ -274,6 +274,7 @@ def test_a_backend_is_slower_as_a_whole_where_each_of_several_trials_is(monkeypa
     night = fake.run()
     (one,) = slowdowns_of(SimpleNamespace(latencies=latencies), both, night)
     assert one.found.whole_backend == whole_backend
+    assert (one.found.run, one.found.night) == (night.info.run, "2026-01-31T12:00:00")
     assert one.found.members == tuple(f"case/{t}" for t, verdict in verdicts.items() if verdict == "SLOWER")
     for latency, ratio in zip(latencies, (1.9, 1.1, 1.2), strict=False):
         latency.ratio = ratio

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rnnbench.history import Detection, entry_of
+from rnnbench.history import Detection, utc_of
 from rnnbench.night.state import Slowdown
 from rnnbench.pipeline import Observer, Side, SideBySide, confirm_sides
-from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, read_run, versions_text
+from rnnbench.results import COMPARED_PATHS, Comparison, Run, Store, fingerprint, read_run, versions_text
 
 SLOWER = "slower"
 """The name of SLOWER in `Comparison.found`. All other names there are of facts."""
@@ -20,7 +20,6 @@ def slowdowns_of(comparison: Comparison, both: SideBySide, night: Run) -> tuple[
 
 
 def _slowdowns(comparison: Comparison, both: SideBySide, night: Run) -> Iterator[Slowdown]:
-    entry = entry_of(night, "")
     versions = versions_of(both)
     for path in COMPARED_PATHS:
         of_path = [change for change in comparison.latencies if change.path == path]
@@ -29,13 +28,13 @@ def _slowdowns(comparison: Comparison, both: SideBySide, night: Run) -> Iterator
             continue
         yield Slowdown(
             found=Detection(
-                machine=entry.machine,
+                machine=fingerprint(night.info.machine),
                 backend=both.sides[1].facts.trials[0].trial.target.backend,
                 what=path,
                 evidence="compared",
                 whole_backend=1 < len(slower) == len(of_path),
-                night=entry.started,
-                run=entry.run,
+                night=utc_of(night.info.started, night),
+                run=night.info.run,
                 versions=versions,
                 ratio=round(slower[(len(slower) - 1) // 2].ratio, 4),
                 members=tuple(sorted(change.trial for change in slower)),
