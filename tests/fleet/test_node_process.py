@@ -126,7 +126,7 @@ def test_the_samples_of_a_record_are_sent_with_it(tmp_path):
     driver = Driver(GO)
     record = fake.record()
     rows = np.arange(10.0).reshape(2, len(SAMPLE_COLUMNS))
-    save_samples(tmp_path, record.trial[-8:], "bound", rows)
+    save_samples(tmp_path, record.trial, "bound", rows)
     driver.send = driver.got.append
     node_process.Sender(driver, tmp_path).finished(record)
     message = decode(driver.got[0])

@@ -61,7 +61,7 @@ class Sender:
 
     def finished(self, record: Record, side: str = "") -> None:
         """Send a record and its samples. The journal on this node has written both already."""
-        paths = [path for path in PATHS if samples_file(self._run, record.trial[-8:], path).exists()]
+        paths = [path for path in PATHS if samples_file(self._run, record.trial, path).exists()]
         samples = {path: encode_samples(read_samples(self._run, record.trial, path)) for path in paths}
         self.send(TrialDone(record, samples))
 
