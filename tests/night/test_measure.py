@@ -174,10 +174,12 @@ def test_before_a_run_was_begun_the_last_good_version_takes_the_place_of_one_tha
 
 def test_a_version_that_can_be_installed_when_its_night_goes_on_has_no_problem(nights):
     nights.index({"1.0": NOT_INSTALLABLE})
-    assert nights.measure().backends["fake"].problem
+    problem = nights.measure().backends["fake"].problem
+    assert nights.said == [f"fake: {problem}"]
     nights.index({"1.0": ""})
     fake = nights.measure().backends["fake"]
     assert (fake.measured.version, fake.problem) == ("1.0", "")
+    assert nights.said.count(f"fake: {problem}") == 1
 
 
 def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(nights, monkeypatch):
